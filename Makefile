@@ -1,0 +1,59 @@
+# `make run` and `make test` set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: help run test setup lint types unit bench soak format requirements docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+run: $(BIN)/iii-directory  ## run the directory here, on an engine of its own if none answers
+	@$(BIN)/iii-directory up $(ARGS)
+
+test: $(VENV)/.dev lint types unit  ## lint, types and tests
+
+setup: $(BIN)/iii-directory  ## only set up .venv
+
+$(VENV)/.base: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; found " + sys.version.split()[0] + ". Set PYTHON=… to another.") if sys.version_info < (3, 11) else 0'
+	@echo "setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install it (on Debian: apt-get install python3-venv)"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(BIN)/iii-directory: $(VENV)/.base pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/iii-directory requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	@$(BIN)/pyright --warnings
+
+unit: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term -m "not soak" $(ARGS)
+
+bench: $(VENV)/.dev  ## one line per goal: name, ratio, bound
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(VENV)/.dev  ## long fuzz runs and simulations
+	@$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+
+format: $(VENV)/.dev  ## let ruff rewrite the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+requirements:  ## pin dependencies anew, with hashes and without index addresses (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --extra mcp --no-config requirements.in pyproject.toml -o requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-config --group dev -c requirements.txt -o requirements-dev.txt
+
+clean:  ## remove what was set up
+	rm -rf $(VENV) .sdks .coverage .pytest_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,1 @@
+"""What a document is. Pure: no module here touches the outside."""

@@ -1,0 +1,65 @@
+"""The records everything else speaks of: a skill, a prompt, and a finding about either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["folder", "registered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What the catalogue knows of one skill without its body.
+
+    ``id`` is the canonical id: the path below the folder without ``.md`` (so ``db/index`` for
+    ``db/SKILL.md``), or the id a worker registered. Display ids are the snapshot's business.
+    """
+
+    id: str
+    title: str
+    type: str | None
+    function_id: str | None
+    description: str
+    bytes: int
+    modified_at: str
+    source: Source
+    functions: tuple[str, ...] = ()
+    """Function ids a how-to declares in its front matter, ``function_id`` apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    name: str
+    description: str | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the catalogue knows of one prompt without its body.
+
+    ``path`` is the file below the folder for a folder prompt, else None; ``function_id`` is the
+    rendering function of a registered prompt, else None.
+    """
+
+    name: str
+    description: str
+    modified_at: str
+    source: Source
+    path: str | None = None
+    function_id: str | None = None
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the diagnostics: what was left out or is odd, why, and what to do about it."""
+
+    kind: Literal[
+        "skipped", "shadowed", "front_matter", "unreachable", "undecodable", "download", "edited", "watch"
+    ]
+    subject: str
+    """A path below the skills folder, an id, a state key or a namespace; never a path outside."""
+    reason: str
+    fix: str

@@ -1,0 +1,1 @@
+"""An engine for one machine that speaks the iii wire protocol."""

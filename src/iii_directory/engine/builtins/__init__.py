@@ -1,0 +1,1 @@
+"""The functions and trigger types the embedded engine provides itself."""

@@ -1,0 +1,1 @@
+"""Downloads that are all or nothing."""

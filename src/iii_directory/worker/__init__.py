@@ -1,0 +1,1 @@
+"""This worker on any iii engine."""

@@ -1,0 +1,1 @@
+"""One thin table per generation, from function id to handler to schema to description."""
