@@ -16,9 +16,24 @@ MAX_BODY_BYTES: Final = 256 * KIB
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8
 
+# A first paragraph longer than this is the document itself; lists must stay lists.
+MAX_DESCRIPTION_CHARS: Final = 4 * KIB
+# What an error repeats of a caller's own words.
+QUOTED_CHARS: Final = 80
+
 # A teaser line in the tree index; and the whole worker index, meant for system prompts.
 INDEX_DESCRIPTION_CHARS: Final = 140
 INDEX_BUDGET_BYTES: Final = 3000
+
+# The folder: ids reach no deeper than this in practice, and a link cycle through mounts must end somewhere.
+MAX_FOLDER_DEPTH: Final = 32
+# Files and directories of one folder, skipped ones too; about 400 MB of metadata if all were documents.
+MAX_FOLDER_ENTRIES: Final = 250_000
+# A file changed this shortly before it was read may change again without its times telling (git's racy rule;
+# two seconds is the coarsest clock of a file system still in use, FAT's).
+RACY_SECONDS: Final = 2
+# How often a folder that cannot be watched is looked at in the background.
+RESCAN_SECONDS: Final = 2.0
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
@@ -26,6 +41,35 @@ MAX_SUGGESTIONS: Final = 3
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
 MAX_BUNDLE_BYTES: Final = 16 * MIB
+# What every file system takes as one name, and a path that still fits below a long skills folder.
+MAX_FILE_NAME_BYTES: Final = 255
+MAX_BUNDLE_PATH_BYTES: Final = 1024
+MAX_BUNDLE_DEPTH: Final = 16
+# An install takes well under a second; whoever waits this long for another one is told so.
+INSTALL_LOCK_SECONDS: Final = 30.0
+# 512 namespaces of 512 files; anything larger is not ours.
+MAX_LOCKFILE_BYTES: Final = 64 * MIB
+
+# Git: one commit without history. More than this on disk is no collection of documents.
+MAX_GIT_FETCH_BYTES: Final = 256 * MIB
+MAX_GIT_LISTING_BYTES: Final = 1 * MIB
+MAX_GIT_ERROR_BYTES: Final = 16 * KIB
+MAX_REPO_URL_CHARS: Final = 2048
+MAX_REF_CHARS: Final = 244
+
+# Registry: a page of rows, one worker's detail, and a whole bundle as escaped JSON.
+MAX_REGISTRY_PAGE_BYTES: Final = 4 * MIB
+MAX_REGISTRY_DETAIL_BYTES: Final = 8 * MIB
+MAX_REGISTRY_BUNDLE_BYTES: Final = 2 * MAX_BUNDLE_BYTES + MIB
+MAX_REDIRECTS: Final = 5
+MAX_REGISTRY_QUERY_CHARS: Final = 1024
+MAX_VERSION_CHARS: Final = 128
+MAX_CACHED_ANSWERS: Final = 256
+# The registry of one's own: rows a page, and the size of a worker.yaml that is still metadata.
+REGISTRY_PAGE_ROWS: Final = 20
+MAX_WORKER_YAML_BYTES: Final = 1 * MIB
+# Trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
+MIN_SIMILARITY: Final = 0.3
 
 # WebSocket: the real engine's own limits, so that what passes there passes here.
 MAX_FRAME_BYTES: Final = 16 * MIB

@@ -26,6 +26,8 @@ class Skill:
     source: Source
     functions: tuple[str, ...] = ()
     """Function ids a how-to declares in its front matter, ``function_id`` apart."""
+    path: str | None = None
+    """The file below the folder, or None for a registered skill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,27 @@ class Finding:
     """One line of the diagnostics: what was left out or is odd, why, and what to do about it."""
 
     kind: Literal[
-        "skipped", "shadowed", "front_matter", "unreachable", "undecodable", "download", "edited", "watch"
+        "skipped",
+        "shadowed",
+        "front_matter",
+        "invisible_text",
+        "unreachable",
+        "hidden",
+        "undecodable",
+        "download",
+        "edited",
+        "watch",
     ]
     subject: str
     """A path below the skills folder, an id, a state key or a namespace; never a path outside."""
     reason: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """What one file, or one registered record, turned out to be: a skill, a prompt, or nothing, and why."""
+
+    skill: Skill | None = None
+    prompt: Prompt | None = None
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,247 @@
+"""Front matter: the block between two ``---`` lines at the start of a document.
+
+Most blocks are plain ``key: value`` lines and ``- item`` lists. A scanner for exactly that subset reads them
+ten times faster than the C parser of PyYAML, which is asked as soon as a block steps outside. Wherever the
+scanner answers, both give the same value. Only plain data is accepted, whichever of the two reads it: no tags,
+no anchors, no aliases, no duplicate keys. Scalars follow the core schema of YAML 1.2 (so ``No`` and dates stay
+strings), less what JSON cannot carry.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Bounds(NamedTuple):
+    """Where the block lies in a text, and where the body starts."""
+
+    block_start: int
+    block_end: int
+    body_start: int
+
+
+class FrontMatter(NamedTuple):
+    """The keys of a block and, in words, what is wrong with it."""
+
+    values: dict[str, Any]
+    problem: str | None = None
+    repaired: bool = False
+    """The problem was worked around, so that ``values`` holds everything."""
+
+
+class RefusedError(Exception):
+    """A block that is not the plain data we accept; the text says why."""
+
+
+_FENCE: Final = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+
+# What some YAML reader takes for more than a character of a line: controls, tabs, other line breaks, the BOM.
+_ODD: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
+_LETTER: Final = r"[A-Za-z\u00a1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+_VALUE: Final = (
+    rf"{_LETTER}[^{_ODD}]*"
+    rf"|\"[^\"\\{_ODD}]*\"|'[^'{_ODD}]*'"
+    r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
+)
+# A line is a key and perhaps a value, or an item, or nothing to read, or (last group) something else.
+_LINE: Final = re.compile(
+    r"^(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):"
+    rf"(?: +({_VALUE}))? *|( *)- +({_VALUE}) *| *(?:#[^{_ODD}]*)?|(.*))$",
+    re.MULTILINE,
+)
+# Words that one YAML reader or another takes for a boolean or for nothing.
+_WORDS: Final = frozenset(
+    form
+    for word in ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
+    for form in (word, word.capitalize(), word.upper())
+)
+_CONSTANTS: Final = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+# Integers that every JSON reader can hold; what is longer, or starts with a zero, is a name made of digits.
+_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})")
+_DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,15}\.[0-9]{0,15}|\.[0-9]{1,15})(?:[eE][-+]?[0-9]{1,2})?")
+# `key: words: more words` on one line, which YAML refuses and which can only have been meant one way.
+_UNQUOTED: Final = re.compile(
+    r"^([A-Za-z_][A-Za-z0-9_-]*: +)([A-Za-z](?:(?! #)[^\n])*:(?:(?! #) [^\n])*) *$(?!\n[ \t])", re.MULTILINE
+)
+
+
+def find(text: str, start: int = 0) -> Bounds | None:
+    """Where the front matter lies in a text that begins at ``start`` (behind a BOM)."""
+    if not text.startswith("---", start):
+        return None
+    opening = _FENCE.match(text, start) if start == 0 else _FENCE.match(text[start:])
+    if opening is None:
+        return None
+    closing = _FENCE.search(text, start + opening.end())
+    if closing is None:
+        return None
+    return Bounds(start + opening.end(), closing.start(), closing.end())
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """The block, or None when there is none, and the body after it; a BOM belongs to neither."""
+    text = text.removeprefix("\ufeff")
+    bounds = find(text)
+    if bounds is None:
+        return None, text
+    return text[bounds.block_start : bounds.block_end], text[bounds.body_start :]
+
+
+def read(block: str) -> FrontMatter:
+    """The keys of a block; one that cannot be read has none, and says why."""
+    if "\r" in block:
+        block = block.replace("\r\n", "\n")
+    if len(block) * 4 > MAX_FRONT_MATTER_BYTES and len(block.encode()) > MAX_FRONT_MATTER_BYTES:
+        return FrontMatter({}, f"it is larger than {MAX_FRONT_MATTER_BYTES} bytes")
+    values = scan(block)
+    if values is not None:
+        return FrontMatter(values)
+    try:
+        return FrontMatter(load(block))
+    except RefusedError as refused:
+        return _read_repaired(block, str(refused))
+
+
+def scan(block: str) -> dict[str, Any] | None:
+    """The keys of a block of plain lines, or None when it takes a YAML parser to tell."""
+    values: dict[str, Any] = {}
+    list_key = list_indent = None
+    for key, value, indent, item, other in _LINE.findall(block):
+        if other or (key in values) or (key in _WORDS):
+            return None
+        if key:
+            list_key = None if value else key
+            values[key] = _simple(value) if value else None
+            if value and values[key] is None:
+                return None
+        elif item:
+            found = _simple(item)
+            if found is None or list_key is None:
+                return None
+            if values[list_key] is None:
+                values[list_key], list_indent = [found], indent
+            elif indent == list_indent:
+                values[list_key].append(found)
+            else:
+                return None
+    return values
+
+
+def load(block: str) -> dict[str, Any]:
+    """The keys of any block, by the YAML parser, or a RefusedError."""
+    import yaml
+
+    parse = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
+    events = parse(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    try:
+        return _document(events)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        # The block starts on the second line of its document.
+        where = f" (line {mark.line + 2})" if mark is not None else ""
+        raise RefusedError(f"it is not valid YAML{where}") from None
+
+
+def _simple(value: str) -> str | int | None:
+    """A value as the scanner found it, or None when it takes a YAML parser to tell."""
+    first = value[0]
+    if first in "\"'":
+        return value[1:-1]
+    if first.isascii() and first.isdigit():
+        return int(value) if value.isdigit() else value
+    value = value.rstrip(" ")
+    if value in _WORDS or ": " in value or " #" in value or value[-1] == ":":
+        return None
+    return value
+
+
+def _read_repaired(block: str, problem: str) -> FrontMatter:
+    quoted, count = _UNQUOTED.subn(lambda line: f"{line[1]}'{line[2].replace(chr(39), chr(39) * 2)}'", block)
+    if count == 0:
+        return FrontMatter({}, problem)
+    try:
+        values = load(quoted)
+    except RefusedError:
+        return FrontMatter({}, problem)
+    return FrontMatter(values, "a value with ': ' in it has no quotes around it", repaired=True)
+
+
+def _document(events: Iterator[Any]) -> dict[str, Any]:
+    """The one mapping in a stream of parser events."""
+    import yaml
+
+    values: Any = {}
+    documents = 0
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise RefusedError("it holds more than one YAML document")
+            values = _node(next(events), events, 1)
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise RefusedError("it is not a list of 'key: value' lines")
+    return cast("dict[str, Any]", values)
+
+
+def _node(event: Any, events: Iterator[Any], depth: int) -> Any:
+    import yaml
+
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+        raise RefusedError("it uses YAML anchors or aliases")
+    if event.tag is not None:
+        raise RefusedError("it uses YAML tags")
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if depth > MAX_FRONT_MATTER_DEPTH:
+        raise RefusedError(f"it is nested more than {MAX_FRONT_MATTER_DEPTH} levels deep")
+    if isinstance(event, yaml.SequenceStartEvent):
+        return _sequence(events, depth)
+    return _mapping(events, depth)
+
+
+def _sequence(events: Iterator[Any], depth: int) -> list[Any]:
+    import yaml
+
+    found: list[Any] = []
+    while not isinstance(event := next(events), yaml.SequenceEndEvent):
+        found.append(_node(event, events, depth + 1))
+    return found
+
+
+def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
+    import yaml
+
+    found: dict[str, Any] = {}
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        if not isinstance(event, yaml.ScalarEvent):
+            raise RefusedError("a key in it is not a word")
+        _node(event, events, depth)
+        if event.value in found:
+            raise RefusedError("a key appears twice in it")
+        found[event.value] = _node(next(events), events, depth + 1)
+    return found
+
+
+def _scalar(event: Any) -> Any:
+    value: str = event.value
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise RefusedError("it holds half a Unicode character")
+    if not event.implicit[0]:
+        return value
+    if value in _CONSTANTS:
+        return _CONSTANTS[value]
+    if _INTEGER.fullmatch(value):
+        return int(value)
+    return float(value) if _DECIMAL.fullmatch(value) else value

@@ -1,0 +1,132 @@
+"""The grammar of skill ids and prompt names, and which of them a path in the folder stands for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import BAD_PROMPT, BAD_SKILL_ID, DirectoryError
+from iii_directory.limits import MAX_ID_BYTES, MAX_SEGMENT_CHARS
+
+# Behind these the tree index is served, so a skill of that id has no URI.
+RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})
+INDEX_SUFFIX: Final = "/index"
+
+_SEGMENT: Final = re.compile(rf"[a-z0-9_-]{{1,{MAX_SEGMENT_CHARS}}}")
+_SKILL_PATH: Final = re.compile(rf"(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
+_ALLOWED: Final = "use lowercase letters, digits, '-' and '_'"
+
+
+class Place(NamedTuple):
+    """What a path in the folder stands for; with a ``problem`` it stands for nothing."""
+
+    key: str
+    """The skill id, or the default name of a prompt."""
+    is_prompt: bool = False
+    problem: str | None = None
+
+
+def segments_problem(text: str, what: str) -> str | None:
+    """Why ``text`` is not segments joined by ``/``, or None."""
+    if len(text) > MAX_ID_BYTES:
+        return f"the {what} is too long: at most {MAX_ID_BYTES} bytes"
+    for segment in text.split("/"):
+        if not segment:
+            return f"the {what} {quoted(text)} has an empty segment"
+        if not _SEGMENT.fullmatch(segment):
+            return _segment_problem(segment, what)
+    return None
+
+
+def skill_id_problem(skill_id: str) -> str | None:
+    """Why a skill cannot have this id, or None."""
+    if not skill_id.strip():
+        return "id must be non-empty"
+    problem = segments_problem(skill_id, "id")
+    if problem is None and (skill_id == "fn" or skill_id.startswith("fn/")):
+        return f"the id {quoted(skill_id)} is reserved: 'fn' as first segment marks a function"
+    return problem
+
+
+def check_skill_id(skill_id: str) -> None:
+    """Refuse an id that breaks the grammar."""
+    problem = skill_id_problem(skill_id)
+    if problem is not None:
+        raise DirectoryError(BAD_SKILL_ID, problem)
+
+
+def check_new_skill_id(skill_id: str) -> None:
+    """Refuse an id that breaks the grammar or that no URI could reach."""
+    check_skill_id(skill_id)
+    if skill_id in RESERVED_IDS:
+        raise DirectoryError(
+            BAD_SKILL_ID, f"the id '{skill_id}' is reserved: iii://{skill_id} is the index of all skills"
+        )
+
+
+def prompt_name_problem(name: str) -> str | None:
+    """Why a prompt cannot have this name, or None."""
+    if not name.strip():
+        return "name must be non-empty"
+    return None if _SEGMENT.fullmatch(name) else _segment_problem(name, "name")
+
+
+def check_prompt_name(name: str) -> None:
+    """Refuse a name that breaks the grammar."""
+    problem = prompt_name_problem(name)
+    if problem is not None:
+        raise DirectoryError(BAD_PROMPT, problem)
+
+
+def path_to_id(path: str) -> Place:
+    """The skill or prompt that a path below the folder (``/`` between its parts) stands for."""
+    if "/prompts/" in path or path.startswith("prompts/"):
+        return _prompt_place(path)
+    if not _SKILL_PATH.fullmatch(path) or len(path) > MAX_ID_BYTES or path.startswith(("fn/", "fn.")):
+        return _odd_place(path)
+    return Place(_id_of(path))
+
+
+def bare_id(skill_id: str) -> str:
+    """The id without a trailing ``/index``."""
+    return skill_id.removesuffix(INDEX_SUFFIX)
+
+
+def namespace_of(skill_id: str) -> str:
+    """The first segment, which names the worker a skill belongs to."""
+    return skill_id.partition("/")[0]
+
+
+def _id_of(path: str) -> str:
+    if path.endswith(("SKILL.md", "SKILLS.md")):
+        return path[: path.rfind("SKILL")] + "index"
+    return path[:-3]
+
+
+def _prompt_place(path: str) -> Place:
+    problem = _file_problem(path)
+    stem = path[path.rfind("/") + 1 : -3]
+    return Place(stem, is_prompt=True, problem=problem)
+
+
+def _odd_place(path: str) -> Place:
+    problem = _file_problem(path)
+    if problem is not None:
+        return Place("", problem=problem)
+    skill_id = _id_of(path)
+    return Place(skill_id, problem=skill_id_problem(skill_id))
+
+
+def _file_problem(path: str) -> str | None:
+    if path.startswith(".") or "/." in path:
+        return "it is hidden: its name, or that of a folder above it, starts with a dot"
+    if not path.endswith(".md"):
+        return "it is not a .md file"
+    return None
+
+
+def _segment_problem(segment: str, what: str) -> str:
+    if len(segment) > MAX_SEGMENT_CHARS:
+        return f"a segment of the {what} is too long: at most {MAX_SEGMENT_CHARS} characters"
+    return f"the {what} has {quoted(segment)} in it: {_ALLOWED}"

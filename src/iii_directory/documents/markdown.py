@@ -1,0 +1,104 @@
+"""Reading a little of a Markdown body, and making any text harmless for one line or a terminal.
+
+Lines end at ``\\n`` with an optional ``\\r`` before it, never at another Unicode separator.
+Every function takes the whole text and an offset: a body is never copied or split just to be looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from iii_directory.limits import MAX_DESCRIPTION_CHARS, QUOTED_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|$)")
+_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
+_MARKUP: Final = re.compile(r"[\\\[\]<>]")
+# C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
+# characters and marks, separators that break a line in some terminals, bidi embeddings and isolates, invisible
+# operators, the BOM, interlinear marks, and the tag characters that spell ASCII invisibly.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def lines(text: str, start: int = 0) -> Iterator[str]:
+    """The lines of ``text`` from ``start`` on, without their ends."""
+    while start < len(text):
+        end = text.find("\n", start)
+        if end < 0:
+            yield text[start:]
+            return
+        yield text[start : end - 1] if end > start and text[end - 1] == "\r" else text[start:end]
+        start = end + 1
+
+
+def heading(text: str, start: int = 0) -> str:
+    """The text of the first line starting with ``# ``, or nothing."""
+    if not text.startswith("# ", start):
+        start = text.find("\n# ", start) + 1
+        if start == 0:
+            return ""
+    end = text.find("\n", start)
+    return (text[start + 2 :] if end < 0 else text[start + 2 : end]).strip()
+
+
+def first_paragraph(text: str, start: int = 0) -> str:
+    """The first lines that are neither blank, nor headings, nor block quotes, joined by single spaces."""
+    found: list[str] = []
+    room = MAX_DESCRIPTION_CHARS
+    for line in lines(text, start):
+        words = line.strip()
+        if not words or words[0] == ">" or (words[0] == "#" and _HEADING.match(words)):
+            if found:
+                break
+            continue
+        found.append(words)
+        room -= len(words)
+        if room < 0:
+            break
+    return cut(" ".join(found), MAX_DESCRIPTION_CHARS)
+
+
+def cut(text: str, limit: int) -> str:
+    """``text``, or its first ``limit`` characters and an ellipsis."""
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
+def has_unsafe(text: str) -> bool:
+    """Whether the text holds characters that a reader cannot see or that act on a terminal."""
+    return not text.isprintable() and _UNSAFE.search(text) is not None
+
+
+def printable(text: str) -> str:
+    """``text`` for a terminal, a log or an error: controls, bidi and invisible characters as escapes."""
+    return text if text.isprintable() else _UNSAFE.sub(_escape, text)
+
+
+def quoted(text: str) -> str:
+    """What a caller sent, as an error may repeat it: one short, harmless line in quotes."""
+    return f"'{printable(cut(text, QUOTED_CHARS))}'"
+
+
+def one_line(text: str) -> str:
+    """``text`` as a single line of single spaces."""
+    return " ".join(text.split())
+
+
+def plain_line(text: str, limit: int | None = None) -> str:
+    """``text`` for one line of a generated document: links become their words, nothing can open one."""
+    line = one_line(_LINK.sub(r"\1", text))
+    if limit is not None:
+        line = cut(line, limit)
+    return printable(_MARKUP.sub(r"\\\g<0>", line))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
