@@ -2,9 +2,9 @@
 
 Most blocks are plain ``key: value`` lines and ``- item`` lists. A scanner for exactly that subset reads them
 ten times faster than the C parser of PyYAML, which is asked as soon as a block steps outside. Wherever the
-scanner answers, both give the same value. Only plain data is accepted, whichever of the two reads it: no tags,
-no anchors, no aliases, no duplicate keys. Scalars follow the core schema of YAML 1.2 (so ``No`` and dates stay
-strings), less what JSON cannot carry.
+scanner answers, both give the same value. Only plain data is accepted, whichever of the two reads it: no
+tags, no anchors, no aliases, no duplicate keys. Scalars follow the core schema of YAML 1.2 (so ``No`` and
+dates stay strings), less what JSON cannot carry.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ _HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|$)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 # C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
-# characters and marks, separators that break a line in some terminals, bidi embeddings and isolates, invisible
-# operators, the BOM, interlinear marks, and the tag characters that spell ASCII invisibly.
+# characters and marks, separators that break a line in some terminals, bidi embeddings and isolates,
+# invisible operators, the BOM, interlinear marks, and the tag characters that spell ASCII invisibly.
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"

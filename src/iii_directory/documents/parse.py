@@ -51,9 +51,7 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
     if place.is_prompt:
         return _prompt(relative_path, place, document, modified_at)
     skill = _skill(place.key, document, size, modified_at, relative_path)
-    return ParsedFile(
-        skill, None, _findings(relative_path, document.problems, skill.title, skill.description)
-    )
+    return ParsedFile(skill, None, _findings(relative_path, document.problems, skill))
 
 
 def body_of(raw: bytes) -> str:
