@@ -5,10 +5,12 @@ A missing or broken file, an unknown key or a wrong value is a warning and the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 DEFAULT_URL: Final = "ws://127.0.0.1:49134"
 DEFAULT_REGISTRY_URL: Final = "https://api.workers.iii.dev"
@@ -104,8 +106,6 @@ def default_document() -> dict[str, object]:
 
 
 def _with_base(settings: Settings, base: Path) -> Settings:
-    from dataclasses import replace
-
     return replace(settings, skills_folder=(base / "skills").resolve())
 
 

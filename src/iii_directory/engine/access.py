@@ -1,0 +1,100 @@
+"""Who may connect: the handshake's Host, Origin, token and path, decided without touching a socket. Pure.
+
+A browser sends ``Host`` and ``Origin`` truthfully and a page cannot forge them. So a foreign Origin is a page
+that is not ours, and a foreign Host is a name that was pointed at this machine behind a page's back.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A handshake that may go on, and what it is for."""
+
+    purpose: Literal["worker", "otel", "channel"]
+    channel_id: str = ""
+    access_key: str = ""
+    direction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    status: int
+    text: str
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine alone."""
+    return host in ("localhost", "::1", "[::1]") or host.startswith("127.")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules of one listener. Beyond loopback the token decides, and any Host may be asked for."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+    def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
+        """``headers`` has lower-case names and every value given."""
+        host = _single(headers, "host")
+        if host is None or (is_loopback(self.host) and host.lower() not in self._own_hosts()):
+            return Refused(421, "This engine does not answer to that Host.\n")
+        if not self._origin_allowed(host, headers):
+            return Refused(403, "Pages of that Origin may not connect.\n")
+        if not self._token_given(headers):
+            return Refused(401, "A token is needed: Authorization: Bearer …\n")
+        if "upgrade" not in ",".join(headers.get("connection", ())).lower():
+            return Refused(400, "Connection header did not include 'upgrade'")
+        return purpose_of(path)
+
+    def _own_hosts(self) -> set[str]:
+        named = self.host if ":" not in self.host or self.host.startswith("[") else f"[{self.host}]"
+        names = {*LOOPBACK_NAMES, named}
+        own = {f"{name}:{self.port}" for name in names}
+        return own | names if self.port == 80 else own
+
+    def _origin_allowed(self, host: str, headers: Mapping[str, Sequence[str]]) -> bool:
+        if "origin" not in headers:
+            return True
+        origin = _single(headers, "origin")
+        return origin is not None and origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+    def _token_given(self, headers: Mapping[str, Sequence[str]]) -> bool:
+        if self.token is None:
+            return True
+        given = _single(headers, "authorization") or ""
+        return hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode())
+
+
+def purpose_of(path: str) -> Admitted | Refused:
+    """What a path is for."""
+    parts = urlsplit(path)
+    if parts.path == "/":
+        return Admitted("worker")
+    if parts.path == "/otel":
+        return Admitted("otel")
+    prefix = "/ws/channels/"
+    if parts.path.startswith(prefix):
+        query = parse_qs(parts.query)
+        key, direction = query.get("key", [""])[0], query.get("dir", [""])[0]
+        if not key or direction not in ("read", "write"):
+            return Refused(400, "key and dir=read|write are needed")
+        return Admitted("channel", parts.path[len(prefix) :], key, direction)
+    return Refused(404, "")
+
+
+def _single(headers: Mapping[str, Sequence[str]], name: str) -> str | None:
+    values = headers.get(name, ())
+    return values[0] if len(values) == 1 else None

@@ -1,0 +1,328 @@
+"""``engine::functions``, ``engine::triggers`` and ``engine::registered-triggers``: what is registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from iii_directory.engine.builtins.table import (
+    ANY,
+    BuiltinFunction,
+    BuiltinType,
+    BuiltinWorker,
+    contains,
+    optional,
+    provide,
+    schema,
+    text,
+)
+from iii_directory.engine.calls import DEFERRED, Request
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, ENGINE_PREFIX, EngineFault, Function
+from iii_directory.engine.messages import Json, RegisterTrigger, encode
+
+if TYPE_CHECKING:
+    from iii_directory.engine.router import Router
+    from iii_directory.engine.triggers import Binding, TriggerType
+
+SUMMARY_CHARS: Final = 80
+MAX_BATCH: Final = 32
+_FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "include_internal": "boolean"}
+
+
+class Introspection:
+    """Reads the kernel and the triggers; changes nothing but durable bindings."""
+
+    def __init__(self, router: Router) -> None:
+        self._kernel = router.kernel
+        self._triggers = router.triggers
+        self._known_ids: set[tuple[str, str]] = set()
+        router.on_functions_settled = self._functions_settled
+
+    def functions_list(self, request: Request) -> Json:
+        search = cast("str | None", optional(request, "search", str))
+        rows = [f for f in self._kernel.functions.values() if self._wanted(request, f, search)]
+        rows.sort(key=lambda f: (_rank(f.id, search), f.id, f.namespace))
+        return {"functions": [self.function_summary(f) for f in rows]}
+
+    def functions_info(self, request: Request) -> Json:
+        namespace = cast("str | None", optional(request, "namespace", str))
+        single = cast("str | None", optional(request, "function_id", str))
+        many = cast("list[object] | None", optional(request, "function_ids", list))
+        if (single is None) == (many is None):
+            raise EngineFault("INVALID_ARGUMENTS", "Pass exactly one of function_id and function_ids.")
+        if single is not None:
+            return self.function_detail(self._find(single, namespace))
+        return {"functions": [self._one_of_many(item, namespace) for item in _batch(many or [])]}
+
+    def triggers_list(self, request: Request) -> Json:
+        search, prefix = optional(request, "search", str), optional(request, "prefix", str)
+        worker, internal = optional(request, "worker", str), optional(request, "include_internal", bool)
+        rows = [
+            self.type_summary(kind)
+            for kind in self._triggers.types.values()
+            if (internal or not kind.id.startswith(ENGINE_PREFIX))
+            and kind.id.startswith(prefix or "")
+            and contains(search, kind.id, kind.description)
+            and worker in (None, self.type_worker(kind))
+        ]
+        return {"triggers": sorted(rows, key=lambda row: (row["id"], row["namespace"]))}
+
+    def triggers_info(self, request: Request) -> Json:
+        type_id = text(request, "id")
+        namespace = cast("str", optional(request, "namespace", str) or DEFAULT_NAMESPACE)
+        kind = self._triggers.types.get((namespace, type_id))
+        if kind is None:
+            raise EngineFault("NOT_FOUND", f"Trigger type '{type_id}' is not registered.")
+        return self.type_detail(kind)
+
+    def registered_list(self, request: Request) -> Json:
+        search, kind = optional(request, "search", str), optional(request, "trigger_type", str)
+        function_id, worker = optional(request, "function_id", str), optional(request, "worker", str)
+        internal = optional(request, "include_internal", bool)
+        rows = [
+            self.binding_row(binding)
+            for binding in self._triggers.live(kind)
+            if function_id in (None, binding.function_id)
+            and contains(search, binding.id, binding.trigger_type, binding.function_id)
+            and (internal or not binding.function_id.startswith(ENGINE_PREFIX))
+        ]
+        rows = [row for row in rows if worker in (None, row["worker_name"])]
+        return {"registered_triggers": sorted(rows, key=lambda row: row["id"])}
+
+    def registered_info(self, request: Request) -> Json:
+        binding_id = text(request, "id")
+        binding = self._triggers.bindings.get(binding_id)
+        if binding is None or binding.provider is None:
+            raise EngineFault("NOT_FOUND", f"Trigger '{binding_id}' is not registered.")
+        detail = self.binding_row(binding)
+        del detail["config_summary"]
+        if binding.metadata is not None:
+            detail["metadata"] = binding.metadata
+        function = self._kernel.function(binding.namespace, binding.function_id)
+        detail["trigger"] = self.type_detail(self._triggers.types[binding.provider])
+        detail["function"] = self.function_detail(function) if function else None
+        return detail
+
+    def register_trigger(self, request: Request) -> object:
+        binding = RegisterTrigger(
+            self._kernel.new_id(),
+            text(request, "trigger_type"),
+            text(request, "function_id"),
+            request.payload.get("config"),
+            request.payload.get("metadata"),
+            None,
+            optional(request, "trigger_namespace", str),
+        )
+        self._triggers.bind_durably(binding, request.answer)
+        return DEFERRED
+
+    def unregister_trigger(self, request: Request) -> Json:
+        return {"removed": self._triggers.unbind(text(request, "id"))}
+
+    # Rows, shared with the other built-ins
+
+    def function_summary(self, function: Function) -> Json:
+        row: Json = {
+            "function_id": function.id,
+            "namespace": function.namespace,
+            "worker_name": self._kernel.worker_name(function),
+        }
+        if function.description is not None:
+            row["description"] = function.description
+        if function.metadata is not None:
+            row["metadata"] = function.metadata
+        return row
+
+    def function_detail(self, function: Function) -> Json:
+        detail = self.function_summary(function)
+        if function.request_schema is not None:
+            detail["request_schema"] = function.request_schema
+        if function.response_schema is not None:
+            detail["response_schema"] = function.response_schema
+        detail["registered_triggers"] = [
+            {"id": b.id, "trigger_type": b.trigger_type, "config": b.config}
+            for b in self._triggers.live()
+            if b.function_id == function.id and b.namespace == function.namespace
+        ]
+        return detail
+
+    def type_worker(self, kind: TriggerType) -> str:
+        if kind.worker_name is not None:
+            return kind.worker_name
+        owner = self._kernel.connections.get(kind.owner or "")
+        return (owner.name if owner else None) or kind.id.split("::", 1)[0]
+
+    def type_summary(self, kind: TriggerType) -> Json:
+        return {
+            "id": kind.id,
+            "namespace": kind.namespace,
+            "worker_name": self.type_worker(kind),
+            "description": kind.description,
+        }
+
+    def type_detail(self, kind: TriggerType) -> Json:
+        detail = self.type_summary(kind)
+        if kind.configuration_schema is not None:
+            detail["configuration_schema"] = kind.configuration_schema
+        if kind.request_schema is not None:
+            detail["request_schema"] = kind.request_schema
+        detail["instance_count"] = sum(b.provider == kind.key for b in self._triggers.live(kind.id))
+        return detail
+
+    def binding_row(self, binding: Binding) -> Json:
+        function = self._kernel.function(binding.namespace, binding.function_id)
+        summary = encode(cast("Json", binding.config))
+        return {
+            "id": binding.id,
+            "trigger_type": binding.trigger_type,
+            "function_id": binding.function_id,
+            "worker_name": self._kernel.worker_name(function)
+            if function
+            else binding.function_id.split("::", 1)[0],
+            "config": binding.config,
+            "config_summary": summary if len(summary) <= SUMMARY_CHARS else summary[:SUMMARY_CHARS] + "…",
+        }
+
+    # Inner workings
+
+    def _wanted(self, request: Request, function: Function, search: str | None) -> bool:
+        if not optional(request, "include_internal", bool) and _hidden(function):
+            return False
+        if not function.id.startswith(optional(request, "prefix", str) or ""):
+            return False
+        name = self._kernel.worker_name(function)
+        workers = cast("list[object] | None", optional(request, "workers", list))
+        if workers and name not in workers:
+            return False
+        return optional(request, "worker", str) in (None, name) and contains(
+            search, function.id, function.description
+        )
+
+    def _find(self, function_id: str, namespace: str | None) -> Function:
+        kernel = self._kernel
+        found = kernel.function(namespace or DEFAULT_NAMESPACE, function_id)
+        if found is None and namespace is None:
+            homes = kernel.namespaces_with(function_id)
+            if len(homes) > 1:
+                raise EngineFault(
+                    "NOT_FOUND",
+                    f"Function '{function_id}' is ambiguous: it is registered in namespaces "
+                    f"{', '.join(homes)}. Pass namespace.",
+                )
+            found = kernel.function(homes[0], function_id) if homes else None
+        if found is None:
+            raise EngineFault("NOT_FOUND", f"Function '{function_id}' is not registered.")
+        return found
+
+    def _one_of_many(self, function_id: str, namespace: str | None) -> Json:
+        try:
+            return self.function_detail(self._find(function_id, namespace))
+        except EngineFault:
+            return {"function_id": function_id, "error": "not_found"}
+
+    def _functions_settled(self) -> None:
+        ids = set(self._kernel.functions)
+        if ids != self._known_ids:
+            self._known_ids = ids
+            rows = [self.function_summary(f) for f in self._kernel.functions.values()]
+            self._triggers.fire(
+                "engine::functions-available", {"event": "functions_changed", "functions": rows}
+            )
+
+
+def _hidden(function: Function) -> bool:
+    engine_own = function.id.startswith(ENGINE_PREFIX) and not function.id.startswith("engine::queue::")
+    return engine_own or function.internal
+
+
+def _rank(function_id: str, search: str | None) -> int:
+    if search is None:
+        return 0
+    term, lowered = search.lower(), function_id.lower()
+    if lowered.startswith(term) or term in lowered.split("::"):
+        return 0
+    return 1 if term in lowered else 2
+
+
+def _batch(items: list[object]) -> list[str]:
+    names = list(dict.fromkeys(item for item in items if isinstance(item, str)))
+    if len(names) < 1 or len(set(map(str, items))) != len(names) or len(names) > MAX_BATCH:
+        raise EngineFault("INVALID_ARGUMENTS", f"function_ids must be 1 to {MAX_BATCH} function ids.")
+    return names
+
+
+def install(router: Router) -> Introspection:
+    """Put the introspection functions on the engine."""
+    it = Introspection(router)
+    binding = schema(
+        ["trigger_type", "function_id"],
+        trigger_type="string",
+        function_id="string",
+        config=ANY,
+        metadata=ANY,
+        trigger_namespace="string",
+    )
+    functions = [
+        BuiltinFunction(
+            "engine::functions::list",
+            "List registered functions, filtered by search, prefix and worker.",
+            it.functions_list,
+            schema(**_FILTERS, workers={"type": "array", "items": {"type": "string"}}),
+        ),
+        BuiltinFunction(
+            "engine::functions::info",
+            "One function, or up to 32, with schemas and the triggers bound to it.",
+            it.functions_info,
+            schema(
+                function_id="string",
+                function_ids={"type": "array", "items": {"type": "string"}},
+                namespace="string",
+            ),
+        ),
+        BuiltinFunction(
+            "engine::triggers::list", "List trigger types.", it.triggers_list, schema(**_FILTERS)
+        ),
+        BuiltinFunction(
+            "engine::triggers::info",
+            "One trigger type with its schemas.",
+            it.triggers_info,
+            schema(["id"], id="string", namespace="string"),
+        ),
+        BuiltinFunction(
+            "engine::registered-triggers::list",
+            "List the functions bound to trigger types.",
+            it.registered_list,
+            schema(
+                search="string",
+                trigger_type="string",
+                function_id="string",
+                worker="string",
+                include_internal="boolean",
+            ),
+        ),
+        BuiltinFunction(
+            "engine::registered-triggers::info",
+            "One binding with its trigger type and its function.",
+            it.registered_info,
+            schema(["id"], id="string"),
+        ),
+        BuiltinFunction(
+            "engine::register_trigger",
+            "Bind a function to a trigger type, beyond the life of the caller.",
+            it.register_trigger,
+            binding,
+        ),
+        BuiltinFunction(
+            "engine::unregister_trigger",
+            "Remove a binding.",
+            it.unregister_trigger,
+            schema(["id"], id="string", trigger_type="string"),
+        ),
+    ]
+    available = BuiltinType(
+        "engine::functions-available",
+        "Fires when the set of registered functions changed.",
+        schema(),
+        schema(event="string", functions="array"),
+    )
+    provide(router, BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available]))
+    return it

@@ -1,0 +1,60 @@
+"""``engine::log::*`` and ``engine::health::check``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinWorker, provide, schema, text
+from iii_directory.engine.builtins.workers import clean
+from iii_directory.engine.messages import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.engine.calls import Request
+    from iii_directory.engine.messages import Json
+    from iii_directory.engine.router import Router
+
+Level = Literal["debug", "info", "warning", "error"]
+LEVELS: Final[dict[str, Level]] = {
+    "trace": "debug",
+    "debug": "debug",
+    "info": "info",
+    "warn": "warning",
+    "error": "error",
+}
+
+
+def install(router: Router, version: str) -> None:
+    """Put logging and the health check on the engine."""
+
+    def logger(level: Level) -> Callable[[Request], object]:
+        def log(request: Request) -> object:
+            connection = router.kernel.connections.get(request.caller or "")
+            who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
+            router.kernel.log(level, f"{clean(str(who))}: {clean(text(request, 'message'))}")
+            return ABSENT
+
+        return log
+
+    def health(_request: Request) -> Json:
+        return {
+            "status": "healthy",
+            "components": {
+                "engine": {"status": "healthy", "kind": "embedded"},
+                "workers": {"status": "healthy", "connected": len(router.kernel.connections)},
+                "calls": {"status": "healthy", "open": router.calls.open_calls()},
+            },
+            "timestamp": router.kernel.now_ms(),
+            "version": version,
+        }
+
+    entry = schema(["message"], message="string", data=ANY, service_name="string")
+    functions = [
+        BuiltinFunction(
+            f"engine::log::{name}", f"Write a line to the engine's log ({name}).", logger(level), entry
+        )
+        for name, level in LEVELS.items()
+    ]
+    functions.append(BuiltinFunction("engine::health::check", "How the engine is.", health, schema()))
+    provide(router, BuiltinWorker("iii-observability", "Logs and health.", functions))

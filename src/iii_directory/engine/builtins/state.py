@@ -1,0 +1,198 @@
+"""``state::*``: values by scope and key, and the trigger type that tells of every change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from iii_directory.engine.builtins.state_ops import OPS, apply_ops
+from iii_directory.engine.builtins.table import (
+    ANY,
+    BuiltinFunction,
+    BuiltinType,
+    BuiltinWorker,
+    bad_input,
+    missing,
+    provide,
+    schema,
+    text,
+)
+from iii_directory.engine.kernel import EngineFault
+from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.engine.calls import Request
+    from iii_directory.engine.messages import Json
+    from iii_directory.engine.router import Router
+    from iii_directory.engine.store import Store
+
+WORKER: Final = "iii-state"
+
+
+class State:
+    """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
+
+    def __init__(self, router: Router, store: Store) -> None:
+        self._fire = router.triggers.fire
+        self._store = store
+        # A scope stays listed after its last key is gone, until a restart.
+        self._emptied: set[str] = set()
+
+    def set(self, request: Request) -> Json:
+        scope, key = text(request, "scope"), text(request, "key")
+        field = "value" if "value" in request.payload else "data"
+        if field not in request.payload:
+            raise missing(request, "value")
+        value = request.payload[field]
+        old = _stored("SET_ERROR", lambda: self._store.get(scope, key))
+        _stored("SET_ERROR", lambda: self._store.set(scope, key, value))
+        self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
+        return {"old_value": _null(old), "new_value": value}
+
+    def get(self, request: Request) -> object:
+        scope, key = text(request, "scope"), text(request, "key")
+        return _stored("GET_ERROR", lambda: self._store.get(scope, key))
+
+    def delete(self, request: Request) -> object:
+        scope, key = text(request, "scope"), text(request, "key")
+        old = _stored("DELETE_ERROR", lambda: self._store.get(scope, key))
+        _stored("DELETE_ERROR", lambda: self._store.delete(scope, key))
+        if old is not ABSENT:
+            self._emptied.add(scope)
+        self._changed("state:deleted", scope, key, old, None)
+        return old
+
+    def list(self, request: Request) -> object:
+        scope = text(request, "scope")
+        return _stored("LIST_ERROR", lambda: self._store.values(scope))
+
+    def list_groups(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
+        held = cast("list[str]", _stored("LIST_GROUPS_ERROR", self._store.scopes))
+        return {"groups": sorted({*held, *self._emptied})}
+
+    def update(self, request: Request) -> Json:
+        scope, key = text(request, "scope"), text(request, "key")
+        ops = _checked_ops(request)
+        old = _stored("UPDATE_ERROR", lambda: self._store.get(scope, key))
+        new, errors = apply_ops({} if old is ABSENT else old, ops)
+        _stored("UPDATE_ERROR", lambda: self._store.set(scope, key, new))
+        self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
+        reply: Json = {"old_value": _null(old), "new_value": new}
+        if errors:
+            reply["errors"] = errors
+        return reply
+
+    def _changed(self, event_type: str, scope: str, key: str, old: object, new: object) -> None:
+        event = {
+            "type": "state",
+            "event_type": event_type,
+            "scope": scope,
+            "key": key,
+            "old_value": _null(old),
+            "new_value": new,
+        }
+        self._fire(
+            "state",
+            event,
+            lambda config: config.get("scope") in (None, scope) and config.get("key") in (None, key),
+        )
+
+
+def _stored(code: str, action: Callable[[], object]) -> object:
+    try:
+        return action()
+    except StoreError as error:
+        raise EngineFault(code, str(error)) from None
+
+
+def _null(value: object) -> object:
+    return None if value is ABSENT else value
+
+
+def _checked_ops(request: Request) -> list[Json]:
+    ops = request.payload.get("ops")
+    if not isinstance(ops, list):
+        raise missing(request, "ops")
+    for op in cast("list[object]", ops):
+        problem = _op_problem(cast("Json", op) if isinstance(op, dict) else {})
+        if problem is not None:
+            raise bad_input(request.function_id, problem)
+    return cast("list[Json]", ops)
+
+
+def _op_problem(op: Json) -> str | None:
+    kind, path = op.get("type"), op.get("path")
+    if kind not in OPS:
+        return f"unknown op type {kind!r}, expected one of {', '.join(OPS)}"
+    if kind in ("merge", "append"):
+        segments = cast("list[object]", path) if isinstance(path, list) else [path]
+        if path is not None and not all(isinstance(segment, str) for segment in segments):
+            return f"`path` of {kind} must be a string or a list of strings"
+    elif not isinstance(path, str):
+        return f"`path` of {kind} must be a string"
+    if kind in ("increment", "decrement") and type(op.get("by")) is not int:
+        return f"`by` of {kind} must be an integer"
+    if kind in ("set", "merge", "append") and "value" not in op:
+        return "missing field `value`"
+    return None
+
+
+def _check_config(config: object) -> str | None:
+    if not isinstance(config, dict):
+        return "the config of a state trigger is an object"
+    fields = cast("Json", config)
+    for key in ("scope", "key", "condition_function_id"):
+        if fields.get(key) is not None and not isinstance(fields[key], str):
+            return f"'{key}' must be a string"
+    return None
+
+
+def install(router: Router, store: Store) -> None:
+    """Put the state functions and their trigger type on the engine."""
+    it = State(router, store)
+    place = {"scope": "string", "key": "string"}
+    old_new = schema(["old_value", "new_value"], old_value=ANY, new_value=ANY)
+    functions = [
+        BuiltinFunction(
+            "state::set",
+            "Set a value.",
+            it.set,
+            schema(["scope", "key", "value"], **place, value=ANY),
+            old_new,
+        ),
+        BuiltinFunction("state::get", "Read a value.", it.get, schema(["scope", "key"], **place)),
+        BuiltinFunction("state::delete", "Delete a value.", it.delete, schema(["scope", "key"], **place)),
+        BuiltinFunction(
+            "state::list",
+            "All values of a scope, in the order they were first set.",
+            it.list,
+            schema(["scope"], scope="string"),
+            {"type": "array"},
+        ),
+        BuiltinFunction(
+            "state::list_groups",
+            "The scopes that hold values.",
+            it.list_groups,
+            schema(),
+            schema(["groups"], groups={"type": "array", "items": {"type": "string"}}),
+        ),
+        BuiltinFunction(
+            "state::update",
+            f"Apply operations to a value: {', '.join(OPS)}.",
+            it.update,
+            schema(["scope", "key", "ops"], **place, ops={"type": "array", "items": {"type": "object"}}),
+            old_new,
+        ),
+    ]
+    changed = BuiltinType(
+        "state",
+        "Fires after every write of state, filtered by scope and key.",
+        schema(**place, condition_function_id="string"),
+        schema(event_type="string", **place, old_value=ANY, new_value=ANY),
+        _check_config,
+    )
+    provide(
+        router, BuiltinWorker(WORKER, "Values by scope and key, with change events.", functions, [changed])
+    )

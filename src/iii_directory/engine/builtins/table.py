@@ -1,0 +1,117 @@
+"""How the engine provides functions and trigger types of its own: tables of rows, and helpers for inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function
+from iii_directory.engine.triggers import TriggerType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from iii_directory.engine.calls import Request
+    from iii_directory.engine.messages import Json
+    from iii_directory.engine.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinFunction:
+    id: str
+    description: str
+    handler: Callable[[Request], object]
+    request_schema: Json
+    response_schema: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinType:
+    id: str
+    description: str
+    configuration_schema: Json
+    request_schema: Json
+    check: Callable[[object], str | None] = lambda _config: None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinWorker:
+    """A worker that lives inside the engine: how it shows in ``engine::workers::list``."""
+
+    name: str
+    description: str
+    functions: Sequence[BuiltinFunction] = ()
+    types: Sequence[BuiltinType] = ()
+
+
+def provide(router: Router, worker: BuiltinWorker) -> None:
+    """Put a built-in worker's functions and trigger types on the engine."""
+    router.builtin_workers[worker.name] = worker
+    for row in worker.functions:
+        router.calls.builtins[row.id] = row.handler
+        router.kernel.add_function(
+            Function(
+                row.id,
+                DEFAULT_NAMESPACE,
+                None,
+                worker.name,
+                row.description,
+                row.request_schema,
+                row.response_schema,
+                None,
+            )
+        )
+    for kind in worker.types:
+        router.triggers.types[DEFAULT_NAMESPACE, kind.id] = TriggerType(
+            kind.id,
+            DEFAULT_NAMESPACE,
+            None,
+            worker.name,
+            kind.description,
+            kind.configuration_schema,
+            kind.request_schema,
+            kind.check,
+        )
+
+
+def schema(required: Sequence[str] = (), **properties: object) -> Json:
+    """A JSON Schema of an object; a property is given as a schema or as the name of a type."""
+    rows = {k: {"type": v} if isinstance(v, str) else v for k, v in properties.items()}
+    described: Json = {"type": "object", "properties": rows}
+    if required:
+        described["required"] = list(required)
+    return described
+
+
+ANY: Final[Json] = {}
+
+
+def text(request: Request, key: str) -> str:
+    """A required string of the input."""
+    if request.payload.get(key) is None:
+        raise missing(request, key)
+    return cast("str", optional(request, key, str))
+
+
+def optional(request: Request, key: str, kind: type) -> Any:
+    """An optional field of the input, or None."""
+    value = request.payload.get(key)
+    if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise bad_input(request.function_id, f"field `{key}` must be a {_NAMES[kind]}")
+    return value
+
+
+def missing(request: Request, key: str) -> EngineFault:
+    return bad_input(request.function_id, f"missing field `{key}`")
+
+
+def bad_input(function_id: str, problem: str) -> EngineFault:
+    return EngineFault("deserialization_error", f"Failed to deserialize input for {function_id}: {problem}")
+
+
+def contains(needle: str | None, *hay: str | None) -> bool:
+    """Whether a search term is absent or a case-insensitive substring of one of the texts."""
+    return needle is None or any(needle.lower() in (text or "").lower() for text in hay)
+
+
+_NAMES: Final = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "object"}

@@ -1,0 +1,238 @@
+"""``engine::workers::*``, ``worker::list`` and the events about workers coming and going."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, cast
+
+from iii_directory.engine.builtins.table import (
+    BuiltinFunction,
+    BuiltinType,
+    BuiltinWorker,
+    contains,
+    optional,
+    provide,
+    schema,
+    text,
+)
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault
+from iii_directory.limits import MAX_NAME_CHARS
+
+if TYPE_CHECKING:
+    from iii_directory.engine.builtins.introspection import Introspection
+    from iii_directory.engine.calls import Request
+    from iii_directory.engine.kernel import Connection
+    from iii_directory.engine.messages import Json
+    from iii_directory.engine.router import Router
+
+# Control characters, and the marks that reorder or hide text on a screen.
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_OPERATIONS: Final = ("operations", "operation")
+_STAGES: Final = ("stages", "stage")
+_WORKERS: Final = ("workers", "worker")
+
+
+class Workers:
+    """Who is connected, and the built-in workers beside them."""
+
+    def __init__(self, router: Router, introspection: Introspection, version: str) -> None:
+        self._router = router
+        self._kernel = router.kernel
+        self._rows = introspection
+        self._version = version
+        self._started_ms = router.kernel.now_ms()
+        self._seen: set[tuple[str, str]] = set()
+        self._builtin = router.builtin_workers
+        router.on_worker_event = self._worker_event
+
+    def register(self, request: Request) -> Json:
+        connection = self._kernel.connections.get(request.caller or "")
+        if connection is None:
+            raise EngineFault("INVALID_ARGUMENTS", "Only a connected worker can register itself.")
+        namespace = cast("str | None", optional(request, "namespace", str))
+        if namespace is None:
+            namespace = DEFAULT_NAMESPACE
+        elif not namespace.strip():
+            raise EngineFault("INVALID_NAMESPACE", "namespace must not be blank")
+        name = clean(optional(request, "name", str))
+        self._describe(connection, request)
+        if not self._router.announce(connection, namespace, name):
+            return {"success": False}
+        self._worker_event("worker_metadata_updated", connection)
+        self._first_seen(connection)
+        return {"success": True}
+
+    def list(self, request: Request) -> Json:
+        search, runtime = optional(request, "search", str), optional(request, "runtime", str)
+        status = optional(request, "status", str)
+        rows = [self._builtin_row(worker) for worker in self._builtin.values()]
+        rows += [self._connection_row(connection) for connection in self._kernel.named_connections()]
+        rows = [
+            row
+            for row in rows
+            if contains(search, row["name"], row["description"])
+            and runtime in (None, row["runtime"])
+            and status in (None, row["status"])
+        ]
+        return {"workers": sorted(rows, key=lambda row: (row["name"] or "", row["id"]))}
+
+    def info(self, request: Request) -> Json:
+        name, namespace = text(request, "name"), optional(request, "namespace", str)
+        if name in self._builtin and namespace in (None, DEFAULT_NAMESPACE):
+            return self._with_registrations(
+                {**self._builtin_row(self._builtin[name]), "internal": True}, name
+            )
+        for connection in self._kernel.named_connections():
+            if name in connection.names and namespace in (None, connection.namespace):
+                row = {**self._connection_row(connection), "pid": connection.pid, "internal": False}
+                return self._with_registrations(row, name)
+        raise EngineFault("NOT_FOUND", f"Worker '{name}' is not connected.")
+
+    def installed(self, request: Request) -> Json:  # noqa: ARG002 (a running-only filter changes nothing here)
+        """Without a daemon that installs workers, the ones that are connected stand for the installed."""
+        return {
+            "workers": [
+                {
+                    "name": connection.name,
+                    "version": connection.version,
+                    "running": True,
+                    "status": "running",
+                    "pid": connection.pid,
+                }
+                for connection in self._kernel.named_connections()
+                if connection.name is not None
+            ]
+        }
+
+    def _describe(self, connection: Connection, request: Request) -> None:
+        connection.description = clean(optional(request, "description", str))
+        connection.version = clean(optional(request, "version", str))
+        connection.runtime = clean(optional(request, "runtime", str))
+        connection.os = clean(optional(request, "os", str))
+        connection.isolation = clean(optional(request, "isolation", str))
+        connection.pid = optional(request, "pid", int)
+
+    def _builtin_row(self, worker: BuiltinWorker) -> Json:
+        return {
+            "name": worker.name,
+            "description": worker.description,
+            "version": self._version,
+            "id": worker.name,
+            "namespace": DEFAULT_NAMESPACE,
+            "runtime": "engine",
+            "os": None,
+            "status": "available",
+            "function_count": len(worker.functions),
+            "connected_at_ms": self._started_ms,
+            "active_invocations": 0,
+            "isolation": "in-process",
+            "ip_address": None,
+        }
+
+    def _connection_row(self, connection: Connection) -> Json:
+        return {
+            "name": connection.name,
+            "description": connection.description,
+            "version": connection.version,
+            "id": connection.id,
+            "namespace": connection.namespace or DEFAULT_NAMESPACE,
+            "runtime": connection.runtime,
+            "os": connection.os,
+            "status": "connected",
+            "function_count": len(self._kernel.functions_of(connection.id)),
+            "connected_at_ms": connection.connected_at_ms,
+            "active_invocations": connection.active_invocations,
+            "isolation": connection.isolation,
+            "ip_address": connection.ip_address,
+        }
+
+    def _with_registrations(self, row: Json, name: str) -> Json:
+        functions = [f for f in self._kernel.functions.values() if self._kernel.worker_name(f) == name]
+        kinds = [t for t in self._router.triggers.types.values() if self._rows.type_worker(t) == name]
+        bindings = [self._rows.binding_row(binding) for binding in self._router.triggers.live()]
+        return {
+            "worker": row,
+            "functions": [self._rows.function_summary(f) for f in sorted(functions, key=lambda f: f.id)],
+            "trigger_types": [self._rows.type_summary(kind) for kind in kinds],
+            "registered_triggers": [binding for binding in bindings if binding["worker_name"] == name],
+        }
+
+    def _worker_event(self, event: str, connection: Connection) -> None:
+        self._router.triggers.fire("engine::workers-available", {"event": event, "worker_id": connection.id})
+
+    def _first_seen(self, connection: Connection) -> None:
+        if connection.name is None:
+            return
+        key = (connection.namespace or DEFAULT_NAMESPACE, connection.name)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        event = {
+            "operation": "add",
+            "worker": connection.name,
+            "stage": "done",
+            "timestamp_ms": self._kernel.now_ms(),
+            "caller_mode": "trigger",
+        }
+        self._router.triggers.fire("worker", event, lambda config: _worker_matches(config, event))
+
+
+def clean(value: str | None) -> str | None:
+    """A name or description without characters that hide or reorder text, cut to a line's length."""
+    return None if value is None else _UNPRINTABLE.sub("", value)[:MAX_NAME_CHARS]
+
+
+def _worker_matches(config: Json, event: Json) -> bool:
+    for listed, single in (_OPERATIONS, _STAGES, _WORKERS):
+        wanted = config.get(listed)
+        if isinstance(wanted, list) and wanted and event[single] not in wanted:
+            return False
+    return True
+
+
+def install(router: Router, introspection: Introspection, version: str) -> Workers:
+    """Put the worker functions and their trigger types on the engine."""
+    it = Workers(router, introspection, version)
+    names = {"type": "array", "items": {"type": "string"}}
+    functions = [
+        BuiltinFunction(
+            "engine::workers::register",
+            "A worker says who it is: name, version, runtime and namespace.",
+            it.register,
+            schema(name="string", version="string", runtime="string", namespace="string", pid="integer"),
+            schema(["success"], success="boolean"),
+        ),
+        BuiltinFunction(
+            "engine::workers::list",
+            "List connected and built-in workers.",
+            it.list,
+            schema(search="string", runtime="string", status="string"),
+        ),
+        BuiltinFunction(
+            "engine::workers::info",
+            "One worker with what it registered.",
+            it.info,
+            schema(["name"], name="string", namespace="string"),
+        ),
+    ]
+    available = BuiltinType(
+        "engine::workers-available",
+        "Fires when a worker connects, says who it is, or leaves.",
+        schema(),
+        schema(event="string", worker_id="string"),
+    )
+    provide(router, BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
+    installed = BuiltinFunction(
+        "worker::list",
+        "List the workers of this engine: the connected ones.",
+        it.installed,
+        schema(running_only="boolean"),
+    )
+    added = BuiltinType(
+        "worker",
+        "Fires operation add, stage done, when a named worker connects for the first time.",
+        schema(operations=names, stages=names, workers=names),
+        schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
+    )
+    provide(router, BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added]))
+    return it

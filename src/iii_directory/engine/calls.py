@@ -1,0 +1,245 @@
+"""Invocations: from a caller to an executor and back, exactly one outcome each. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel
+from iii_directory.engine.messages import ABSENT, InvocationResult, InvokeFunction, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Outcome = Callable[[object, Json | None], None]
+    """What an internal caller does with a result, or with an error body."""
+
+QUEUE_PROVIDER: Final = "engine::queue::enqueue"
+
+
+@dataclass(slots=True)
+class Call:
+    """A call an executor has not answered yet. ``outcome`` is None when nobody waits for it."""
+
+    executor: str
+    caller: str | None
+    outcome: Outcome | None
+
+
+@dataclass(slots=True)
+class Request:
+    """A call of a built-in function: who asked, for what, and how to answer later."""
+
+    caller: str | None
+    function_id: str
+    payload: Json
+    answer: Outcome
+
+
+class DeferredAnswer:
+    """The type of :data:`DEFERRED`: the built-in will call ``Request.answer`` itself."""
+
+
+DEFERRED: Final = DeferredAnswer()
+
+
+class Calls:
+    """The table of open calls and the way each of them goes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._open: dict[tuple[str, str], Call] = {}
+        self.builtins: dict[str, Callable[[Request], object]] = {}
+
+    def invoke(self, caller: str, message: InvokeFunction) -> None:
+        """A worker asked for a call."""
+        outcome: Outcome | None = None
+        if message.invocation_id is not None and message.action != "void":
+            outcome = self._reply_to(caller, message)
+        try:
+            namespace = _namespace_of(message.namespace)
+            if message.action == "enqueue":
+                self._enqueue(message, namespace, outcome)
+                return
+            data = message.data
+            if isinstance(data, dict):
+                data = {**cast("Json", data), "_caller_worker_id": caller}
+            self._dispatch(caller, message, namespace, data, outcome)
+        except EngineFault as fault:
+            self._fail(outcome, message.function_id, fault)
+
+    def call(
+        self,
+        function_id: str,
+        data: object,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        metadata: object = None,
+        outcome: Outcome | None = None,
+    ) -> None:
+        """The engine itself asks for a call: an event, a condition, a queue provider."""
+        message = InvokeFunction(function_id, data, None, None, None, metadata, namespace, None, None)
+        try:
+            self._dispatch(None, message, namespace, data, outcome)
+        except EngineFault as fault:
+            self._fail(outcome, function_id, fault)
+
+    def resolve(self, executor: str, message: InvocationResult) -> None:
+        """An executor answered. Late, unknown and foreign ids are dropped."""
+        call = self._open.pop((executor, message.invocation_id), None)
+        if call is None:
+            return
+        self._settle(call)
+        if call.outcome is not None:
+            call.outcome(message.result, message.error)
+
+    def stop(self, connection_id: str) -> None:
+        """A connection is gone: what it executed fails, what it asked for is forgotten."""
+        stopped: list[Call] = []
+        for key, call in list(self._open.items()):
+            if call.executor == connection_id:
+                del self._open[key]
+                stopped.append(call)
+            elif call.caller == connection_id:
+                # The executor is not told; its late answer has nobody to go to.
+                call.outcome = None
+        body = EngineFault("invocation_stopped", "Invocation stopped").body()
+        for call in stopped:
+            self._settle(call)
+            if call.outcome is not None and call.caller != connection_id:
+                call.outcome(ABSENT, body)
+
+    def open_calls(self) -> int:
+        return len(self._open)
+
+    def _dispatch(
+        self,
+        caller: str | None,
+        message: InvokeFunction,
+        namespace: str,
+        data: object,
+        outcome: Outcome | None,
+    ) -> None:
+        function = self._kernel.function(namespace, message.function_id)
+        if function is None:
+            raise self._not_found(namespace, message.function_id)
+        if function.owner is None:
+            self._run_builtin(caller, function, data, outcome)
+            return
+        call_id = message.invocation_id or self._kernel.new_id()
+        while (function.owner, call_id) in self._open:
+            call_id = self._kernel.new_id()
+        # Recorded before it is sent: an answer that comes at once must find its call.
+        self._open[function.owner, call_id] = Call(function.owner, caller, outcome)
+        self._kernel.connections[function.owner].active_invocations += 1
+        self._kernel.send(function.owner, _to_executor(call_id, message, data))
+
+    def _run_builtin(
+        self, caller: str | None, function: Function, data: object, outcome: Outcome | None
+    ) -> None:
+        if data is None:
+            data = {}
+        if not isinstance(data, dict):
+            raise EngineFault(
+                "deserialization_error",
+                f"Failed to deserialize input for {function.id}: expected an object",
+            )
+        answer: Outcome = outcome or _nobody_waits
+        request = Request(caller, function.id, cast("Json", data), answer)
+        result = self.builtins[function.id](request)
+        if result is not DEFERRED:
+            answer(result, None)
+
+    def _enqueue(self, message: InvokeFunction, namespace: str, outcome: Outcome | None) -> None:
+        if self._kernel.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
+            raise EngineFault("enqueue_error", "No queue worker is connected.")
+        receipt = self._kernel.new_id()
+        job: Json = {
+            "queue": message.queue,
+            "function_id": message.function_id,
+            "data": message.data,
+            "messageReceiptId": receipt,
+            "traceparent": message.traceparent,
+            "baggage": message.baggage,
+        }
+        if namespace != DEFAULT_NAMESPACE:
+            job["namespace"] = namespace
+
+        def queued(_result: object, error: Json | None) -> None:
+            if outcome is None:
+                return
+            if error is not None:
+                outcome(ABSENT, EngineFault("enqueue_error", str(error.get("message"))).body())
+            else:
+                outcome({"messageReceiptId": receipt}, None)
+
+        self.call(QUEUE_PROVIDER, job, outcome=queued)
+
+    def _reply_to(self, caller: str, message: InvokeFunction) -> Outcome:
+        def reply(result: object, error: Json | None) -> None:
+            self._kernel.send(caller, _to_caller(message, result, error))
+
+        return reply
+
+    def _settle(self, call: Call) -> None:
+        executor = self._kernel.connections.get(call.executor)
+        if executor is not None:
+            executor.active_invocations -= 1
+
+    def _fail(self, outcome: Outcome | None, function_id: str, fault: EngineFault) -> None:
+        if outcome is None:
+            self._kernel.log("warning", f"call of {function_id} failed, nobody waits: {fault}")
+        else:
+            outcome(ABSENT, fault.body())
+
+    def _not_found(self, namespace: str, function_id: str) -> EngineFault:
+        text = f"Function {function_id} not found in namespace {namespace}."
+        elsewhere = self._kernel.namespaces_with(function_id)
+        if elsewhere:
+            text += f" It is registered in namespace(s): {', '.join(elsewhere)}."
+        return EngineFault("function_not_found", text)
+
+
+def _namespace_of(requested: str | None) -> str:
+    if requested is None:
+        return DEFAULT_NAMESPACE
+    if not requested.strip():
+        raise EngineFault("INVALID_NAMESPACE", "namespace must not be blank")
+    return requested
+
+
+def _to_executor(call_id: str, message: InvokeFunction, data: object) -> Json:
+    sent: Json = {
+        "type": "invokefunction",
+        "invocation_id": call_id,
+        "function_id": message.function_id,
+        "data": data,
+    }
+    if message.metadata is not None:
+        sent["metadata"] = message.metadata
+    if message.traceparent is not None:
+        sent["traceparent"] = message.traceparent
+    if message.baggage is not None:
+        sent["baggage"] = message.baggage
+    return sent
+
+
+def _to_caller(message: InvokeFunction, result: object, error: Json | None) -> Json:
+    sent: Json = {
+        "type": "invocationresult",
+        "invocation_id": message.invocation_id,
+        "function_id": message.function_id,
+    }
+    if error is not None:
+        sent["error"] = error
+    elif result is not ABSENT:
+        sent["result"] = result
+    if message.traceparent is not None:
+        sent["traceparent"] = message.traceparent
+    if message.baggage is not None:
+        sent["baggage"] = message.baggage
+    return sent
+
+
+def _nobody_waits(_result: object, _error: Json | None) -> None:
+    pass

@@ -1,0 +1,164 @@
+"""What the engine remembers, and the effects it asks its shell for. Pure: no sockets, no clock, no threads.
+
+The parts of the router (calls, triggers, built-ins) share one :class:`Kernel`. They never send anything;
+they append effects to its outbox, and the shell carries them out in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from iii_directory.engine.messages import Json, Registration
+
+DEFAULT_NAMESPACE: Final = "default"
+ENGINE_PREFIX: Final = "engine::"
+
+
+class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as a Python error)
+    """A failure that goes to a caller as ``{code, message}``."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def body(self) -> Json:
+        return {"code": self.code, "message": str(self)}
+
+
+@dataclass(slots=True)
+class Send:
+    """Deliver a message to a connection."""
+
+    connection_id: str
+    message: Json
+
+
+@dataclass(slots=True)
+class Close:
+    """End a connection; ``abrupt`` drops the socket without a close frame."""
+
+    connection_id: str
+    abrupt: bool = False
+
+
+@dataclass(slots=True)
+class StartTimer:
+    """Call :meth:`Router.timer` with this key after a while."""
+
+    key: tuple[str, str]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Log:
+    level: Literal["debug", "info", "warning", "error"]
+    text: str
+
+
+Effect = Send | Close | StartTimer | Log
+
+
+@dataclass(slots=True)
+class Connection:
+    """One worker connection. ``namespace`` is None until it is known where its registrations belong."""
+
+    id: str
+    reattach_token: str
+    connected_at_ms: int
+    ip_address: str | None = None
+    namespace: str | None = None
+    names: list[str] = field(default_factory=list[str])
+    description: str | None = None
+    version: str | None = None
+    runtime: str | None = None
+    os: str | None = None
+    pid: int | None = None
+    isolation: str | None = None
+    queued: list[Registration] = field(default_factory=list["Registration"])
+    active_invocations: int = 0
+
+    @property
+    def name(self) -> str | None:
+        """The name it announced last."""
+        return self.names[-1] if self.names else None
+
+
+@dataclass(slots=True)
+class Function:
+    """A registered function. ``owner`` is a connection id, or None for what the engine provides itself."""
+
+    id: str
+    namespace: str
+    owner: str | None
+    worker_name: str | None
+    description: str | None
+    request_schema: object
+    response_schema: object
+    metadata: object
+
+    @property
+    def internal(self) -> bool:
+        return isinstance(self.metadata, dict) and self.metadata.get("internal") is True  # pyright: ignore[reportUnknownMemberType]
+
+
+class Kernel:
+    """Connections, names and functions; ids and time come from outside."""
+
+    def __init__(self, new_id: Callable[[], str], now_ms: Callable[[], int]) -> None:
+        self.new_id = new_id
+        self.now_ms = now_ms
+        self.connections: dict[str, Connection] = {}
+        self.names: dict[tuple[str, str], str] = {}
+        self.functions: dict[tuple[str, str], Function] = {}
+        self.outbox: list[Effect] = []
+        self.functions_changed = False
+
+    def send(self, connection_id: str, message: Json) -> None:
+        """Deliver if the connection is still there; a message to one that is gone is dropped."""
+        if connection_id in self.connections:
+            self.outbox.append(Send(connection_id, message))
+
+    def close(self, connection_id: str, *, abrupt: bool = False) -> None:
+        self.outbox.append(Close(connection_id, abrupt))
+
+    def start_timer(self, kind: str, subject: str, seconds: float) -> None:
+        self.outbox.append(StartTimer((kind, subject), seconds))
+
+    def log(self, level: Literal["debug", "info", "warning", "error"], text: str) -> None:
+        self.outbox.append(Log(level, text))
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def function(self, namespace: str, function_id: str) -> Function | None:
+        return self.functions.get((namespace, function_id))
+
+    def add_function(self, function: Function) -> None:
+        self.functions[function.namespace, function.id] = function
+        self.functions_changed = True
+
+    def remove_function(self, namespace: str, function_id: str) -> None:
+        if self.functions.pop((namespace, function_id), None) is not None:
+            self.functions_changed = True
+
+    def functions_of(self, connection_id: str) -> list[Function]:
+        return [f for f in self.functions.values() if f.owner == connection_id]
+
+    def namespaces_with(self, function_id: str) -> list[str]:
+        return sorted(namespace for namespace, name in self.functions if name == function_id)
+
+    def worker_name(self, function: Function) -> str:
+        """The registered name of the owning connection, else the first segment of the id."""
+        if function.worker_name is not None:
+            return function.worker_name
+        owner = self.connections.get(function.owner or "")
+        return (owner.name if owner else None) or function.id.split("::", 1)[0]
+
+    def named_connections(self) -> Iterator[Connection]:
+        """Connections that said who they are; a bare client without a process id stays hidden."""
+        return (c for c in self.connections.values() if c.pid is not None)

@@ -1,0 +1,383 @@
+"""The wire format: one JSON object per message, told apart by ``type``. Pure.
+
+Decoding checks what the router relies on and nothing more; unknown fields are ignored, and what cannot be
+understood is an :class:`Undecodable` that still names the call it belonged to, if that could be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.limits import MAX_JSON_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Json = dict[str, Any]
+
+
+class Absent:
+    """The type of :data:`ABSENT`: a field that is not there, which is not the same as null."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+TELEMETRY_PREFIXES: Final = (b"OTLP", b"MTRC", b"LOGS")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class UndecodableError(Exception):
+    """A frame that is no message. ``invocation_id`` is set when a caller waits for an answer to it."""
+
+    def __init__(self, reason: str, invocation_id: str | None = None, function_id: str = "") -> None:
+        super().__init__(reason)
+        self.invocation_id = invocation_id
+        self.function_id = function_id
+
+
+@dataclass(slots=True)
+class RegisterFunction:
+    id: str
+    description: str | None
+    request_format: object
+    response_format: object
+    metadata: object
+    http_invoked: bool
+
+
+@dataclass(slots=True)
+class UnregisterFunction:
+    id: str
+
+
+@dataclass(slots=True)
+class RegisterTriggerType:
+    id: str
+    description: str
+    trigger_request_format: object
+    call_request_format: object
+    namespace: str | None
+
+
+@dataclass(slots=True)
+class UnregisterTriggerType:
+    id: str
+    namespace: str | None
+
+
+@dataclass(slots=True)
+class RegisterTrigger:
+    id: str
+    trigger_type: str
+    function_id: str
+    config: object
+    metadata: object
+    namespace: str | None
+    trigger_namespace: str | None
+
+
+@dataclass(slots=True)
+class UnregisterTrigger:
+    id: str
+
+
+@dataclass(slots=True)
+class TriggerRegistrationResult:
+    id: str
+    trigger_type: str
+    function_id: str
+    error: Json | None
+
+
+@dataclass(slots=True)
+class InvokeFunction:
+    function_id: str
+    data: object
+    invocation_id: str | None
+    action: str | None
+    queue: str | None
+    metadata: object
+    namespace: str | None
+    traceparent: str | None
+    baggage: str | None
+
+
+@dataclass(slots=True)
+class InvocationResult:
+    invocation_id: str
+    function_id: str
+    result: object
+    error: Json | None
+
+
+@dataclass(slots=True)
+class Reattach:
+    previous_worker_id: str
+    reattach_token: str | None
+
+
+@dataclass(slots=True)
+class Ping:
+    pass
+
+
+@dataclass(slots=True)
+class Ignored:
+    """A message this engine has no use for: pongs, telemetry, service records, newer families."""
+
+    type: str
+
+
+Registration = (
+    RegisterFunction
+    | UnregisterFunction
+    | RegisterTriggerType
+    | UnregisterTriggerType
+    | RegisterTrigger
+    | UnregisterTrigger
+)
+Message = (
+    Registration | TriggerRegistrationResult | InvokeFunction | InvocationResult | Reattach | Ping | Ignored
+)
+
+
+def decode(frame: str | bytes) -> Message | None:
+    """The message in a frame, or None for a blank one.
+
+    Raises:
+        UndecodableError: the frame is no JSON object, has an unknown type or lacks what its type needs.
+    """
+    if isinstance(frame, bytes):
+        if frame.startswith(TELEMETRY_PREFIXES):
+            return Ignored("telemetry")
+        try:
+            frame = frame.decode()
+        except UnicodeDecodeError:
+            raise UndecodableError("not UTF-8") from None
+    if not frame.strip():
+        return None
+    fields = _parse_object(frame)
+    kind = fields.get("type")
+    decoder = _DECODERS.get(kind) if isinstance(kind, str) else None
+    if decoder is None:
+        if kind in _IGNORED:
+            return Ignored(cast("str", kind))
+        raise UndecodableError(f"unknown message type {kind!r}")
+    try:
+        return decoder(fields)
+    except UndecodableError as error:
+        if kind == "invokefunction":
+            raise _about_call(str(error), fields) from None
+        raise
+
+
+def encode(message: Json) -> str:
+    """One message as compact JSON text."""
+    return _ENCODER.encode(message)
+
+
+def is_uuid(value: object) -> bool:
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"number out of range: {text[:20]}")
+    return number
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _parse_object(text: str) -> Json:
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
+        raise UndecodableError(reason) from None
+    if not isinstance(value, dict):
+        raise UndecodableError("not a JSON object")
+    fields = cast("Json", value)
+    # Both checks can only fail when these characters are there; most messages skip them.
+    if text.count("{") + text.count("[") > MAX_JSON_DEPTH and _depth_exceeds(fields, MAX_JSON_DEPTH):
+        raise _about_call("nested too deeply", fields)
+    if ("\\ud" in text or "\\uD" in text) and not _encodable(fields):
+        raise _about_call("a lone surrogate is not Unicode text", fields)
+    return fields
+
+
+def _depth_exceeds(value: object, limit: int) -> bool:
+    level: list[object] = [value]
+    for _ in range(limit):
+        below: list[object] = []
+        for item in level:
+            children = cast("Json", item).values() if isinstance(item, dict) else cast("list[object]", item)
+            below += [child for child in children if isinstance(child, (dict, list))]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def _encodable(value: object) -> bool:
+    try:
+        _ENCODER.encode(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _about_call(reason: str, fields: Json) -> UndecodableError:
+    """The error for a frame of a call; an answer is possible only if its id can be read."""
+    call_id = fields.get("invocation_id")
+    function_id = fields.get("function_id")
+    waits = fields.get("type") == "invokefunction" and is_uuid(call_id)
+    name = function_id if isinstance(function_id, str) and _encodable(function_id) else ""
+    return UndecodableError(reason, cast("str", call_id) if waits else None, name)
+
+
+def _text(fields: Json, key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise UndecodableError(f"field '{key}' must be a string")
+    return value
+
+
+def _optional_text(fields: Json, key: str) -> str | None:
+    value = fields.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UndecodableError(f"field '{key}' must be a string")
+    return value
+
+
+def _error_body(fields: Json) -> Json | None:
+    value = fields.get("error")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise UndecodableError("field 'error' must be {code, message}")
+    body = cast("Json", value)
+    if not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
+        raise UndecodableError("field 'error' must be {code, message}")
+    return {key: body[key] for key in ("code", "message", "stacktrace") if isinstance(body.get(key), str)}
+
+
+def _register_function(f: Json) -> RegisterFunction:
+    return RegisterFunction(
+        _text(f, "id"),
+        _optional_text(f, "description"),
+        f.get("request_format"),
+        f.get("response_format"),
+        f.get("metadata"),
+        f.get("invocation") is not None,
+    )
+
+
+def _register_trigger_type(f: Json) -> RegisterTriggerType:
+    return RegisterTriggerType(
+        _text(f, "id"),
+        _text(f, "description"),
+        f.get("trigger_request_format"),
+        f.get("call_request_format"),
+        _optional_text(f, "namespace"),
+    )
+
+
+def _register_trigger(f: Json) -> RegisterTrigger:
+    return RegisterTrigger(
+        _text(f, "id"),
+        _text(f, "trigger_type"),
+        _text(f, "function_id"),
+        f.get("config"),
+        f.get("metadata"),
+        _optional_text(f, "namespace"),
+        _optional_text(f, "trigger_namespace"),
+    )
+
+
+def _trigger_result(f: Json) -> TriggerRegistrationResult:
+    return TriggerRegistrationResult(
+        _text(f, "id"), _text(f, "trigger_type"), _text(f, "function_id"), _error_body(f)
+    )
+
+
+def _invoke(f: Json) -> InvokeFunction:
+    call_id = f.get("invocation_id")
+    if call_id is not None and not is_uuid(call_id):
+        raise UndecodableError("field 'invocation_id' must be a UUID")
+    action, queue = _action(f.get("action"))
+    return InvokeFunction(
+        _text(f, "function_id"),
+        f.get("data"),
+        call_id,
+        action,
+        queue,
+        f.get("metadata"),
+        _optional_text(f, "namespace"),
+        _optional_text(f, "traceparent"),
+        _optional_text(f, "baggage"),
+    )
+
+
+def _action(value: object) -> tuple[str | None, str | None]:
+    if value is None:
+        return None, None
+    fields = cast("Json", value) if isinstance(value, dict) else {}
+    kind = fields.get("type")
+    if kind == "void":
+        return "void", None
+    if kind == "enqueue":
+        return "enqueue", _text(fields, "queue")
+    raise UndecodableError("field 'action' must be {type: void} or {type: enqueue, queue}")
+
+
+def _result(f: Json) -> InvocationResult:
+    call_id = f.get("invocation_id")
+    if not is_uuid(call_id):
+        raise UndecodableError("field 'invocation_id' must be a UUID")
+    # A null result counts as no value, as on the real engine.
+    result = f.get("result")
+    return InvocationResult(
+        cast("str", call_id), _text(f, "function_id"), ABSENT if result is None else result, _error_body(f)
+    )
+
+
+def _reattach(f: Json) -> Reattach:
+    return Reattach(_text(f, "previous_worker_id"), _optional_text(f, "reattach_token"))
+
+
+_DECODERS: Final[dict[str, Callable[[Json], Message]]] = {
+    "invokefunction": _invoke,
+    "invocationresult": _result,
+    "registerfunction": _register_function,
+    "unregisterfunction": lambda f: UnregisterFunction(_text(f, "id")),
+    "registertriggertype": _register_trigger_type,
+    "unregistertriggertype": lambda f: UnregisterTriggerType(_text(f, "id"), _optional_text(f, "namespace")),
+    "registertrigger": _register_trigger,
+    "unregistertrigger": lambda f: UnregisterTrigger(_text(f, "id")),
+    "triggerregistrationresult": _trigger_result,
+    "reattach": _reattach,
+    "ping": lambda _: Ping(),
+}
+_IGNORED: Final = frozenset(
+    (
+        "pong",
+        "registerservice",
+        "observe",
+        "unobserve",
+        "observerack",
+        "invocationsobserved",
+        "localinvocationstats",
+    )
+)

@@ -1,0 +1,221 @@
+"""One socket: websockets' sans-I/O protocol on an asyncio transport; no task and no queue per message."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol, cast
+
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from iii_directory.engine.access import Refused
+from iii_directory.limits import HANDSHAKE_SECONDS, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from iii_directory.engine.access import Admitted
+
+log = logging.getLogger("iii_directory.engine")
+CLOSE_SECONDS = 5.0
+
+
+class Role:
+    """What a socket is used for once its handshake is done. This one listens to nothing."""
+
+    def opened(self, peer: Peer) -> None:
+        """The handshake is done."""
+
+    def received(self, message: str | bytes) -> None:
+        """A whole message came in."""
+
+    def lost(self) -> None:
+        """The socket is gone."""
+
+    def writable(self) -> None:
+        """The socket takes more again after it was full."""
+
+
+class Host(Protocol):
+    """Whoever listens: decides on handshakes and is told when sockets come and go."""
+
+    def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused: ...
+
+    def role_for(self, wanted: Admitted) -> Role | Refused: ...
+
+    def peer_made(self, peer: Peer) -> None: ...
+
+    def peer_lost(self, peer: Peer) -> None: ...
+
+    def flush(self) -> None:
+        """Write what a message to one socket caused on others."""
+        ...
+
+
+class Peer(asyncio.Protocol):
+    """A client's socket. It parses frames and hands whole messages to its role, synchronously."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._protocol = ServerProtocol(max_size=(MAX_MESSAGE_BYTES, MAX_FRAME_BYTES), logger=log)
+        # A logger at debug level would format every frame; the engine's own log says what matters.
+        self._protocol.debug = False
+        self._transport: asyncio.Transport | None = None
+        self._role: Role | None = None
+        self._fragments: list[bytes] = []
+        self._text = True
+        self._timer: asyncio.TimerHandle | None = None
+        self.full = False
+
+    @property
+    def address(self) -> str | None:
+        name = self._transport.get_extra_info("peername") if self._transport else None
+        return cast("tuple[str, int]", name)[0] if isinstance(name, tuple) else None
+
+    # What roles call
+
+    def send(self, message: str | bytes) -> None:
+        """Queue a message; :meth:`flush` writes what is queued."""
+        if self._protocol.state is not State.OPEN:
+            return
+        if isinstance(message, str):
+            self._protocol.send_text(message.encode())
+        else:
+            self._protocol.send_binary(message)
+
+    def flush(self) -> None:
+        """Write what is queued. A client that does not read is cut off before it costs too much memory."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        data = self._protocol.data_to_send()
+        if data:
+            ends = data[-1] == b""
+            transport.write(b"".join(data))
+            if ends:
+                self._end(transport)
+        if transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            log.warning("a client that does not read its messages was disconnected")
+            transport.abort()
+
+    def close(self) -> None:
+        """Say goodbye without a code, and do not wait for ever for the answer."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close()
+            self.flush()
+            self._start_timer(CLOSE_SECONDS)
+        elif self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause(self) -> None:
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._host.peer_made(self)
+        self._start_timer(HANDSHAKE_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Request):
+                self._handshake(event)
+            elif isinstance(event, Frame):
+                self._frame(event)
+        self.flush()
+        self._host.flush()
+        if self._protocol.close_expected():
+            self._start_timer(CLOSE_SECONDS)
+
+    def eof_received(self) -> bool:
+        self._protocol.receive_eof()
+        self.flush()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
+        self._stop_timer()
+        role, self._role = self._role, None
+        if role is not None:
+            role.lost()
+        self._host.peer_lost(self)
+        self._host.flush()
+
+    def pause_writing(self) -> None:
+        self.full = True
+
+    def resume_writing(self) -> None:
+        self.full = False
+        if self._role is not None:
+            self._role.writable()
+
+    # Inner workings
+
+    def _handshake(self, request: Request) -> None:
+        headers: dict[str, list[str]] = {}
+        for name, value in request.headers.raw_items():
+            headers.setdefault(name.lower(), []).append(value)
+        decision = self._host.decide(request.path, headers)
+        role = decision if isinstance(decision, Refused) else self._host.role_for(decision)
+        if isinstance(role, Refused):
+            refusal = self._protocol.reject(HTTPStatus(role.status), role.text)
+            self._protocol.send_response(refusal)
+            return
+        self._protocol.send_response(self._protocol.accept(request))
+        if self._protocol.state is not State.OPEN:
+            return
+        self._stop_timer()
+        self._role = role
+        role.opened(self)
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT) or self._role is None:
+            return
+        if frame.opcode is not Opcode.CONT:
+            self._text = frame.opcode is Opcode.TEXT
+            if frame.fin:
+                self._message(bytes(frame.data))
+                return
+        self._fragments.append(bytes(frame.data))
+        if frame.fin:
+            whole, self._fragments = b"".join(self._fragments), []
+            self._message(whole)
+
+    def _message(self, data: bytes) -> None:
+        message: str | bytes = data
+        if self._text:
+            try:
+                message = data.decode()
+            except UnicodeDecodeError:
+                # Left as bytes: the reader of the message says what is wrong with it.
+                log.debug("a text frame was not UTF-8")
+        if self._role is not None:
+            self._role.received(message)
+
+    def _end(self, transport: asyncio.Transport) -> None:
+        if transport.can_write_eof():
+            transport.write_eof()
+        self._start_timer(CLOSE_SECONDS)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,208 @@
+"""The shell around the router: sockets in, sockets out, timers and the log. Nothing is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from iii_directory import __version__
+from iii_directory.engine.access import Access, is_loopback
+from iii_directory.engine.builtins import World, build_engine
+from iii_directory.engine.kernel import Close, Log, Send, StartTimer
+from iii_directory.engine.messages import encode
+from iii_directory.engine.peer import Peer, Role
+from iii_directory.engine.relay import Relays
+from iii_directory.engine.store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from iii_directory.engine.access import Admitted, Refused
+    from iii_directory.engine.kernel import Effect
+    from iii_directory.engine.sqlite_store import Database
+
+log = logging.getLogger("iii_directory.engine")
+BACKLOG = 512
+
+
+class EngineServer:
+    """An engine listening on a socket. Everything runs on the event loop that started it."""
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 49134,
+        token: str | None = None,
+        database: Database | None = None,
+    ) -> None:
+        if not is_loopback(host) and not token:
+            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        self.host = host
+        self.port = port
+        self._database = database
+        world = World(
+            new_id=lambda: str(uuid.uuid4()),
+            now_ms=lambda: int(time.time() * 1000),
+            state=database.store("state") if database else MemoryStore(),
+            configuration=database.store("configuration") if database else MemoryStore(),
+            environment=os.environ,
+            schema_problem=schema_problem,
+        )
+        self._engine = build_engine(world, __version__)
+        self._relays = Relays(self._engine.channels)
+        self._workers: dict[str, Peer] = {}
+        self._peers: set[Peer] = set()
+        self._access = Access(host, port, token)
+        self._dirty: dict[Peer, None] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen. With port 0 the system chooses one, and ``port`` says which."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Peer(self), self.host, self.port, backlog=BACKLOG)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._access = replace(self._access, port=self.port)
+
+    async def stop(self) -> None:
+        """Stop listening and drop every socket without a close frame, so that SDKs reconnect."""
+        if self._server is not None:
+            self._server.close()
+        for timer in self._timers:
+            timer.cancel()
+        for peer in list(self._peers):
+            peer.abort()
+        if self._server is not None:
+            await self._server.wait_closed()
+        # The transports tell their peers in the next turn of the loop.
+        await asyncio.sleep(0)
+        if self._database is not None:
+            self._database.close()
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ws://{host}:{self.port}"
+
+    # What a peer asks of its host
+
+    def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
+        return self._access.decide(path, headers)
+
+    def role_for(self, wanted: Admitted) -> Role | Refused:
+        if wanted.purpose == "worker":
+            return WorkerRole(self)
+        # Telemetry is accepted and dropped unread.
+        return Role() if wanted.purpose == "otel" else self._relays.role_for(wanted)
+
+    def peer_made(self, peer: Peer) -> None:
+        self._peers.add(peer)
+
+    def peer_lost(self, peer: Peer) -> None:
+        self._peers.discard(peer)
+
+    def flush(self) -> None:
+        """Write once per socket for everything one read brought about."""
+        while self._dirty:
+            peer, _ = self._dirty.popitem()
+            peer.flush()
+
+    # What the worker role calls
+
+    def worker_opened(self, peer: Peer) -> str:
+        connection_id, effects = self._engine.router.connect(peer.address)
+        self._workers[connection_id] = peer
+        self._apply(effects)
+        return connection_id
+
+    def worker_received(self, connection_id: str, message: str | bytes) -> None:
+        self._step(lambda: self._engine.router.receive(connection_id, message))
+
+    def worker_lost(self, connection_id: str) -> None:
+        self._workers.pop(connection_id, None)
+        self._step(lambda: self._engine.router.disconnect(connection_id))
+
+    # Inner workings
+
+    def _step(self, step: Callable[[], list[Effect]]) -> None:
+        """A mistake of ours costs the message that met it, and nobody's connection."""
+        try:
+            self._apply(step())
+        except Exception:
+            log.exception("the engine could not handle a message")
+            self._apply(self._engine.router.kernel.take_effects())
+
+    def _apply(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(connection_id, message):
+                    peer = self._workers.get(connection_id)
+                    if peer is not None:
+                        peer.send(encode(message))
+                        self._dirty[peer] = None
+                case Close(connection_id, abrupt):
+                    self._close(connection_id, abrupt=abrupt)
+                case StartTimer(key, seconds):
+                    self._start_timer(key, seconds)
+                case Log(level, text):
+                    log.log(_LEVELS[level], "%s", text)
+
+    def _close(self, connection_id: str, *, abrupt: bool) -> None:
+        peer = self._workers.get(connection_id)
+        if peer is not None and abrupt:
+            peer.abort()
+        elif peer is not None:
+            peer.close()
+
+    def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
+        def fire() -> None:
+            self._timers.discard(handle)
+            self._step(lambda: self._engine.router.timer(key))
+            self.flush()
+
+        handle = asyncio.get_running_loop().call_later(seconds, fire)
+        self._timers.add(handle)
+
+
+class WorkerRole(Role):
+    """A socket on ``/``: a worker or a client, which is the same."""
+
+    def __init__(self, server: EngineServer) -> None:
+        self._server = server
+        self._connection_id = ""
+
+    def opened(self, peer: Peer) -> None:
+        self._connection_id = self._server.worker_opened(peer)
+
+    def received(self, message: str | bytes) -> None:
+        self._server.worker_received(self._connection_id, message)
+
+    def lost(self) -> None:
+        self._server.worker_lost(self._connection_id)
+
+
+def schema_problem(schema: object, value: object) -> str | None:
+    """What is wrong with a value under a JSON Schema, or None. What is no schema accepts everything."""
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    if not isinstance(schema, (dict, bool)):
+        return None
+    # An empty registry: a schema that refers elsewhere must not make the engine fetch anything.
+    nothing: Registry[Any] = Registry()
+    try:
+        validator: Any = Draft202012Validator(cast("dict[str, Any]", schema), registry=nothing)
+        problem = next(validator.iter_errors(value), None)
+    except (Unresolvable, TypeError, ValueError, RecursionError, AttributeError):
+        return "the schema cannot be used"
+    return None if problem is None else str(problem.message)
+
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

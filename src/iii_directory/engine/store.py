@@ -1,0 +1,53 @@
+"""What the built-ins keep values in: a seam with two sides, memory here and SQLite next door. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from iii_directory.engine.messages import ABSENT
+
+
+class Store(Protocol):
+    """Values by scope and key; a scope lists its values in the order they were first set.
+
+    A value that :meth:`set` returned from is kept; how well is the implementation's promise.
+    Values are JSON and must not be changed by whoever gets them.
+    """
+
+    def get(self, scope: str, key: str) -> object:
+        """The value, or ABSENT."""
+        ...
+
+    def set(self, scope: str, key: str, value: object) -> None: ...
+
+    def delete(self, scope: str, key: str) -> None: ...
+
+    def values(self, scope: str) -> list[object]: ...
+
+    def scopes(self) -> list[str]: ...
+
+
+class StoreError(Exception):
+    """The store could not do what was asked; the text is fit for a caller."""
+
+
+class MemoryStore:
+    """Forgets everything when it goes."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[str, dict[str, object]] = {}
+
+    def get(self, scope: str, key: str) -> object:
+        return self._scopes.get(scope, {}).get(key, ABSENT)
+
+    def set(self, scope: str, key: str, value: object) -> None:
+        self._scopes.setdefault(scope, {})[key] = value
+
+    def delete(self, scope: str, key: str) -> None:
+        self._scopes.get(scope, {}).pop(key, None)
+
+    def values(self, scope: str) -> list[object]:
+        return list(self._scopes.get(scope, {}).values())
+
+    def scopes(self) -> list[str]:
+        return [scope for scope, values in self._scopes.items() if values]

@@ -1,0 +1,315 @@
+"""Trigger types, the bindings to them, and the parking lot for bindings whose type is not there yet. Pure.
+
+A custom type is provided by a connection: the engine forwards bindings to it and takes no part in firing.
+A built-in type is provided by the engine: it checks the config at once and fires through :meth:`fire`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Kernel
+from iii_directory.limits import TRIGGER_ACK_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from iii_directory.engine.calls import Calls, Outcome
+    from iii_directory.engine.messages import (
+        Json,
+        RegisterTrigger,
+        RegisterTriggerType,
+        TriggerRegistrationResult,
+    )
+
+    TypeKey = tuple[str, str]
+
+
+@dataclass(slots=True)
+class TriggerType:
+    """A kind of event. ``owner`` is a connection id, or None for one the engine provides itself."""
+
+    id: str
+    namespace: str
+    owner: str | None
+    worker_name: str | None
+    description: str
+    configuration_schema: object
+    request_schema: object
+    check: Callable[[object], str | None] | None = None
+    """For a built-in type: what is wrong with a config, or None."""
+
+    @property
+    def key(self) -> TypeKey:
+        return self.namespace, self.id
+
+
+@dataclass(slots=True)
+class Binding:
+    """A function bound to a trigger type. ``provider`` is None while the binding is parked."""
+
+    id: str
+    trigger_type: str
+    function_id: str
+    config: object
+    metadata: object
+    namespace: str
+    wanted_namespace: str | None
+    subscriber: str | None
+    home: str
+    provider: TypeKey | None = None
+    waiting: Outcome | None = None
+    """Who waits for the owner's word, on the function path."""
+
+
+class Triggers:
+    """All trigger types and bindings of one engine."""
+
+    def __init__(self, kernel: Kernel, calls: Calls) -> None:
+        self._kernel = kernel
+        self._calls = calls
+        self.types: dict[TypeKey, TriggerType] = {}
+        self.bindings: dict[str, Binding] = {}
+
+    def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
+        """The bindings that are not parked, in the order they were made."""
+        for binding in self.bindings.values():
+            if binding.provider is not None and trigger_type in (None, binding.trigger_type):
+                yield binding
+
+    # Types
+
+    def add_type(self, connection_id: str, namespace: str, message: RegisterTriggerType) -> None:
+        """A connection provides a type; whoever provided it before is replaced and not told."""
+        key = (message.namespace or namespace, message.id)
+        held = self.types.get(key)
+        if held is not None and held.owner is None:
+            self._kernel.log("warning", f"trigger type {message.id} is built in and cannot be replaced")
+            return
+        self.types[key] = TriggerType(
+            message.id,
+            key[0],
+            connection_id,
+            None,
+            message.description,
+            message.trigger_request_format,
+            message.call_request_format,
+        )
+        for binding in list(self.bindings.values()):
+            if binding.trigger_type == message.id and self._provider_for(binding) == key:
+                self._attach(binding, key)
+
+    def remove_type(self, connection_id: str, namespace: str, type_id: str) -> None:
+        held = self.types.get((namespace, type_id))
+        if held is not None and held.owner == connection_id:
+            self._drop_type(held)
+
+    def _drop_type(self, held: TriggerType) -> None:
+        del self.types[held.key]
+        for binding in list(self.live(held.id)):
+            if binding.provider == held.key:
+                binding.provider = None
+                fallback = self._provider_for(binding)
+                if fallback is not None:
+                    self._attach(binding, fallback)
+
+    # Bindings
+
+    def bind(self, connection_id: str, home: str, message: RegisterTrigger) -> None:
+        """A connection binds a function; an id that is taken is taken over."""
+        self._bind(_binding_of(message, connection_id, home))
+
+    def bind_durably(self, message: RegisterTrigger, outcome: Outcome) -> None:
+        """The function path: the binding outlives the caller, who waits for the owner's word."""
+        binding = _binding_of(message, None, DEFAULT_NAMESPACE)
+        binding.waiting = outcome
+        self._bind(binding)
+        key = binding.provider
+        if binding.waiting is not None and (key is None or self.types[key].owner is None):
+            self._accepted(binding)
+        elif binding.waiting is not None:
+            self._kernel.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
+
+    def acknowledgement_overdue(self, binding_id: str) -> None:
+        binding = self.bindings.get(binding_id)
+        if binding is not None and binding.waiting is not None:
+            self._accepted(binding)
+
+    def unbind(self, binding_id: str) -> bool:
+        binding = self.bindings.pop(binding_id, None)
+        if binding is None:
+            return False
+        self._detach(binding)
+        self._accepted(binding)
+        return True
+
+    def acknowledge(self, connection_id: str, message: TriggerRegistrationResult) -> None:
+        """The owner of a type accepted or refused a binding; nobody else has a say."""
+        binding = self.bindings.get(message.id)
+        if binding is None or binding.provider is None:
+            return
+        if self.types[binding.provider].owner != connection_id:
+            return
+        if message.error is None:
+            if binding.waiting is not None:
+                self._accepted(binding)
+            return
+        self._refused(binding, message.error)
+
+    def connection_gone(self, connection_id: str) -> None:
+        """Its bindings end, then its types: what was bound to those is parked or moves to ``default``."""
+        for binding in list(self.bindings.values()):
+            if binding.subscriber == connection_id and binding.provider is not None:
+                self.unbind(binding.id)
+        for binding in list(self.bindings.values()):
+            if binding.subscriber == connection_id:
+                del self.bindings[binding.id]
+        for held in [t for t in self.types.values() if t.owner == connection_id]:
+            self._drop_type(held)
+
+    # Firing built-in types
+
+    def fire(self, trigger_type: str, event: object, matches: Callable[[Json], bool] | None = None) -> None:
+        """Tell every subscriber of a built-in type; one that is slow or gone holds nobody up."""
+        for binding in list(self.live(trigger_type)):
+            config = config_of(binding)
+            if matches is None or matches(config):
+                self._fire_one(binding, config, event)
+
+    def fire_bare(self, trigger_type: str, data: object, matches: Callable[[Json], bool]) -> None:
+        """Like :meth:`fire` for types that deliver neither metadata nor ask conditions."""
+        for binding in list(self.live(trigger_type)):
+            if matches(config_of(binding)):
+                self._calls.call(binding.function_id, data, namespace=binding.namespace)
+
+    def _fire_one(self, binding: Binding, config: Json, event: object) -> None:
+        def deliver(result: object, error: Json | None) -> None:
+            if error is None and result is not False:
+                self._calls.call(
+                    binding.function_id, event, namespace=binding.namespace, metadata=binding.metadata
+                )
+
+        condition = config.get("condition_function_id")
+        if isinstance(condition, str):
+            self._calls.call(condition, event, namespace=binding.namespace, outcome=deliver)
+        else:
+            deliver(None, None)
+
+    # Inner workings
+
+    def _bind(self, binding: Binding) -> None:
+        held = self.bindings.pop(binding.id, None)
+        key = self._provider_for(binding)
+        if held is not None:
+            self._accepted(held)
+            if held.provider != key:
+                self._detach(held)
+        self.bindings[binding.id] = binding
+        if key is not None:
+            self._attach(binding, key)
+
+    def _provider_for(self, binding: Binding) -> TypeKey | None:
+        """Where the type is provided: as asked for strictly, else at home, else in ``default``."""
+        wanted = binding.wanted_namespace
+        homes = (wanted,) if wanted is not None else (binding.home, DEFAULT_NAMESPACE)
+        for namespace in homes:
+            if (namespace, binding.trigger_type) in self.types:
+                return namespace, binding.trigger_type
+        return None
+
+    def _attach(self, binding: Binding, key: TypeKey) -> None:
+        if binding.provider is not None and binding.provider != key:
+            self._detach(binding)
+        provider = self.types[key]
+        if provider.check is not None:
+            problem = provider.check({} if binding.config is None else binding.config)
+            if problem is not None:
+                del self.bindings[binding.id]
+                self._refuse_at_once(binding, problem)
+                return
+        binding.provider = key
+        if provider.owner is not None:
+            self._kernel.send(provider.owner, _to_owner(binding, key))
+
+    def _detach(self, binding: Binding) -> None:
+        provider = self.types.get(binding.provider) if binding.provider else None
+        if provider is not None and provider.owner is not None:
+            self._kernel.send(
+                provider.owner,
+                {"type": "unregistertrigger", "id": binding.id, "trigger_type": binding.trigger_type},
+            )
+        binding.provider = None
+
+    def _accepted(self, binding: Binding) -> None:
+        waiting, binding.waiting = binding.waiting, None
+        if waiting is not None:
+            waiting({"id": binding.id}, None)
+
+    def _refused(self, binding: Binding, error: Json) -> None:
+        if binding.waiting is not None:
+            waiting, binding.waiting = binding.waiting, None
+            del self.bindings[binding.id]
+            text = f"{error['code']}: {error['message']}"
+            waiting(None, EngineFault("trigger_registration_failed", text).body())
+            return
+        # Parked, so that an owner that registers its type anew is asked again.
+        binding.provider = None
+        self._tell_subscriber(binding, error)
+
+    def _refuse_at_once(self, binding: Binding, problem: str) -> None:
+        fault = EngineFault("trigger_registration_failed", problem)
+        if binding.waiting is not None:
+            binding.waiting(None, fault.body())
+            binding.waiting = None
+        else:
+            self._tell_subscriber(binding, fault.body())
+
+    def _tell_subscriber(self, binding: Binding, error: Json) -> None:
+        if binding.subscriber is not None:
+            self._kernel.send(
+                binding.subscriber,
+                {
+                    "type": "triggerregistrationresult",
+                    "id": binding.id,
+                    "trigger_type": binding.trigger_type,
+                    "function_id": binding.function_id,
+                    "error": error,
+                },
+            )
+
+
+def config_of(binding: Binding) -> Json:
+    """The config of a binding to a built-in type; null and non-objects count as empty."""
+    return binding.config if isinstance(binding.config, dict) else {}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:
+    return Binding(
+        message.id,
+        message.trigger_type,
+        message.function_id,
+        message.config,
+        message.metadata,
+        message.namespace or DEFAULT_NAMESPACE,
+        message.trigger_namespace,
+        subscriber,
+        home,
+    )
+
+
+def _to_owner(binding: Binding, key: TypeKey) -> Json:
+    sent: Json = {
+        "type": "registertrigger",
+        "id": binding.id,
+        "trigger_type": binding.trigger_type,
+        "function_id": binding.function_id,
+        "config": binding.config,
+    }
+    if binding.metadata is not None:
+        sent["metadata"] = binding.metadata
+    if binding.namespace != DEFAULT_NAMESPACE:
+        sent["namespace"] = binding.namespace
+    if key[0] != DEFAULT_NAMESPACE:
+        sent["trigger_namespace"] = key[0]
+    return sent

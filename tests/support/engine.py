@@ -1,0 +1,125 @@
+"""The embedded engine in a thread of its own, and a bare client that speaks the wire protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from websockets.sync.client import ClientConnection, connect
+
+from iii_directory.engine.server import EngineServer
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from iii_directory.engine.sqlite_store import Database
+
+WAIT = 10.0
+"""Seconds after which a wait in a test counts as failed."""
+
+
+class EngineThread:
+    """An engine on a free port of loopback; a context manager."""
+
+    def __init__(self, *, port: int = 0, token: str | None = None, database: Database | None = None) -> None:
+        self._wanted_port = port
+        self._token = token
+        self._database = database
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._failure: BaseException | None = None
+        self.server: EngineServer
+        self.loop: asyncio.AbstractEventLoop
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def __enter__(self) -> EngineThread:
+        self._thread.start()
+        assert self._started.wait(WAIT)
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result(WAIT)
+        self.loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(WAIT)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        try:
+            self.server = EngineServer(port=self._wanted_port, token=self._token, database=self._database)
+            await self.server.start()
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            self._started.set()
+        await self._stopped.wait()
+
+
+class RawClient:
+    """One WebSocket that sends and receives protocol messages as they are; a context manager."""
+
+    def __init__(
+        self, url: str, *, name: str | None = None, namespace: str | None = None, **fields: Any
+    ) -> None:
+        self.socket: ClientConnection = connect(url, compression=None, max_size=None, open_timeout=WAIT)
+        self.welcome = self.receive()
+        self.worker_id: str = self.welcome["worker_id"]
+        if name is not None:
+            self.announce(name, namespace=namespace, **fields)
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+    def send(self, **message: Any) -> None:
+        self.socket.send(json.dumps(message))
+
+    def receive(self, timeout: float = WAIT) -> dict[str, Any]:
+        return json.loads(self.socket.recv(timeout))
+
+    def receive_type(self, kind: str) -> dict[str, Any]:
+        """The next message of a type; others before it are dropped."""
+        while True:
+            message = self.receive()
+            if message["type"] == kind:
+                return message
+
+    def announce(self, name: str, **fields: Any) -> None:
+        """Say who this is and wait until the engine took it in."""
+        self.call("engine::workers::register", {"name": name, "pid": 1, "runtime": "test", **fields})
+
+    def start_call(self, function_id: str, data: Any = None, **fields: Any) -> str:
+        call_id = str(uuid.uuid4())
+        self.send(type="invokefunction", function_id=function_id, data=data, invocation_id=call_id, **fields)
+        return call_id
+
+    def call(self, function_id: str, data: Any = None, **fields: Any) -> dict[str, Any]:
+        """Call and wait for the ``invocationresult``; other messages meanwhile are dropped."""
+        call_id = self.start_call(function_id, data if data is not None else {}, **fields)
+        while True:
+            message = self.receive()
+            if message["type"] == "invocationresult" and message["invocation_id"] == call_id:
+                return message
+
+    def result(self, function_id: str, data: Any = None, **fields: Any) -> Any:
+        reply = self.call(function_id, data, **fields)
+        assert "error" not in reply, reply
+        return reply.get("result")
