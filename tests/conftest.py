@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
 from tests.support.engine import EngineThread
 
 if TYPE_CHECKING:

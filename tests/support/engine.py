@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from websockets.sync.client import ClientConnection, connect
 
@@ -38,7 +38,7 @@ class EngineThread:
     def url(self) -> str:
         return self.server.url
 
-    def __enter__(self) -> EngineThread:
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._started.wait(WAIT)
         if self._failure is not None:
@@ -75,19 +75,20 @@ class RawClient:
     def __init__(
         self, url: str, *, name: str | None = None, namespace: str | None = None, **fields: Any
     ) -> None:
-        self.socket: ClientConnection = connect(url, compression=None, max_size=None, open_timeout=WAIT)
+        connecting = connect(url, compression=None, max_size=None, open_timeout=WAIT)
+        self.socket: ClientConnection = connecting.__enter__()
         self.welcome = self.receive()
         self.worker_id: str = self.welcome["worker_id"]
         if name is not None:
             self.announce(name, namespace=namespace, **fields)
 
-    def __enter__(self) -> RawClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.socket.close()
+        self.socket.__exit__(None, None, None)
 
     def send(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
