@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Bounds(NamedTuple):
-    """Where the block lies in a text, and where the body starts."""
-
-    block_start: int
-    block_end: int
-    body_start: int
-
-
 class FrontMatter(NamedTuple):
     """The keys of a block and, in words, what is wrong with it."""
 
@@ -39,13 +31,11 @@ class RefusedError(Exception):
     """A block that is not the plain data we accept; the text says why."""
 
 
-_FENCE: Final = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-
 # What some YAML reader takes for more than a character of a line: controls, tabs, other line breaks, the BOM.
 _ODD: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
 _LETTER: Final = r"[A-Za-z\u00a1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 _VALUE: Final = (
-    rf"{_LETTER}[^{_ODD}]*"
+    rf"{_LETTER}[^{_ODD}]*(?<![ :])"
     rf"|\"[^\"\\{_ODD}]*\"|'[^'{_ODD}]*'"
     r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
 )
@@ -61,6 +51,7 @@ _WORDS: Final = frozenset(
     for word in ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
     for form in (word, word.capitalize(), word.upper())
 )
+_QUOTES_AND_DIGITS: Final = frozenset("\"'0123456789")
 _CONSTANTS: Final = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -75,17 +66,21 @@ _UNQUOTED: Final = re.compile(
 )
 
 
-def find(text: str, start: int = 0) -> Bounds | None:
-    """Where the front matter lies in a text that begins at ``start`` (behind a BOM)."""
-    if not text.startswith("---", start):
+def find(text: str) -> tuple[int, int, int] | None:
+    """Where the front matter starts and ends in a text, and where its body starts."""
+    if not text.startswith("---"):
         return None
-    opening = _FENCE.match(text, start) if start == 0 else _FENCE.match(text[start:])
-    if opening is None:
+    block_start = _fence_end(text, 0)
+    if block_start is None:
         return None
-    closing = _FENCE.search(text, start + opening.end())
-    if closing is None:
-        return None
-    return Bounds(start + opening.end(), closing.start(), closing.end())
+    # An empty block is closed by the very next line, so the search starts at the end of the opening one.
+    newline = text.find("\n---", block_start - 1)
+    while newline >= 0:
+        body_start = _fence_end(text, newline + 1)
+        if body_start is not None:
+            return block_start, newline + 1, body_start
+        newline = text.find("\n---", newline + 4)
+    return None
 
 
 def split(text: str) -> tuple[str | None, str]:
@@ -94,7 +89,8 @@ def split(text: str) -> tuple[str | None, str]:
     bounds = find(text)
     if bounds is None:
         return None, text
-    return text[bounds.block_start : bounds.block_end], text[bounds.body_start :]
+    block_start, block_end, body_start = bounds
+    return text[block_start:block_end], text[body_start:]
 
 
 def read(block: str) -> FrontMatter:
@@ -117,12 +113,12 @@ def scan(block: str) -> dict[str, Any] | None:
     values: dict[str, Any] = {}
     list_key = list_indent = None
     for key, value, indent, item, other in _LINE.findall(block):
-        if other or (key in values) or (key in _WORDS):
-            return None
         if key:
+            if key in values or key in _WORDS:
+                return None
             list_key = None if value else key
-            values[key] = _simple(value) if value else None
-            if value and values[key] is None:
+            values[key] = found = _simple(value) if value else None
+            if value and found is None:
                 return None
         elif item:
             found = _simple(item)
@@ -134,6 +130,8 @@ def scan(block: str) -> dict[str, Any] | None:
                 values[list_key].append(found)
             else:
                 return None
+        elif other:
+            return None
     return values
 
 
@@ -152,15 +150,22 @@ def load(block: str) -> dict[str, Any]:
         raise RefusedError(f"it is not valid YAML{where}") from None
 
 
+def _fence_end(text: str, start: int) -> int | None:
+    """The start of the line after the ``---`` at ``start``, or None when more than white space follows it."""
+    if text.startswith("\n", start + 3):
+        return start + 4
+    end = text.find("\n", start)
+    rest = text[start + 3 :] if end < 0 else text[start + 3 : end]
+    if rest.removesuffix("\r").strip(" \t"):
+        return None
+    return len(text) if end < 0 else end + 1
+
+
 def _simple(value: str) -> str | int | None:
     """A value as the scanner found it, or None when it takes a YAML parser to tell."""
-    first = value[0]
-    if first in "\"'":
-        return value[1:-1]
-    if first.isascii() and first.isdigit():
-        return int(value) if value.isdigit() else value
-    value = value.rstrip(" ")
-    if value in _WORDS or ": " in value or " #" in value or value[-1] == ":":
+    if value[0] in _QUOTES_AND_DIGITS:
+        return value[1:-1] if value[0] in "\"'" else int(value) if value.isdigit() else value
+    if ": " in value or " #" in value or value in _WORDS:
         return None
     return value
 

@@ -14,7 +14,7 @@ RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})
 INDEX_SUFFIX: Final = "/index"
 
 _SEGMENT: Final = re.compile(rf"[a-z0-9_-]{{1,{MAX_SEGMENT_CHARS}}}")
-_SKILL_PATH: Final = re.compile(rf"(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
+_SKILL_PATH: Final = re.compile(rf"(?!fn[/.])(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
 _ALLOWED: Final = "use lowercase letters, digits, '-' and '_'"
 
 
@@ -83,9 +83,9 @@ def path_to_id(path: str) -> Place:
     """The skill or prompt that a path below the folder (``/`` between its parts) stands for."""
     if "/prompts/" in path or path.startswith("prompts/"):
         return _prompt_place(path)
-    if not _SKILL_PATH.fullmatch(path) or len(path) > MAX_ID_BYTES or path.startswith(("fn/", "fn.")):
-        return _odd_place(path)
-    return Place(_id_of(path))
+    if len(path) <= MAX_ID_BYTES and _SKILL_PATH.fullmatch(path):
+        return Place(_id_of(path))
+    return _odd_place(path)
 
 
 def bare_id(skill_id: str) -> str:

@@ -7,14 +7,14 @@ Every function takes the whole text and an offset: a body is never copied or spl
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from iii_directory.limits import MAX_DESCRIPTION_CHARS, QUOTED_CHARS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|$)")
+# A line that is no part of a paragraph: blank, a heading, or a block quote.
+_APART: Final = r"[^\S\n]*(?:#{1,6}(?:[^\S\n][^\n]*)?|>[^\n]*)?(?:\n|\Z)"
+_BEFORE_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*")
+_APART_LINE: Final = re.compile(_APART)
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 # C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
@@ -24,17 +24,6 @@ _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-
-
-def lines(text: str, start: int = 0) -> Iterator[str]:
-    """The lines of ``text`` from ``start`` on, without their ends."""
-    while start < len(text):
-        end = text.find("\n", start)
-        if end < 0:
-            yield text[start:]
-            return
-        yield text[start : end - 1] if end > start and text[end - 1] == "\r" else text[start:end]
-        start = end + 1
 
 
 def heading(text: str, start: int = 0) -> str:
@@ -49,19 +38,15 @@ def heading(text: str, start: int = 0) -> str:
 
 def first_paragraph(text: str, start: int = 0) -> str:
     """The first lines that are neither blank, nor headings, nor block quotes, joined by single spaces."""
-    found: list[str] = []
-    room = MAX_DESCRIPTION_CHARS
-    for line in lines(text, start):
-        words = line.strip()
-        if not words or words[0] == ">" or (words[0] == "#" and _HEADING.match(words)):
-            if found:
-                break
-            continue
-        found.append(words)
-        room -= len(words)
-        if room < 0:
-            break
-    return cut(" ".join(found), MAX_DESCRIPTION_CHARS)
+    found = ""
+    skipped = _BEFORE_PARAGRAPH.match(text, start)
+    start = skipped.end() if skipped else start
+    while start < len(text) and len(found) <= MAX_DESCRIPTION_CHARS and not _APART_LINE.match(text, start):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        found = f"{found} {text[start:end].strip()}" if found else text[start:end].strip()
+        start = end + 1
+    return cut(found, MAX_DESCRIPTION_CHARS)
 
 
 def cut(text: str, limit: int) -> str:

@@ -87,12 +87,13 @@ def _read(text: str) -> _Document:
     if bounds is None:
         problems = ["its front matter is not closed by a '---' line"] if _KEY_LINE.match(text) else []
         return _Document(text, {}, 0, problems)
-    block = frontmatter.read(text[bounds.block_start : bounds.block_end])
+    block_start, block_end, body_start = bounds
+    values, problem, repaired = frontmatter.read(text[block_start:block_end])
     problems: list[str] = []
-    if block.problem is not None:
-        effect = "it was read as if quoted" if block.repaired else "the block is ignored"
-        problems.append(f"its front matter cannot be read: {block.problem}; {effect}")
-    return _Document(text, block.values, bounds.body_start, problems)
+    if problem is not None:
+        effect = "it was read as if quoted" if repaired else "the block is ignored"
+        problems.append(f"its front matter cannot be read: {problem}; {effect}")
+    return _Document(text, values, body_start, problems)
 
 
 def _skill(skill_id: str, document: _Document, size: int, modified_at: str, path: str | None) -> Skill:
