@@ -1,0 +1,122 @@
+"""``iii://`` addresses: the index, a skill, or a section that a function writes.
+
+The scheme is case-sensitive and nothing is percent-decoded, so there is one spelling for each document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from iii_directory.documents.ids import RESERVED_IDS, check_skill_id, segments_problem
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import BAD_SKILL_ID, FUNCTION_ID_AS_SKILL, GUARDED, DirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEME: Final = "iii://"
+
+# What these functions do is not for documents to call: infrastructure, bridges, and this worker's own doors.
+GUARDED_PREFIXES: Final = (
+    "engine::",
+    "state::",
+    "stream::",
+    "iii.",
+    "iii::",
+    "mcp::",
+    "a2a::",
+    "skills::",
+    "prompts::",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUri:
+    """The tree index of every skill."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillUri:
+    """The body of a skill."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionUri:
+    """What a function answers when it is called with ``{}``."""
+
+    function_id: str
+
+
+Uri = IndexUri | SkillUri | SectionUri
+
+
+def parse_uri(uri: str) -> Uri:
+    """What an address stands for; whether it exists is the catalogue's business."""
+    if not uri.startswith(SCHEME):
+        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(uri)} does not start with {SCHEME}")
+    path = uri.removeprefix(SCHEME)
+    if path in RESERVED_IDS:
+        return IndexUri()
+    if path in ("fn", "fn/"):
+        raise DirectoryError(
+            BAD_SKILL_ID, f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
+        )
+    if "::" in path:
+        raise _legacy_link(uri, path)
+    if path.startswith("fn/"):
+        return SectionUri(_function_id(path.removeprefix("fn/")))
+    check_skill_id(path)
+    return SkillUri(path)
+
+
+def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
+    """The addresses one fetch asks for, each with its scheme; ``uris`` wins when it holds anything."""
+    asked = list(uris or ()) or [uri or ""]
+    found = [_with_scheme(text.strip()) for text in asked if text.strip()]
+    if not found:
+        raise DirectoryError(
+            BAD_SKILL_ID, "Provide uri or uris: at least one address, such as iii://skills, that is not blank"
+        )
+    return found
+
+
+def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> None:
+    """Refuse a function that a document or a prompt must not reach."""
+    if function_id.strip().startswith(GUARDED_PREFIXES):
+        raise DirectoryError(
+            GUARDED,
+            f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}",
+        )
+
+
+def section_uri(function_id: str) -> str:
+    """The address of a section, from the id of its function."""
+    return f"{SCHEME}fn/{function_id.replace('::', '/')}"
+
+
+def _function_id(path: str) -> str:
+    problem = segments_problem(path, "function path")
+    if problem is not None:
+        raise DirectoryError(BAD_SKILL_ID, problem)
+    return path.replace("/", "::")
+
+
+def _with_scheme(text: str) -> str:
+    if text.startswith(SCHEME):
+        return text
+    if "://" in text:
+        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
+    return SCHEME + text
+
+
+def _legacy_link(uri: str, path: str) -> DirectoryError:
+    """The form of the first generation: a function id behind any first segment."""
+    start = path.rfind("/", 0, path.index("::")) + 1
+    function_path = path[start:].replace("::", "/")
+    problem = f"skill {quoted(uri)} not found: it names a function"
+    if segments_problem(function_path, "function path") is None:
+        problem += f", which is linked as {SCHEME}fn/{function_path}"
+    return DirectoryError(FUNCTION_ID_AS_SKILL, problem)
