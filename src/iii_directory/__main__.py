@@ -1,0 +1,5 @@
+"""``python -m iii_directory`` is ``iii-directory``."""
+
+from iii_directory.cli.main import main
+
+main()

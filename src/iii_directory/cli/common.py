@@ -1,0 +1,72 @@
+"""What the commands share: options, the address of the engine, the log, and how a failure is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from iii_directory.config import DEFAULT_URL, Settings, load_settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+log = logging.getLogger("iii_directory")
+
+
+def config_option(command: Command) -> Command:
+    return click.option(
+        "--config",
+        "config_path",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=Path("config.yaml"),
+        show_default=True,
+        help="The configuration file; a missing one means defaults.",
+    )(command)
+
+
+def url_option(command: Command) -> Command:
+    return click.option(
+        "--url", default=None, help=f"The engine's address.  [default: $III_URL, else {DEFAULT_URL}]"
+    )(command)
+
+
+def engine_url(given: str | None) -> str:
+    """The address to use: as given, else from the environment, else the default."""
+    url = given or os.environ.get("III_URL") or DEFAULT_URL
+    if not url.startswith(("ws://", "wss://")):
+        fail(f"'{url}' is no address of an engine; it starts with ws:// or wss://", code=2)
+    return url
+
+
+def engine_token() -> str | None:
+    return os.environ.get("III_TOKEN") or None
+
+
+def settings_from(path: Path) -> Settings:
+    """The settings of a file; what is wrong with it is said and is no reason to stop."""
+    settings, warnings = load_settings(path)
+    for warning in warnings:
+        log.warning("%s: %s", path.name, warning)
+    return settings
+
+
+def set_up_log() -> None:
+    """Our own log on stderr, a line each; the SDK speaks only of errors."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING,
+        format="%(asctime)s %(levelname)-7s %(message)s",
+        datefmt="%H:%M:%S",
+    )
+    log.setLevel(os.environ.get("III_DIRECTORY_LOG", "INFO").upper())
+    logging.getLogger("iii").setLevel(logging.ERROR)
+
+
+def fail(sentence: str, *, code: int = 1) -> NoReturn:
+    """End with one sentence on stderr."""
+    click.echo(f"iii-directory: {sentence}", err=True)
+    raise SystemExit(code)

@@ -1,0 +1,41 @@
+"""``iii-directory engine``: the embedded engine alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from iii_directory.cli.common import set_up_log
+
+
+@click.command(help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Beyond loopback a token is needed.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=49134, show_default=True, help="0 takes a free one."
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("data"),
+    show_default=True,
+    help="Where state is kept.",
+)
+@click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
+@click.option("--token", default=None, help="Ask every client for this token.  [default: $III_TOKEN]")
+def command(host: str, port: int, data: Path, in_memory: bool, token: str | None) -> None:
+    set_up_log()
+    asyncio.run(_serve(host, port, None if in_memory else data, token or os.environ.get("III_TOKEN") or None))
+
+
+async def _serve(host: str, port: int, data: Path | None, token: str | None) -> None:
+    from iii_directory.cli.running import open_database, start_engine, until_stopped
+
+    server = await start_engine(host=host, port=port, token=token, database=open_database(data))
+    kept = "in memory" if data is None else f"in {data}"
+    click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
+    await until_stopped()
+    await server.stop()
+    click.echo("stopped")

@@ -1,0 +1,60 @@
+"""Running things until somebody says stop: the engine, the worker, or both."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+from typing import TYPE_CHECKING
+
+from iii_directory.cli.common import fail, log
+from iii_directory.engine.port_owner import port_owner
+from iii_directory.engine.server import EngineServer
+from iii_directory.engine.sqlite_store import Database, DataDirectoryError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def open_database(directory: Path | None) -> Database | None:
+    """The database of a data directory, or None for memory. A corrupt one is set aside and named."""
+    if directory is None:
+        return None
+    try:
+        database = Database(directory)
+    except DataDirectoryError as error:
+        fail(str(error))
+    if database.set_aside is not None:
+        log.error(
+            "the state database was corrupt; it is kept as %s, a new one was started", database.set_aside
+        )
+    return database
+
+
+async def start_engine(*, host: str, port: int, token: str | None, database: Database | None) -> EngineServer:
+    """A listening engine, or one sentence about why not."""
+    try:
+        server = EngineServer(host=host, port=port, token=token, database=database)
+        await server.start()
+    except ValueError as error:
+        fail(f"{error}. Pass --token or set III_TOKEN", code=2)
+    except OSError as error:
+        fail(_cannot_listen(host, port, error))
+    return server
+
+
+async def until_stopped() -> None:
+    """Wait for Ctrl-C or SIGTERM."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        owner = port_owner(port)
+        by = f" by {owner}" if owner else ""
+        return f"port {port} on {host} is in use{by}; pass --port to take another"
+    return f"cannot listen on {host}:{port}: {error.strerror}"

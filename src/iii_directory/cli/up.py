@@ -1,0 +1,122 @@
+"""``iii-directory up``: everything with one command."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from iii_directory.cli.common import (
+    config_option,
+    engine_token,
+    engine_url,
+    fail,
+    set_up_log,
+    settings_from,
+    url_option,
+)
+
+if TYPE_CHECKING:
+    from iii_directory.config import Settings
+    from iii_directory.engine.server import EngineServer
+    from iii_directory.worker.main import DirectoryWorker
+
+READY_SECONDS = 20.0
+
+
+@click.command(
+    help="Join the engine at the address if one answers, else start the embedded one there; then the worker."
+)
+@config_option
+@url_option
+@click.option("--port", type=click.IntRange(1, 65535), help="The same as --url ws://127.0.0.1:PORT.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the embedded engine keeps state.  [default: data, beside the configuration]",
+)
+@click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
+@click.option(
+    "--skills-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of skills and prompts, instead of the configured one.",
+)
+def command(
+    config_path: Path,
+    url: str | None,
+    port: int | None,
+    data: Path | None,
+    in_memory: bool,
+    skills_folder: Path | None,
+) -> None:
+    set_up_log()
+    if url is not None and port is not None:
+        fail("--url and --port say the same thing; give one of them", code=2)
+    address = f"ws://127.0.0.1:{port}" if port is not None else engine_url(url)
+    settings = settings_from(config_path)
+    if skills_folder is not None:
+        settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
+    directory = None if in_memory else data or config_path.parent / "data"
+    asyncio.run(_up(settings, address, directory))
+
+
+async def _up(settings: Settings, url: str, data: Path | None) -> None:
+    from iii_directory.cli.running import until_stopped
+    from iii_directory.worker.main import DirectoryWorker
+
+    token = engine_token()
+    server = await _own_engine(url, token, data)
+    address = server.url if server else url
+    worker = await asyncio.to_thread(
+        DirectoryWorker.started, settings, address, token=token, embedded=server is not None
+    )
+    await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
+    click.echo(_welcome(server, address, data, settings, worker))
+    await until_stopped()
+    click.echo("stopping")
+    await asyncio.to_thread(worker.stop)
+    if server is not None:
+        await server.stop()
+
+
+async def _own_engine(url: str, token: str | None, data: Path | None) -> EngineServer | None:
+    """The embedded engine at the address, or None if another answers there."""
+    from iii_directory.cli.running import open_database, start_engine
+    from iii_directory.engine.access import is_loopback
+    from iii_directory.engine.client import EngineUnreachableError, probe
+
+    try:
+        if await asyncio.to_thread(probe, url, token=token):
+            return None
+    except EngineUnreachableError as error:
+        fail(str(error))
+    parts = urlsplit(url)
+    host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)
+    if parts.scheme == "wss" or not is_loopback(host):
+        fail(f"no iii engine answers at {url}; an embedded one is started only on this machine's loopback")
+    return await start_engine(host=host, port=port, token=token, database=open_database(data))
+
+
+def _welcome(
+    server: EngineServer | None, url: str, data: Path | None, settings: Settings, worker: DirectoryWorker
+) -> str:
+    if server is None:
+        engine = f"{url} (already there)"
+    else:
+        engine = f"{url} (embedded, state {f'in {data}' if data else 'in memory only'})"
+    return "\n".join(
+        (
+            f"engine   {engine}",
+            f"worker   {worker.summary()}",
+            f"folder   {settings.skills_folder}",
+            "",
+            "Try in another terminal:",
+            "  iii-directory trigger directory::skills::index",
+            "  iii-directory trigger directory::skills::get id=iii-directory",
+            "Ctrl-C stops everything.",
+        )
+    )

@@ -1,0 +1,117 @@
+"""One call to an engine from a program that is no worker: connect, call, leave. Small, quick to import."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, cast
+
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+from websockets.sync.client import connect
+
+from iii_directory.limits import MAX_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+
+class EngineUnreachableError(Exception):
+    """No engine answered; the text says at which address and why."""
+
+
+class RemoteError(Exception):
+    """The call came back as an error body."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(str(body.get("message", "")))
+        self.body = body
+
+
+def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
+    """Whether an engine answers at the address.
+
+    Raises:
+        EngineUnreachableError: something answers there, but it is no engine or refuses us.
+    """
+    try:
+        with _connected(url, token, timeout) as socket:
+            return json.loads(socket.recv(timeout)).get("type") == "workerregistered"
+    except (ConnectionRefusedError, TimeoutError):
+        return False
+    except InvalidStatus as error:
+        raise EngineUnreachableError(_refusal(url, error)) from None
+    except (OSError, WebSocketException, ValueError) as error:
+        raise EngineUnreachableError(f"what listens at {url} is no iii engine: {error}") from None
+
+
+def call_function(
+    url: str,
+    function_id: str,
+    payload: object,
+    *,
+    timeout: float = 30.0,
+    token: str | None = None,
+    namespace: str | None = None,
+) -> Any:
+    """The result of one call.
+
+    Raises:
+        EngineUnreachableError: nothing answered at the address, or not in time.
+        RemoteError: the call failed on the other side.
+    """
+    call_id = str(uuid.uuid4())
+    message = {
+        "type": "invokefunction",
+        "invocation_id": call_id,
+        "function_id": function_id,
+        "data": payload,
+    }
+    if namespace is not None:
+        message["namespace"] = namespace
+    deadline = time.monotonic() + timeout
+    try:
+        with _connected(url, token, timeout) as socket:
+            socket.send(json.dumps(message))
+            reply = _reply(socket, call_id, deadline)
+    except InvalidStatus as error:
+        raise EngineUnreachableError(_refusal(url, error)) from None
+    except TimeoutError:
+        raise EngineUnreachableError(f"{function_id} did not answer within {timeout:g} s") from None
+    except (OSError, InvalidHandshake, InvalidURI) as error:
+        raise EngineUnreachableError(f"no iii engine answers at {url}: {_reason(error)}") from None
+    except WebSocketException as error:
+        raise EngineUnreachableError(f"the engine at {url} went away: {error}") from None
+    if reply.get("error") is not None:
+        raise RemoteError(cast("dict[str, Any]", reply["error"]))
+    return reply.get("result")
+
+
+def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    return connect(
+        url,
+        additional_headers=headers,
+        compression=None,
+        open_timeout=timeout,
+        close_timeout=1,
+        max_size=MAX_MESSAGE_BYTES,
+    )
+
+
+def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str, Any]:
+    while True:
+        message = json.loads(socket.recv(max(0.0, deadline - time.monotonic())))
+        if message.get("type") == "invocationresult" and message.get("invocation_id") == call_id:
+            return message
+
+
+def _refusal(url: str, error: InvalidStatus) -> str:
+    status = error.response.status_code
+    if status == 401:
+        return f"the engine at {url} asks for a token: set III_TOKEN"
+    return f"what listens at {url} refused the connection (HTTP {status})"
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
