@@ -34,6 +34,8 @@ MAX_FOLDER_ENTRIES: Final = 250_000
 RACY_SECONDS: Final = 2
 # How often a folder that cannot be watched is looked at in the background.
 RESCAN_SECONDS: Final = 2.0
+# Between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
+BURST_SECONDS: Final = 0.05
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3

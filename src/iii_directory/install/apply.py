@@ -1,0 +1,286 @@
+"""Carrying out a plan: all of it or none of it, whatever happens on the way.
+
+    stage    the complete new namespace is built beside the old one; kept files are hard links
+    journal  a note of what is going to happen, so that a crash can be put right
+    switch   the two trees swap names in one step (or in two, where the disk cannot do better)
+    record   skills.lock.json is replaced
+    clean    the journal goes first, then the old tree
+
+Every step is on the disk before the next one starts. A crash before the switch leaves the old namespace
+and the old record; after it, `recover` brings the record in line with the new namespace. An error is
+undone on the spot, in reverse.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import limits
+from iii_directory.errors import INSTALL_FAILED, DirectoryError
+from iii_directory.install.files import (
+    NOT_SUPPORTED,
+    carry,
+    opened_folder,
+    read_file,
+    remove_tree,
+    status_or_none,
+    write_file,
+)
+from iii_directory.install.guard import RECORD, held
+from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, Journal, parse_journal, render_journal
+from iii_directory.install.lockfile import LOCKFILE, Entry, Lock, parse_lock, render_lock
+from iii_directory.install.names import refused
+from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.install.files import FileOps
+    from iii_directory.install.plan import Plan
+
+WORK_SUFFIX: Final = ".work"
+NEW, OLD, _OLD_PART = "new", "old", "old.part"
+_NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One namespace being changed: the open folders it happens in, and how to take back what was done."""
+
+    files: FileOps
+    root: int
+    hidden: int
+    namespace: str
+    wait: float
+    work: int = -1
+    undo: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"])
+
+    @property
+    def work_name(self) -> str:
+        return f"{self.namespace}{WORK_SUFFIX}"
+
+
+def read_lock(files: FileOps, root: int) -> Lock:
+    return parse_lock(read_file(files, LOCKFILE, root, limits.MAX_LOCKFILE_BYTES))
+
+
+def commit(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> None:
+    """Make the plan true. Raises OSError or D340 with nothing changed."""
+    try:
+        _perform(job, plan, scan, written)
+    except BaseException:
+        if not job.undo:
+            with suppress(OSError):
+                remove_tree(job.files, job.work_name, job.hidden)
+        raise
+    # The new state stands. What cannot be cleared away now goes with the next start.
+    with suppress(OSError):
+        _clear(job, plan.entry)
+
+
+def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> None:
+    job.files.make_folder(job.work_name, job.hidden)
+    with opened_folder(job.files, job.work_name, job.hidden) as work:
+        job.work = work
+        staged = _stage(job, plan, scan, written) if plan.touches_files else 0
+        with held(job.files, job.root, RECORD, job.wait):
+            try:
+                _prepare_record(job, plan.entry)
+                if plan.touches_files:
+                    given_up = frozenset[str]() if plan.edits_win else plan.deletes | plan.writes.keys()
+                    _switch(job, Journal(plan.namespace, staged, plan.entry, scan.marks, given_up), scan)
+                _record(job)
+            except BaseException as error:
+                _take_back(job, error)
+                raise
+
+
+def _take_back(job: Transaction, error: BaseException) -> None:
+    """Undo step by step; stop at the first failure, because recovery needs what is left as it is."""
+    while job.undo:
+        try:
+            job.undo[-1]()
+        except OSError:
+            raise DirectoryError(
+                INSTALL_FAILED, "the disk failed twice; the folder is put right at the next start"
+            ) from error
+        job.undo.pop()
+
+
+def _stage(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> int:
+    """Build the new namespace beside the old one; its inode."""
+    job.files.make_folder(NEW, job.work)
+    with opened_folder(job.files, NEW, job.work) as new:
+        _build(job, lay_out(scan.disk, plan.writes, plan.deletes), new, scan, written)
+        return os.fstat(new).st_ino
+
+
+def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, written: Callable[[], None]) -> None:
+    if not scan.disk.exists:
+        build(job.files, branch, opened, None, scan.folders, written)
+        return
+    with opened_folder(job.files, job.namespace, job.root) as old:
+        build(job.files, branch, opened, old, scan.folders, written)
+
+
+def _prepare_record(job: Transaction, entry: Entry | None) -> None:
+    """Put the new record ready, so that after the switch one rename is all that can still fail."""
+    lock = read_lock(job.files, job.root)
+    if lock.broken:
+        raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
+    changed = lock.with_entry(job.namespace, entry)
+    write_file(job.files, _NEW_RECORD, job.work, render_lock(changed))
+    if status_or_none(job.files, LOCKFILE, job.root) is not None:
+        carry(job.files, LOCKFILE, job.root, _OLD_RECORD, job.work)
+
+
+def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
+    files, root, work = job.files, job.root, job.work
+    write_file(files, JOURNAL, work, render_journal(journal))
+    for folder in (work, job.hidden, root):
+        files.sync(folder)
+    job.undo.append(lambda: files.sync(root))
+    if scan.disk.exists:
+        _swap(job, scan)
+    else:
+        _move_in(job)
+    files.sync(root)
+    files.sync(work)
+    if scan.disk.exists:
+        _rescue(job, journal)
+
+
+def _swap(job: Transaction, scan: Scan) -> None:
+    def swap() -> None:
+        job.files.exchange(NEW, job.work, job.namespace, job.root)
+
+    try:
+        swap()
+    except OSError as error:
+        if error.errno not in NOT_SUPPORTED and error.errno != errno.EXDEV:
+            raise
+        _move_aside(job, scan)
+        _move_in(job)
+    else:
+        job.undo.append(swap)
+
+
+def _move_aside(job: Transaction, scan: Scan) -> None:
+    files = job.files
+
+    def back() -> None:
+        remove_tree(files, job.namespace, job.root)
+        files.rename(OLD, job.work, job.namespace, job.root)
+
+    try:
+        files.rename(job.namespace, job.root, OLD, job.work)
+        job.undo.append(back)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # A folder of a lower layer of an overlay cannot be moved: it is copied, and then removed.
+        _copy_aside(job, scan)
+        job.undo.append(back)
+        remove_tree(files, job.namespace, job.root)
+
+
+def _copy_aside(job: Transaction, scan: Scan) -> None:
+    """A second tree with the old files; under its name only once it is complete."""
+    job.files.make_folder(_OLD_PART, job.work)
+    with opened_folder(job.files, _OLD_PART, job.work) as copy:
+        _build(job, lay_out(scan.disk, {}, ()), copy, scan, lambda: None)
+    job.files.rename(_OLD_PART, job.work, OLD, job.work)
+    job.files.sync(job.work)
+
+
+def _move_in(job: Transaction) -> None:
+    job.files.rename(NEW, job.work, job.namespace, job.root)
+    job.undo.append(lambda: job.files.rename(job.namespace, job.root, NEW, job.work))
+
+
+def _rescue(job: Transaction, journal: Journal) -> None:
+    aside = status_or_none(job.files, OLD, job.work) is not None
+    with opened_folder(job.files, OLD if aside else NEW, job.work) as old:
+        rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
+
+
+def _record(job: Transaction) -> None:
+    files, root, work = job.files, job.root, job.work
+    had_record = status_or_none(files, _OLD_RECORD, work) is not None
+
+    def back() -> None:
+        if had_record:
+            files.rename(_OLD_RECORD, work, LOCKFILE, root)
+        else:
+            files.unlink(LOCKFILE, root)
+
+    files.rename(_NEW_RECORD, work, LOCKFILE, root)
+    job.undo.append(back)
+    files.sync(root)
+
+
+def _clear(job: Transaction, entry: Entry | None) -> None:
+    """Without its journal the rest of the work folder is waste, whatever it holds."""
+    if entry is None:
+        _drop_if_empty(job)
+    with opened_folder(job.files, job.work_name, job.hidden) as work:
+        if status_or_none(job.files, JOURNAL, work) is not None:
+            job.files.unlink(JOURNAL, work)
+            job.files.sync(work)
+    remove_tree(job.files, job.work_name, job.hidden)
+
+
+def _drop_if_empty(job: Transaction) -> None:
+    """A namespace that was given up, and in which nobody kept anything, goes as a whole."""
+    try:
+        job.files.remove_folder(job.namespace, job.root)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def recover(job: Transaction) -> None:
+    """Put right what a crash left of this namespace: finish what was switched, drop what was not."""
+    if status_or_none(job.files, job.work_name, job.hidden) is None:
+        return
+    with opened_folder(job.files, job.work_name, job.hidden) as work:
+        job.work = work
+        journal = parse_journal(read_file(job.files, JOURNAL, work, MAX_JOURNAL_BYTES), job.namespace)
+        if journal is not None and _was_switched(job, journal):
+            _finish(job, journal)
+            _clear(job, journal.entry)
+    remove_tree(job.files, job.work_name, job.hidden)
+    job.undo.clear()
+
+
+def _was_switched(job: Transaction, journal: Journal) -> bool:
+    """Whether the name stands for the new tree; a switch cut in two is completed first."""
+    files, root, work = job.files, job.root, job.work
+    there = status_or_none(files, job.namespace, root)
+    if status_or_none(files, OLD, work) is None or status_or_none(files, NEW, work) is None:
+        return there is not None and there.st_ino == journal.staged
+    if there is not None:
+        with opened_folder(files, job.namespace, root) as rest:
+            rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
+        remove_tree(files, job.namespace, root)
+    files.rename(NEW, work, job.namespace, root)
+    return True
+
+
+def _finish(job: Transaction, journal: Journal) -> None:
+    job.files.sync(job.root)
+    if any(status_or_none(job.files, name, job.work) is not None for name in (OLD, NEW)):
+        _rescue(job, journal)
+    with held(job.files, job.root, RECORD, job.wait):
+        if read_lock(job.files, job.root).broken:
+            return
+        for name in (_NEW_RECORD, _OLD_RECORD):
+            remove_tree(job.files, name, job.work)
+        _prepare_record(job, journal.entry)
+        _record(job)

@@ -1,0 +1,162 @@
+"""The skills folder as installs see it: look at a namespace, change it, and put right what a crash left."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from iii_directory import limits
+from iii_directory.errors import INSTALL_FAILED, DirectoryError
+from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock, recover
+from iii_directory.install.files import PosixFiles, closing_fd, opened_folder, read_file, status_or_none
+from iii_directory.install.guard import HIDDEN, LOCK_SUFFIX, RECORD, held
+from iii_directory.install.lockfile import Entry, Lock
+from iii_directory.install.names import is_namespace
+from iii_directory.install.plan import Disk
+from iii_directory.install.tree import scan_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator
+    from pathlib import Path
+
+    from iii_directory.install.files import FileOps
+    from iii_directory.install.plan import Plan
+
+
+def _nothing() -> None:
+    pass
+
+
+class SkillsFolder:
+    """A folder of namespaces with its record. All methods block; run them in a thread."""
+
+    def __init__(
+        self, path: Path, *, files: FileOps | None = None, wait: float = limits.INSTALL_LOCK_SECONDS
+    ) -> None:
+        self._path = os.fspath(path)
+        self._files = PosixFiles() if files is None else files
+        self._wait = wait
+
+    def lock(self) -> Lock:
+        """The record as it is now; empty when there is no folder yet."""
+        with _disk_errors(), self._existing() as root:
+            return Lock() if root is None else read_lock(self._files, root)
+
+    def look(self, namespace: str, wanted: Collection[str] | None = None) -> tuple[Disk, Entry | None]:
+        """A namespace without changing anything; hashes of the wanted and the recorded files, or of all."""
+        with _disk_errors(), self._existing() as root:
+            if root is None:
+                return Disk(), None
+            known = read_lock(self._files, root).namespaces.get(namespace)
+            return scan_namespace(self._files, root, namespace, _with_known(wanted, known)).disk, known
+
+    def read(self, namespace: str, path: str) -> bytes | None:
+        """The bytes of one file of a namespace, None when there is no such file."""
+        with _disk_errors(), self._existing() as root:
+            return None if root is None else self._read(root, [namespace, *path.split("/")])
+
+    def change(
+        self,
+        namespace: str,
+        wanted: Collection[str],
+        decide: Callable[[Disk, Entry | None], Plan],
+        written: Callable[[], None] = _nothing,
+    ) -> Plan:
+        """Ask for a plan under the namespace's lock and carry it out; ``written`` is told of every file."""
+        with _disk_errors(), self._made() as root:
+            with held(self._files, root, namespace, self._wait) as hidden:
+                job = Transaction(self._files, root, hidden, namespace, self._wait)
+                recover(job)
+                known = read_lock(self._files, root).namespaces.get(namespace)
+                scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
+                plan = decide(scan.disk, known)
+                commit(job, plan, scan, written)
+            return plan
+
+    def recover(self) -> None:
+        """Put right what crashed installs left; to be called at every start. Running ones are left alone."""
+        with _disk_errors(), self._existing() as root:
+            if root is None or status_or_none(self._files, HIDDEN, root) is None:
+                return
+            with opened_folder(self._files, HIDDEN, root) as hidden:
+                names = self._files.list_folder(hidden)
+            for name in sorted({_owner(name) for name in names}):
+                if is_namespace(name) or name == RECORD:
+                    self._recover(root, name)
+            with suppress(OSError):
+                self._files.remove_folder(HIDDEN, root)
+
+    def _recover(self, root: int, name: str) -> None:
+        try:
+            with held(self._files, root, name, wait=0.0) as hidden:
+                if name != RECORD:
+                    recover(Transaction(self._files, root, hidden, name, self._wait))
+        except DirectoryError:
+            # Someone is at work there right now, and recovers first.
+            return
+
+    def _read(self, folder: int, parts: list[str]) -> bytes | None:
+        name, *rest = parts
+        if not rest:
+            return read_file(self._files, name, folder, limits.MAX_BUNDLE_BYTES)
+        try:
+            with opened_folder(self._files, name, folder) as opened:
+                return self._read(opened, rest)
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def _existing(self) -> Generator[int | None]:
+        try:
+            root = self._files.open_root(self._path)
+        except FileNotFoundError:
+            yield None
+            return
+        with closing_fd(root):
+            yield root
+
+    @contextmanager
+    def _made(self) -> Generator[int]:
+        """The folder, open; made with its parents when it is missing, and unmade when nothing comes of it."""
+        made: list[str] = []
+        try:
+            self._make(self._path, made)
+            with closing_fd(self._files.open_root(self._path)) as root:
+                yield root
+        except BaseException:
+            with suppress(OSError):
+                for path in reversed(made):
+                    self._files.remove_root(path)
+            raise
+
+    def _make(self, path: str, made: list[str]) -> None:
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(path)
+        self._make(parent, made)
+        try:
+            self._files.make_root(path)
+        except FileExistsError:
+            return
+        made.append(path)
+        with closing_fd(self._files.open_root(parent)) as above:
+            self._files.sync(above)
+
+
+def _owner(name: str) -> str:
+    return name.removesuffix(LOCK_SUFFIX).removesuffix(WORK_SUFFIX)
+
+
+def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collection[str] | None:
+    return None if wanted is None else {*wanted, *(known.files if known is not None else ())}
+
+
+@contextmanager
+def _disk_errors() -> Generator[None]:
+    """Say what the disk said, without saying where."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it gave no reason"
+        raise DirectoryError(INSTALL_FAILED, f"the disk refused ({reason}); nothing was changed") from error

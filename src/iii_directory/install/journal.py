@@ -1,0 +1,56 @@
+"""The note a transaction leaves before it switches, and what it means after a crash. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory import limits
+from iii_directory.install.lockfile import Entry, parse_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iii_directory.install.tree import Mark
+
+JOURNAL: Final = "journal.json"
+MAX_JOURNAL_BYTES: Final = limits.MAX_LOCKFILE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What a switch is about to do to one namespace."""
+
+    namespace: str
+    staged: int
+    """The inode of the new tree, by which it is known under either name."""
+    entry: Entry | None
+    marks: Mapping[str, Mark]
+    """The files of the old tree as they were when the plan was made."""
+    given_up: frozenset[str]
+    """Paths that were to be replaced or removed whatever they hold by now."""
+
+
+def render_journal(journal: Journal) -> bytes:
+    document = {
+        "namespace": journal.namespace,
+        "staged": journal.staged,
+        "entry": None if journal.entry is None else journal.entry.as_dict(),
+        "marks": {path: list(mark) for path, mark in journal.marks.items()},
+        "given_up": sorted(journal.given_up),
+    }
+    return json.dumps(document).encode()
+
+
+def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
+    """The journal of a namespace, or None: a journal cut short by a crash was never acted upon."""
+    try:
+        document: dict[str, Any] = json.loads(content or b"")
+        entry = None if document["entry"] is None else parse_entry(document["entry"])
+        marks = {path: cast("Mark", tuple(mark)) for path, mark in document["marks"].items()}
+        given_up = frozenset(cast("list[str]", document["given_up"]))
+        whole = document["namespace"] == namespace and (entry is None) == (document["entry"] is None)
+        return Journal(namespace, document["staged"], entry, marks, given_up) if whole else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

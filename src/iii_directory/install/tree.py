@@ -1,0 +1,194 @@
+"""A namespace as a tree: reading the one that is there, and building the one that takes its place."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iii_directory.install.files import (
+    carry,
+    closing_fd,
+    hash_file,
+    opened_folder,
+    remove_tree,
+    status_or_none,
+    write_file,
+)
+from iii_directory.install.names import refused
+from iii_directory.install.plan import Disk, Node
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from iii_directory.install.files import FileOps
+
+Mark = tuple[int, int, int]
+"""Inode, size and modification time: what tells a file from the one that was there a moment ago."""
+
+
+def mark_of(state: os.stat_result) -> Mark:
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A namespace's paths as they were when they were looked at."""
+
+    disk: Disk
+    marks: dict[str, Mark]
+    folders: dict[str, os.stat_result]
+    """Every folder, the namespace itself as ``""``."""
+
+
+def scan_namespace(files: FileOps, root: int, namespace: str, wanted: Collection[str] | None) -> Scan:
+    """Look at all of a namespace and hash the wanted files (every file when ``wanted`` is None)."""
+    nodes: dict[str, Node] = {}
+    hashes: dict[str, str] = {}
+    marks: dict[str, Mark] = {}
+    folders: dict[str, os.stat_result] = {}
+    top = status_or_none(files, namespace, root)
+    if top is None:
+        return Scan(Disk(), marks, folders)
+    if not stat.S_ISDIR(top.st_mode):
+        raise refused(f"a {_node(top)} stands where the namespace '{namespace}' belongs")
+    folders[""] = top
+    with opened_folder(files, namespace, root) as opened:
+        for path, name, folder, state in _walk(files, opened, ""):
+            nodes[path] = _node(state)
+            if stat.S_ISDIR(state.st_mode):
+                folders[path] = state
+                continue
+            marks[path] = mark_of(state)
+            if stat.S_ISREG(state.st_mode) and (wanted is None or path in wanted):
+                hashes[path], state_read = hash_file(files, name, folder)
+                marks[path] = mark_of(state_read)
+    return Scan(Disk(exists=True, nodes=nodes, hashes=hashes), marks, folders)
+
+
+def _node(state: os.stat_result) -> Node:
+    if stat.S_ISREG(state.st_mode):
+        return "file"
+    if stat.S_ISDIR(state.st_mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(state.st_mode) else "other"
+
+
+def _walk(files: FileOps, folder: int, prefix: str) -> Iterator[tuple[str, str, int, os.stat_result]]:
+    """Every path below an open folder, parents first, with the open folder it lies in."""
+    for name in sorted(files.list_folder(folder)):
+        state = files.status(name, folder)
+        yield f"{prefix}{name}", name, folder, state
+        if stat.S_ISDIR(state.st_mode):
+            with opened_folder(files, name, folder) as opened:
+                yield from _walk(files, opened, f"{prefix}{name}/")
+
+
+@dataclass(slots=True)
+class Branch:
+    """A folder of the tree to be: new files with their content, kept files by name, and folders."""
+
+    writes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    kept: list[str] = field(default_factory=list[str])
+    folders: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
+
+
+def lay_out(disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str]) -> Branch:
+    """The tree to be: what is there, less what is deleted, with what is written."""
+    top = Branch()
+    emptied = {above for path in deletes for above in _above(path)}
+    for path, node in disk.nodes.items():
+        if node == "folder":
+            if path not in emptied:
+                _branch(top, path.split("/"))
+        elif path not in deletes and path not in writes:
+            *parents, name = path.split("/")
+            _branch(top, parents).kept.append(name)
+    for path, content in writes.items():
+        *parents, name = path.split("/")
+        _branch(top, parents).writes[name] = content
+    return top
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _branch(top: Branch, parts: list[str]) -> Branch:
+    for part in parts:
+        top = top.folders.setdefault(part, Branch())
+    return top
+
+
+def build(
+    files: FileOps,
+    branch: Branch,
+    opened: int,
+    source: int | None,
+    states: Mapping[str, os.stat_result],
+    written: Callable[[], None],
+    prefix: str = "",
+) -> None:
+    """Fill an open, empty folder with a branch, taking kept files from the open ``source``, and sync it."""
+    for name in branch.kept:
+        assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
+        carry(files, name, source, name, opened)
+    for name, content in branch.writes.items():
+        write_file(files, name, opened, content)
+        written()
+    for name, inner in branch.folders.items():
+        path = f"{prefix}{name}"
+        files.make_folder(name, opened)
+        with opened_folder(files, name, opened) as below:
+            if path in states and source is not None:
+                with opened_folder(files, name, source) as inner_source:
+                    build(files, inner, below, inner_source, states, written, f"{path}/")
+            else:
+                build(files, inner, below, None, states, written, f"{path}/")
+    if prefix.removesuffix("/") in states:
+        files.adopt(opened, states[prefix.removesuffix("/")])
+    files.sync(opened)
+
+
+def rescue(
+    files: FileOps,
+    old: int,
+    root: int,
+    namespace: str,
+    marks: Mapping[str, Mark],
+    given_up: Collection[str],
+    scratch: int,
+) -> None:
+    """Carry over what someone saved in the old tree after it was scanned.
+
+    The old tree itself is left as it is, so that a switch can still be undone. Paths in ``given_up``
+    were to be replaced whatever they held.
+    """
+    for path, name, folder, state in _walk(files, old, ""):
+        if stat.S_ISDIR(state.st_mode) or path in given_up or marks.get(path) == mark_of(state):
+            continue
+        with closing_fd(_made(files, root, [namespace, *path.split("/")[:-1]])) as target:
+            there = status_or_none(files, name, target)
+            if there is not None and there.st_ino == state.st_ino:
+                continue
+            # Through the scratch folder, so that a crash leaves no half-named file among the documents.
+            remove_tree(files, "rescued", scratch)
+            carry(files, name, folder, "rescued", scratch)
+            files.rename("rescued", scratch, name, target)
+            files.sync(target)
+
+
+def _made(files: FileOps, folder: int, parts: list[str]) -> int:
+    """The last of a chain of folders, open; those that are missing are made."""
+    name, *rest = parts
+    try:
+        opened = files.open_folder(name, folder)
+    except FileNotFoundError:
+        files.make_folder(name, folder)
+        opened = files.open_folder(name, folder)
+    if not rest:
+        return opened
+    with closing_fd(opened):
+        return _made(files, opened, rest)
