@@ -1,0 +1,105 @@
+"""The embedded engine: round trips, idle connections, and how fast the command says hello."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import connect
+
+from benchmarks.harness import Measurement, goal, interleave, repeat
+from benchmarks.processes import call_frame, echo_server, echo_worker, engine, process
+
+MESSAGES = 3000
+IN_FLIGHT = 32
+PAYLOAD = {"text": "x" * 200}
+IDLE = 1000
+
+
+@goal("engine.two-hops", at_least=0.40)
+def two_hops() -> Measurement:
+    """Calls through the engine to a worker and back, against a bare echo of the same messages."""
+    with process(echo_server) as bare, process(engine) as url, process(echo_worker, url):
+        return interleave(lambda: 1 / _seconds(url, greeted=True), lambda: 1 / _seconds(bare, greeted=False))
+
+
+def _seconds(url: str, *, greeted: bool) -> float:
+    return asyncio.run(_round_trips(url, greeted=greeted))
+
+
+async def _round_trips(url: str, *, greeted: bool) -> float:
+    frames = [call_frame(PAYLOAD) for _ in range(MESSAGES)]
+    async with connect(url, compression=None) as peer:
+        if greeted:
+            await peer.recv()
+        start = time.perf_counter()
+        for frame in frames[:IN_FLIGHT]:
+            await peer.send(frame)
+        for frame in frames[IN_FLIGHT:]:
+            await peer.recv()
+            await peer.send(frame)
+        for _ in range(IN_FLIGHT):
+            await peer.recv()
+        return time.perf_counter() - start
+
+
+@goal("engine.idle-connection", at_most=64, unit="KiB")
+def idle_connection() -> Measurement:
+    """Memory of the engine's process per connection that says nothing."""
+    return repeat(_idle_kib, rounds=3)
+
+
+def _idle_kib() -> float:
+    with process(engine) as url, contextlib.ExitStack() as open_sockets:
+        parts = urlsplit(url)
+        pid = _listener(parts.port or 0)
+        before = _resident_kib(pid)
+        for _ in range(IDLE):
+            open_sockets.enter_context(_handshaken(parts.port or 0))
+        return (_resident_kib(pid) - before) / IDLE
+
+
+def _handshaken(port: int) -> socket.socket:
+    peer = socket.create_connection(("127.0.0.1", port))
+    peer.sendall(
+        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    if b"101" not in peer.recv(4096):
+        raise ConnectionError("the handshake was refused")
+    return peer
+
+
+def _listener(port: int) -> int:
+    from iii_directory.engine.port_owner import port_owner
+
+    owner = port_owner(port)
+    if owner is None:
+        raise RuntimeError("this benchmark needs /proc")
+    return int(owner.rsplit("pid ", 1)[1].rstrip(")"))
+
+
+def _resident_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+@goal("cli.help", at_most=4.0)
+def cli_help() -> Measurement:
+    """``iii-directory --help`` against ``python -c pass``."""
+    command = str(Path(sys.executable).with_name("iii-directory"))
+    return interleave(
+        lambda: _run([command, "--help"]), lambda: _run([sys.executable, "-c", "pass"]), rounds=15
+    )
+
+
+def _run(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start

@@ -1,0 +1,114 @@
+"""Servers and workers in processes of their own: a benchmark measures sockets, not a shared loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
+
+from iii_directory.engine.server import EngineServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from multiprocessing.connection import Connection
+
+_SPAWN = multiprocessing.get_context("spawn")
+READY_SECONDS = 30.0
+
+
+@contextlib.contextmanager
+def process(target: Callable[..., None], *arguments: Any) -> Generator[Any]:
+    """Run ``target(report, *arguments)`` in a process; gives what it reports first."""
+    ours, theirs = _SPAWN.Pipe()
+    child = _SPAWN.Process(target=target, args=(theirs, *arguments), daemon=True)
+    child.start()
+    try:
+        if not ours.poll(READY_SECONDS):
+            raise TimeoutError(f"{target.__name__} did not start")
+        yield ours.recv()
+    finally:
+        child.kill()
+        child.join()
+
+
+def echo_server(report: Connection) -> None:
+    """A bare websockets server that sends back what it gets."""
+
+    async def echo(socket: ServerConnection) -> None:
+        async for message in socket:
+            await socket.send(message)
+
+    async def main() -> None:
+        async with serve(echo, "127.0.0.1", 0, compression=None) as server:
+            report.send(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            await asyncio.Future()
+
+    asyncio.run(main())
+
+
+def engine(report: Connection) -> None:
+    """The embedded engine, in memory."""
+
+    async def main() -> None:
+        server = EngineServer(port=0)
+        await server.start()
+        report.send(server.url)
+        await asyncio.Future()
+
+    asyncio.run(main())
+
+
+def echo_worker(report: Connection, url: str) -> None:
+    """A worker on bare websockets whose one function, ``bench::echo``, answers with its payload."""
+
+    async def main() -> None:
+        async with connect(url, compression=None) as socket:
+            await socket.recv()
+            for message in (
+                _announcement(),
+                {"type": "registerfunction", "id": "bench::echo"},
+                {"type": "ping"},
+            ):
+                await socket.send(json.dumps(message))
+            while json.loads(await socket.recv())["type"] != "pong":
+                pass
+            report.send("ready")
+            async for text in socket:
+                await socket.send(json.dumps(_answer(json.loads(text))))
+
+    asyncio.run(main())
+
+
+def _announcement() -> dict[str, Any]:
+    return {
+        "type": "invokefunction",
+        "function_id": "engine::workers::register",
+        "data": {"name": "bench", "pid": 1},
+        "action": {"type": "void"},
+    }
+
+
+def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "invocationresult",
+        "invocation_id": asked["invocation_id"],
+        "function_id": asked["function_id"],
+        "result": asked["data"],
+    }
+
+
+def call_frame(payload: dict[str, Any]) -> str:
+    return json.dumps(
+        {
+            "type": "invokefunction",
+            "function_id": "bench::echo",
+            "invocation_id": str(uuid.uuid4()),
+            "data": payload,
+        }
+    )
