@@ -39,12 +39,12 @@ _VALUE: Final = (
     rf"|\"[^\"\\{_ODD}]*\"|'[^'{_ODD}]*'"
     r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
 )
-# A line is a key and perhaps a value, or an item, or nothing to read, or (last group) something else.
+# A line is a key with its value or with the items on the lines below it, or (last group) something else.
 _LINE: Final = re.compile(
-    r"^(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):"
-    rf"(?: +({_VALUE}))? *|( *)- +({_VALUE}) *| *(?:#[^{_ODD}]*)?|(.*))$",
-    re.MULTILINE,
+    rf"([A-Za-z_][A-Za-z0-9_-]{{0,63}}):(?: +({_VALUE}) *\n| *\n((?: *- [^\n]*\n)*))|([^\n]*)\n"
 )
+_ITEM: Final = re.compile(rf"( *)- +({_VALUE}) *\n|[^\n]*\n")
+_NOTHING: Final = re.compile(rf" *(?:#[^{_ODD}]*)?")
 # Words that one YAML reader or another takes for a boolean or for nothing.
 _WORDS: Final = frozenset(
     form
@@ -109,30 +109,20 @@ def read(block: str) -> FrontMatter:
 
 
 def scan(block: str) -> dict[str, Any] | None:
-    """The keys of a block of plain lines, or None when it takes a YAML parser to tell."""
+    """The keys of a block of whole, plain lines, or None when it takes a YAML parser to tell."""
+    if len(block) * 4 > MAX_FRONT_MATTER_BYTES:
+        return None
     values: dict[str, Any] = {}
-    list_key = list_indent = None
-    for key, value, indent, item, other in _LINE.findall(block):
+    for key, value, items, other in _LINE.findall(block):
         if key:
-            if key in values or key in _WORDS:
+            if key in values:
                 return None
-            list_key = None if value else key
-            values[key] = found = _simple(value) if value else None
-            if value and found is None:
+            values[key] = found = _simple(value) if value else _scan_items(items) if items else None
+            if found is None and (value or items):
                 return None
-        elif item:
-            found = _simple(item)
-            if found is None or list_key is None:
-                return None
-            if values[list_key] is None:
-                values[list_key], list_indent = [found], indent
-            elif indent == list_indent:
-                values[list_key].append(found)
-            else:
-                return None
-        elif other:
+        elif other and not _NOTHING.fullmatch(other):
             return None
-    return values
+    return values if _WORDS.isdisjoint(values) else None
 
 
 def load(block: str) -> dict[str, Any]:
@@ -168,6 +158,15 @@ def _simple(value: str) -> str | int | None:
     if ": " in value or " #" in value or value in _WORDS:
         return None
     return value
+
+
+def _scan_items(lines: str) -> list[str | int] | None:
+    found = _ITEM.findall(lines)
+    values = [_simple(value) for _, value in found if value]
+    if len(values) < len(found) or len({indent for indent, _ in found}) > 1:
+        return None
+    kept = [value for value in values if value is not None]
+    return kept if len(kept) == len(found) else None
 
 
 def _read_repaired(block: str, problem: str) -> FrontMatter:

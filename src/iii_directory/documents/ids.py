@@ -82,7 +82,7 @@ def check_prompt_name(name: str) -> None:
 def path_to_id(path: str) -> Place:
     """The skill or prompt that a path below the folder (``/`` between its parts) stands for."""
     if "/prompts/" in path or path.startswith("prompts/"):
-        return _prompt_place(path)
+        return Place(path[path.rfind("/") + 1 : -3], is_prompt=True, problem=_file_problem(path))
     if len(path) <= MAX_ID_BYTES and _SKILL_PATH.fullmatch(path):
         return Place(_id_of(path))
     return _odd_place(path)
@@ -102,12 +102,6 @@ def _id_of(path: str) -> str:
     if path.endswith(("SKILL.md", "SKILLS.md")):
         return path[: path.rfind("SKILL")] + "index"
     return path[:-3]
-
-
-def _prompt_place(path: str) -> Place:
-    problem = _file_problem(path)
-    stem = path[path.rfind("/") + 1 : -3]
-    return Place(stem, is_prompt=True, problem=problem)
 
 
 def _odd_place(path: str) -> Place:

@@ -13,8 +13,7 @@ from iii_directory.limits import MAX_DESCRIPTION_CHARS, QUOTED_CHARS
 
 # A line that is no part of a paragraph: blank, a heading, or a block quote.
 _APART: Final = r"[^\S\n]*(?:#{1,6}(?:[^\S\n][^\n]*)?|>[^\n]*)?(?:\n|\Z)"
-_BEFORE_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*")
-_APART_LINE: Final = re.compile(_APART)
+_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*((?:(?!{_APART})[^\n]*(?:\n|\Z))*)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 # C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
@@ -38,15 +37,11 @@ def heading(text: str, start: int = 0) -> str:
 
 def first_paragraph(text: str, start: int = 0) -> str:
     """The first lines that are neither blank, nor headings, nor block quotes, joined by single spaces."""
-    found = ""
-    skipped = _BEFORE_PARAGRAPH.match(text, start)
-    start = skipped.end() if skipped else start
-    while start < len(text) and len(found) <= MAX_DESCRIPTION_CHARS and not _APART_LINE.match(text, start):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        found = f"{found} {text[start:end].strip()}" if found else text[start:end].strip()
-        start = end + 1
-    return cut(found, MAX_DESCRIPTION_CHARS)
+    found = _PARAGRAPH.match(text, start)
+    words = found[1].strip() if found else ""
+    if "\n" in words:
+        words = " ".join(map(str.strip, words.split("\n")))
+    return cut(words, MAX_DESCRIPTION_CHARS)
 
 
 def cut(text: str, limit: int) -> str:

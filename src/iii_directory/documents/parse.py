@@ -88,12 +88,16 @@ def _read(text: str) -> _Document:
         problems = ["its front matter is not closed by a '---' line"] if _KEY_LINE.match(text) else []
         return _Document(text, {}, 0, problems)
     block_start, block_end, body_start = bounds
-    values, problem, repaired = frontmatter.read(text[block_start:block_end])
-    problems: list[str] = []
-    if problem is not None:
-        effect = "it was read as if quoted" if repaired else "the block is ignored"
-        problems.append(f"its front matter cannot be read: {problem}; {effect}")
-    return _Document(text, values, body_start, problems)
+    block = text[block_start:block_end]
+    values = frontmatter.scan(block)
+    if values is not None:
+        return _Document(text, values, body_start, [])
+    values, problem, repaired = frontmatter.read(block)
+    if problem is None:
+        return _Document(text, values, body_start, [])
+    effect = "it was read as if quoted" if repaired else "the block is ignored"
+    problem = f"its front matter cannot be read: {problem}; {effect}"
+    return _Document(text, values, body_start, [problem])
 
 
 def _skill(skill_id: str, document: _Document, size: int, modified_at: str, path: str | None) -> Skill:
@@ -105,8 +109,7 @@ def _skill(skill_id: str, document: _Document, size: int, modified_at: str, path
         kind = _text(values, "type", problems)
         function_id = _text(values, "function_id", problems)
         description = _text(values, "description", problems)
-        if "functions" in values:
-            functions = _functions(values["functions"], problems)
+        functions = _functions(values.get("functions"), problems)
     return Skill(
         skill_id,
         title or heading(text, body_start) or bare_id(skill_id),

@@ -1,0 +1,163 @@
+"""What the listing functions answer: one row a document, made once and shared by every answer after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.documents.ids import RESERVED_IDS
+from iii_directory.documents.uris import SCHEME
+
+if TYPE_CHECKING:
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.documents.model import Prompt, PromptArgument, Skill
+
+Row = dict[str, Any]
+
+MARKDOWN: Final = "text/markdown"
+INDEX_RESOURCE: Final[Row] = {
+    "uri": f"{SCHEME}skills",
+    "name": "skills",
+    "description": "Every skill of this directory in one tree, with links to each.",
+    "mimeType": MARKDOWN,
+}
+RESOURCE_TEMPLATES: Final[list[Row]] = [
+    {
+        "uriTemplate": f"{SCHEME}{{skill_id}}",
+        "name": "skill",
+        "description": "The body of one skill, by its id.",
+        "mimeType": MARKDOWN,
+    },
+    {
+        "uriTemplate": f"{SCHEME}fn/{{function_path}}",
+        "name": "section",
+        "description": "What a function answers to {}; its id with '/' in place of '::'.",
+        "mimeType": MARKDOWN,
+    },
+]
+
+
+def list_skills(
+    snapshot: Snapshot,
+    *,
+    search: str | None = None,
+    prefix: str | None = None,
+    type_: str | None = None,
+    include_description: bool = True,
+) -> list[Row]:
+    """The rows of ``directory::skills::list``; every filter given must hold."""
+    rows = snapshot.skills.column(directory_row if include_description else light_row)
+    if search is None and prefix is None and type_ is None:
+        return rows
+    needle = None if search is None else search.casefold()
+    return [
+        row
+        for row, skill in zip(rows, snapshot.skills.items, strict=True)
+        if (prefix is None or skill.id.startswith(prefix))
+        and (type_ is None or skill.type == type_)
+        and (needle is None or _mentions(row, needle))
+    ]
+
+
+def registry_rows(snapshot: Snapshot) -> list[Row]:
+    """The rows of ``skills::list``."""
+    return snapshot.skills.column(registry_row)
+
+
+def resource_rows(snapshot: Snapshot) -> list[Row]:
+    """The entries of ``skills::resources-list``: the index, then every skill that has an address."""
+    return [INDEX_RESOURCE, *(row for row in snapshot.skills.column(resource_row) if row is not None)]
+
+
+def list_prompts(snapshot: Snapshot) -> list[Row]:
+    """The rows of ``directory::prompts::list``."""
+    return snapshot.prompts.column(directory_prompt_row)
+
+
+def prompt_registry_rows(snapshot: Snapshot) -> list[Row]:
+    """The rows of ``prompts::list``."""
+    return snapshot.prompts.column(prompt_registry_row)
+
+
+def mcp_prompt_rows(snapshot: Snapshot) -> list[Row]:
+    """The entries of ``prompts::mcp-list``."""
+    return snapshot.prompts.column(mcp_prompt_row)
+
+
+def skill_reply(snapshot: Snapshot, skill: Skill, body: str) -> Row:
+    """The answer of ``directory::skills::get``."""
+    return {
+        "id": snapshot.display_id(skill),
+        "title": skill.title,
+        "type": skill.type,
+        "function_id": skill.function_id,
+        "body": body,
+        "modified_at": skill.modified_at,
+    }
+
+
+def directory_row(key: str, skill: Skill) -> Row:
+    return {
+        "id": key,
+        "title": skill.title,
+        "type": skill.type,
+        "function_id": skill.function_id,
+        "description": skill.description,
+        "bytes": skill.bytes,
+        "modified_at": skill.modified_at,
+    }
+
+
+def light_row(key: str, skill: Skill) -> Row:
+    """The row of a listing without descriptions; the field stays, so that a reader finds it."""
+    return directory_row(key, skill) | {"description": ""}
+
+
+def registry_row(key: str, skill: Skill) -> Row:
+    return directory_row(key, skill) | {"registered_at": skill.modified_at, "source": skill.source}
+
+
+def resource_row(key: str, skill: Skill) -> Row | None:
+    address = address_of(key, skill)
+    return None if address is None else {"uri": address, "name": skill.title, "mimeType": MARKDOWN}
+
+
+def address_of(key: str, skill: Skill) -> str | None:
+    """The URI of a skill shown as ``key``; where the index is in its way, by its full id or not at all."""
+    if key not in RESERVED_IDS:
+        return SCHEME + key
+    return None if skill.id in RESERVED_IDS else SCHEME + skill.id
+
+
+def directory_prompt_row(_: str, prompt: Prompt) -> Row:
+    return {"name": prompt.name, "description": prompt.description, "modified_at": prompt.modified_at}
+
+
+def prompt_registry_row(_: str, prompt: Prompt) -> Row:
+    return {
+        "name": prompt.name,
+        "description": prompt.description,
+        "function_id": prompt.function_id,
+        "arguments": len(prompt.arguments),
+        "registered_at": prompt.modified_at,
+        "modified_at": prompt.modified_at,
+        "source": prompt.source,
+    }
+
+
+def mcp_prompt_row(_: str, prompt: Prompt) -> Row:
+    return {
+        "name": prompt.name,
+        "description": prompt.description,
+        "arguments": [_mcp_argument(argument) for argument in prompt.arguments],
+    }
+
+
+def _mcp_argument(argument: PromptArgument) -> Row:
+    row: Row = {"name": argument.name, "required": argument.required}
+    if argument.description is not None:
+        row["description"] = argument.description
+    return row
+
+
+def _mentions(row: Row, needle: str) -> bool:
+    return needle in row["id"] or needle in row["title"].casefold() or needle in row["description"].casefold()

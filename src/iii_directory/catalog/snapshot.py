@@ -1,0 +1,229 @@
+"""The catalogue at one moment: every visible document of both sources, immutable, and cheap to derive anew.
+
+A snapshot is made from what the folder and the registrations say, path by path and record by record. It is
+never changed: `Snapshot.changed` gives the next one, and one edited file costs a few copies of dictionaries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from iii_directory.catalog.shelf import Claims, Shelf, shelve
+from iii_directory.catalog.visibility import Visibility
+from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of
+from iii_directory.documents.model import ParsedFile, Prompt, Skill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Changes = Mapping[str, ParsedFile | None]
+
+T = TypeVar("T")
+
+# Past this share of changed keys, sorting anew is cheaper than one insertion after another.
+_BULK: Final = 8
+
+
+class Snapshot:
+    """Every document by its id or name. ``skills`` and ``prompts`` are in the order of what callers see."""
+
+    __slots__ = (
+        "_computed",
+        "_namespaces",
+        "files",
+        "hidden",
+        "prompt_claims",
+        "prompts",
+        "registered",
+        "skill_claims",
+        "skills",
+        "visibility",
+    )
+
+    def __init__(self) -> None:
+        self.files: Mapping[str, ParsedFile] = {}
+        """What each file of the folder is, by its path."""
+        self.registered: Mapping[str, ParsedFile] = {}
+        """What each registered record is, by any key that tells one from another."""
+        self.visibility = Visibility()
+        self.hidden: frozenset[str] = frozenset()
+        """Namespaces of the folder that are not shown."""
+        self.skill_claims: Claims[Skill] = Claims(_rank)
+        self.prompt_claims: Claims[Prompt] = Claims(_rank)
+        self.skills: Shelf[Skill] = Shelf([], [])
+        """By display id."""
+        self.prompts: Shelf[Prompt] = Shelf([], [])
+        self._namespaces: dict[str, frozenset[str]] = {}
+        self._computed: dict[Any, Any] = {}
+
+    def changed(
+        self,
+        files: Changes | None = None,
+        registered: Changes | None = None,
+        visibility: Visibility | None = None,
+    ) -> Snapshot:
+        """The next snapshot: files or records are new, other, or (None) gone, or another rule hides some."""
+        if not files and not registered and (visibility is None or visibility is self.visibility):
+            return self
+        after = Snapshot()
+        after.files = _updated(self.files, files or {})
+        after.registered = _updated(self.registered, registered or {})
+        after.visibility = visibility or self.visibility
+        after._namespaces = _moved_paths(self._namespaces, self.files, files or {})
+        after.hidden = after._hide(self, files or {})
+        removed = self._entries(files or {}, registered or {}, self.hidden ^ after.hidden)
+        added = after._entries(files or {}, registered or {}, self.hidden ^ after.hidden)
+        after._shelve_skills(self, removed, added)
+        after._shelve_prompts(self, removed, added)
+        return after
+
+    def get(self, skill_id: str) -> Skill | None:
+        """The skill of exactly this id."""
+        return self.skill_claims.winners.get(skill_id)
+
+    def find(self, skill_id: str) -> Skill | None:
+        """The skill an address leads to: of this id, or the overview right below it."""
+        winners = self.skill_claims.winners
+        return winners.get(skill_id) or winners.get(skill_id + INDEX_SUFFIX)
+
+    def prompt(self, name: str) -> Prompt | None:
+        return self.prompt_claims.winners.get(name)
+
+    def display_id(self, skill: Skill) -> str:
+        """The id callers see: an overview goes by the name of its folder, unless another skill has that."""
+        return _display_id(skill.id, self.skill_claims.winners)
+
+    def skills_below(self, namespace: str) -> list[Skill]:
+        """Every skill of a namespace but the one that is called like it."""
+        return [self.skills.items[at] for at in self.skills.range_of(f"{namespace}/")]
+
+    def namespaces(self) -> frozenset[str]:
+        """The first segments of every id."""
+        return self.once(_namespaces_of)
+
+    def documenting(self, function_id: str) -> list[Skill]:
+        """The skills whose front matter names a function."""
+        return [
+            skill
+            for skill in self.skills.items
+            if skill.function_id == function_id or function_id in skill.functions
+        ]
+
+    def once(self, compute: Callable[[Snapshot], T]) -> T:
+        """What ``compute`` makes of this snapshot, computed at the first call. Never change the result."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast("T", self._computed[compute])
+
+    def _hide(self, before: Snapshot, files: Changes) -> frozenset[str]:
+        if self.visibility.installed is None:
+            return frozenset()
+        if self.visibility is before.visibility:
+            asked = {_folder(path) for path in files}
+            hidden = set(before.hidden - asked)
+        else:
+            asked = set(self._namespaces)
+            hidden = set[str]()
+        for namespace in asked:
+            paths = self._namespaces.get(namespace)
+            # A file at the root belongs to no namespace that a download could have written.
+            if paths and namespace and not self.visibility.shows(namespace, paths):
+                hidden.add(namespace)
+        return frozenset(hidden)
+
+    def _entries(self, files: Changes, registered: Changes, toggled: frozenset[str]) -> list[ParsedFile]:
+        """What this snapshot shows at some paths, in some records, and in namespaces that come or go."""
+        paths = set(files).union(*(self._namespaces.get(namespace, ()) for namespace in toggled))
+        found = [self.files[path] for path in paths if path in self.files and not self._hides(path)]
+        found += [self.registered[key] for key in registered if key in self.registered]
+        return found
+
+    def _hides(self, path: str) -> bool:
+        return bool(self.hidden) and _folder(path) in self.hidden
+
+    def _shelve_skills(self, before: Snapshot, removed: list[ParsedFile], added: list[ParsedFile]) -> None:
+        self.skill_claims, moved = before.skill_claims.changed(_skills(removed), _skills(added))
+        old, new = before.skill_claims.winners, self.skill_claims.winners
+        if len(moved) * _BULK > len(new):
+            self.skills = shelve({_display_id(key, new): skill for key, skill in new.items()})
+            return
+        # Whether an overview is shown by the name of its folder depends on the skill of that name.
+        affected = moved | {skill_id + INDEX_SUFFIX for skill_id in moved}
+        edits: dict[str, Skill | None] = {_display_id(key, old): None for key in affected if key in old}
+        edits.update({_display_id(key, new): new[key] for key in affected if key in new})
+        self.skills = before.skills.changed(edits)
+
+    def _shelve_prompts(self, before: Snapshot, removed: list[ParsedFile], added: list[ParsedFile]) -> None:
+        self.prompt_claims, moved = before.prompt_claims.changed(_prompts(removed), _prompts(added))
+        winners = self.prompt_claims.winners
+        if len(moved) * _BULK > len(winners):
+            self.prompts = shelve(winners)
+        else:
+            self.prompts = before.prompts.changed({name: winners.get(name) for name in moved})
+
+
+def _rank(entry: Skill | Prompt) -> tuple[bool, bool, str]:
+    """Who wins a key, lowest first: files before registrations, then a file's place before its claim."""
+    path = entry.path or ""
+    claimed = isinstance(entry, Prompt) and not path.endswith(f"/{entry.name}.md")
+    return entry.source != "folder", claimed, path
+
+
+def _display_id(skill_id: str, known: Mapping[str, Skill]) -> str:
+    bare = bare_id(skill_id)
+    return skill_id if bare in known else bare
+
+
+def _updated(content: Mapping[str, ParsedFile], changes: Changes) -> Mapping[str, ParsedFile]:
+    if not changes:
+        return content
+    updated = dict(content)
+    for key, entry in changes.items():
+        if entry is None:
+            updated.pop(key, None)
+        else:
+            updated[key] = entry
+    return updated
+
+
+def _moved_paths(
+    namespaces: dict[str, frozenset[str]], files: Mapping[str, ParsedFile], changes: Changes
+) -> dict[str, frozenset[str]]:
+    """The documents of each namespace after some changes; edits that keep a document one cost nothing."""
+    moved: dict[str, set[str]] = {}
+    for path, entry in changes.items():
+        if _is_document(files.get(path)) != _is_document(entry):
+            moved.setdefault(_folder(path), set()).add(path)
+    if not moved:
+        return namespaces
+    updated = dict(namespaces)
+    for namespace, paths in moved.items():
+        updated[namespace] = updated.get(namespace, frozenset()) ^ paths
+        if not updated[namespace]:
+            del updated[namespace]
+    return updated
+
+
+def _is_document(entry: ParsedFile | None) -> bool:
+    return entry is not None and (entry.skill or entry.prompt) is not None
+
+
+def _folder(path: str) -> str:
+    """The namespace a file belongs to: the folder at the root it lies in, or none."""
+    namespace, slash, _ = path.partition("/")
+    return namespace if slash else ""
+
+
+def _skills(entries: Iterable[ParsedFile]) -> list[tuple[str, Skill]]:
+    return [(entry.skill.id, entry.skill) for entry in entries if entry.skill is not None]
+
+
+def _prompts(entries: Iterable[ParsedFile]) -> list[tuple[str, Prompt]]:
+    return [(entry.prompt.name, entry.prompt) for entry in entries if entry.prompt is not None]
+
+
+def _namespaces_of(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(map(namespace_of, snapshot.skills.keys))
+
+
+EMPTY: Final = Snapshot()

@@ -1,0 +1,49 @@
+"""Which namespaces of the folder are shown: those of installed workers, and those somebody asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# The engine and this worker are there wherever the catalogue is.
+ALWAYS_SHOWN: Final = frozenset({"iii", "iii-directory"})
+
+
+class Recorded(Protocol):
+    """What the lock file says of one namespace."""
+
+    @property
+    def by(self) -> str:
+        """``call`` when somebody asked for the download, ``auto`` when the worker made it by itself."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files it was installed with, by their paths below the namespace."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """The rule of ``filter_unregistered``; as it stands here, it hides nothing."""
+
+    installed: frozenset[str] | None = None
+    """Names of the installed workers; None when the engine cannot say, or when nothing is to be hidden."""
+    recorded: Mapping[str, Recorded] = field(default_factory=dict[str, Recorded])
+    local: frozenset[str] = frozenset()
+    """Namespaces that come from ``local_skills_folder``."""
+
+    def shows(self, namespace: str, paths: Iterable[str]) -> bool:
+        """Whether a namespace is shown that holds documents at ``paths`` below the folder."""
+        if self.installed is None or namespace in self.installed:
+            return True
+        if namespace in ALWAYS_SHOWN or namespace in self.local:
+            return True
+        record = self.recorded.get(namespace)
+        if record is None or record.by == "call":
+            return True
+        start = len(namespace) + 1
+        return any(path[start:] not in record.files for path in paths)
