@@ -39,6 +39,8 @@ BURST_SECONDS: Final = 0.05
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
+# Names compared letter by letter for one hint, about 10 microseconds each.
+MAX_SUGGESTION_COMPARISONS: Final = 500
 
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
@@ -91,3 +93,11 @@ CHANNEL_IDLE_SECONDS: Final = 300.0
 MAX_CHANNEL_BUFFER: Final = 1024
 DEFAULT_CHANNEL_BUFFER: Final = 64
 MAX_NAME_CHARS: Final = 280
+# A line of the engine's log; what a client wrote there can be as long as a message.
+MAX_LOG_CHARS: Final = 2000
+# Events that events cause within the engine itself, such as a deletion bound to the event of a deletion:
+# longer and wider than a sensible chain, short enough for the stack and for everybody else.
+MAX_EVENT_DEPTH: Final = 16
+MAX_NESTED_EVENTS: Final = 100
+# A value grown by updates must still fit a reply that carries the old and the new one.
+MAX_STATE_VALUE_CHARS: Final = 31 * MIB

@@ -1,0 +1,156 @@
+"""How an id or a name that a caller wrote is found in the catalogue, with forgiveness where it is due.
+
+Addresses are exact: `find_exact` takes an id or the overview right below it. Only ``directory::skills::get``,
+which is `resolve_skill`, offers a close match, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from iii_directory.catalog.suggest import close_names
+from iii_directory.documents.ids import bare_id, check_prompt_name, check_skill_id, namespace_of
+from iii_directory.documents.markdown import quoted
+from iii_directory.documents.uris import SCHEME
+from iii_directory.errors import (
+    BAD_SKILL_ID,
+    FUNCTION_ID_AS_SKILL,
+    PROMPT_NOT_FOUND,
+    SKILL_NOT_FOUND,
+    DirectoryError,
+)
+from iii_directory.limits import MAX_SUGGESTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.documents.model import Prompt, Skill
+
+_OVERVIEW_FILES: Final = ("SKILL.md", "SKILLS.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A skill to serve, and the line that must open its body when it stands in for another."""
+
+    skill: Skill
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undocumented:
+    """An installed worker without a document: serve what the engine knows of it."""
+
+    worker: str
+    note: str | None = None
+
+
+def resolve_skill(
+    snapshot: Snapshot, asked: str, installed: AbstractSet[str] = frozenset()
+) -> Found | Undocumented:
+    """What ``directory::skills::get`` serves for an id as a caller wrote it."""
+    skill_id = normalise(asked)
+    if "::" in skill_id:
+        raise _function_id(snapshot, asked.strip().removeprefix(SCHEME))
+    check_skill_id(skill_id)
+    skill = snapshot.find(skill_id)
+    if skill is not None:
+        return Found(skill)
+    substitute = _substitute(snapshot, skill_id, installed)
+    if substitute is None:
+        raise _not_found(snapshot, skill_id, quoted(skill_id), installed)
+    return substitute
+
+
+def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
+    """The skill that ``iii://{skill_id}`` leads to."""
+    skill = snapshot.find(skill_id)
+    if skill is None:
+        raise _not_found(snapshot, skill_id, quoted(SCHEME + skill_id))
+    return skill
+
+
+def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
+    """The prompt of exactly this name."""
+    check_prompt_name(name)
+    prompt = snapshot.prompt(name)
+    if prompt is None:
+        close = close_names(name, snapshot.prompt_claims.winners.keys())
+        raise DirectoryError(PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
+    return prompt
+
+
+def normalise(asked: str) -> str:
+    """The id behind what a caller wrote: a path, an address or an id in any case."""
+    text = asked.strip()
+    if "://" in text and not text.startswith(SCHEME):
+        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
+    text = text.removeprefix(SCHEME).strip()
+    folder, slash, name = text.rpartition("/")
+    if name in _OVERVIEW_FILES:
+        text = f"{folder}{slash}index"
+    # A letter beyond ASCII may fold into one of ours and stays as it is, for the grammar to refuse.
+    text = text.lower() if text.isascii() else text
+    return text.removesuffix(".md")
+
+
+def _substitute(
+    snapshot: Snapshot, skill_id: str, installed: AbstractSet[str]
+) -> Found | Undocumented | None:
+    """The overview of the worker that the first segment of a missing id means, if that is a fair answer."""
+    name, is_bare = namespace_of(skill_id), "/" not in bare_id(skill_id)
+    worker = _worker_called(name, installed | snapshot.namespaces())
+    if worker is None:
+        return None
+    overview, others = snapshot.find(worker), snapshot.skills_below(worker)
+    if overview is None:
+        note = None if worker == bare_id(skill_id) else _note(skill_id, worker)
+        return Undocumented(worker, note) if worker in installed and not others else None
+    if is_bare or all(other is overview for other in others):
+        return Found(overview, _note(skill_id, snapshot.display_id(overview)))
+    return None
+
+
+def _worker_called(name: str, workers: AbstractSet[str]) -> str | None:
+    """The worker a name means: its own, or the only or the one shortest that holds it."""
+    if name in workers:
+        return name
+    holding = sorted((worker for worker in workers if name in worker.lower()), key=len)
+    if len(holding) > 1 and len(holding[0]) == len(holding[1]):
+        return None
+    return holding[0] if holding else None
+
+
+def _note(asked: str, served: str) -> str:
+    return f"> There is no skill `{asked}`; this is the overview of `{served}`."
+
+
+def _function_id(snapshot: Snapshot, asked: str) -> DirectoryError:
+    documents = snapshot.documenting(asked)[:MAX_SUGGESTIONS]
+    return DirectoryError(
+        FUNCTION_ID_AS_SKILL,
+        f"{quoted(asked)} is a function id, not a skill id: skill ids have '/' between their segments",
+        did_you_mean=[snapshot.display_id(skill) for skill in documents],
+    )
+
+
+def _not_found(
+    snapshot: Snapshot, skill_id: str, shown: str, installed: AbstractSet[str] = frozenset()
+) -> DirectoryError:
+    known = snapshot.once(_display_ids) | installed
+    close = close_names(skill_id, known)
+    if not close:
+        close = _first_below(snapshot, namespace_of(skill_id))
+    return DirectoryError(SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
+
+
+def _first_below(snapshot: Snapshot, namespace: str) -> list[str]:
+    """Some skills of the namespace that was meant, when it has no overview to offer."""
+    positions = snapshot.skills.range_of(f"{namespace}/")
+    return [snapshot.skills.keys[at] for at in positions[:MAX_SUGGESTIONS]]
+
+
+def _display_ids(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(snapshot.skills.keys)
