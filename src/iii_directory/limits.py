@@ -39,8 +39,8 @@ BURST_SECONDS: Final = 0.05
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
-# Names compared letter by letter for one hint, about 10 microseconds each.
-MAX_SUGGESTION_COMPARISONS: Final = 500
+# Names compared letter by letter for one hint, up to 50 microseconds each.
+MAX_SUGGESTION_COMPARISONS: Final = 100
 
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512

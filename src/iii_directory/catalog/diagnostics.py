@@ -75,9 +75,8 @@ def _origin(entry: Skill | Prompt) -> str:
 
 def _unreachable(skill: Skill) -> Finding:
     reason = f"no address leads to the id {quoted(skill.id)}: the index of all skills is served there"
-    return Finding(
-        "unreachable", _origin(skill), reason, "give it another id; directory::skills::get reads it"
-    )
+    fix = "give it another id; until then directory::skills::get reads it"
+    return Finding("unreachable", _origin(skill), reason, fix)
 
 
 def _hidden(namespace: str) -> Finding:

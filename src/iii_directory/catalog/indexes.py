@@ -45,7 +45,7 @@ def _workers_index(snapshot: Snapshot) -> WorkersIndex:
         if (skill := snapshot.find(namespace)) is not None
     ]
     overviews.sort(key=lambda overview: overview[0])
-    blocks = [(_heading(skill), _description(skill), _call(key)) for key, skill in overviews]
+    blocks = [(_heading(key, skill), _description(skill), _call(key)) for key, skill in overviews]
     return WorkersIndex(_within_budget(blocks), len(blocks))
 
 
@@ -65,8 +65,8 @@ def _within_budget(blocks: list[tuple[str, str, str]]) -> str:
     return "".join([*parts, _WORKERS_CUT])
 
 
-def _heading(skill: Skill) -> str:
-    return f"\n## {plain_line(skill.title)}\n"
+def _heading(key: str, skill: Skill) -> str:
+    return f"\n## {plain_line(skill.title) or key}\n"
 
 
 def _description(skill: Skill) -> str:
@@ -90,7 +90,7 @@ def _tree_index(snapshot: Snapshot) -> str:
 def _tree_line(key: str, skill: Skill) -> str:
     address = address_of(key, skill)
     link = f"`{key}`" if address is None else f"[`{key}`]({address})"
-    title = plain_line(skill.title)
+    title = plain_line(skill.title) or key
     description = plain_line(skill.description, INDEX_DESCRIPTION_CHARS)
     words = f"{title} — {description}" if description else title
     return f"{'  ' * key.count('/')}- {link} — {words}\n"

@@ -36,6 +36,7 @@ def close_names(asked: str, known: AbstractSet[str], limit: int = MAX_SUGGESTION
 
 def distance(left: str, right: str, limit: int) -> int:
     """How many letters to drop, add, replace or swap with the next; above ``limit``, any larger number."""
+    left, right = _trimmed(left, right)
     width = len(right)
     before: list[int] = []
     above = list(range(width + 1))
@@ -50,6 +51,18 @@ def distance(left: str, right: str, limit: int) -> int:
             return limit + 1
         before, above = above, row
     return above[width]
+
+
+def _trimmed(left: str, right: str) -> tuple[str, str]:
+    """Both words without what they begin and end with alike."""
+    start = 0
+    while start < len(left) and start < len(right) and left[start] == right[start]:
+        start += 1
+    left, right = left[start:], right[start:]
+    end = 0
+    while end < len(left) and end < len(right) and left[-1 - end] == right[-1 - end]:
+        end += 1
+    return (left[:-end], right[:-end]) if end else (left, right)
 
 
 def _one_slip_away(asked: str, known: AbstractSet[str]) -> list[str]:
@@ -97,10 +110,11 @@ def _sharing_pieces(asked: str, known: AbstractSet[str], allowed: int) -> list[s
     Of ``allowed + 1`` pieces, that many slips leave one whole, unless letters were swapped across two.
     """
     step = -(-len(asked) // (allowed + 1))
-    pieces = [asked[at : at + step] for at in range(0, len(asked), step)]
+    any_piece = re.compile("|".join(re.escape(asked[at : at + step]) for at in range(0, len(asked), step)))
     lengths = range(len(asked) - allowed, len(asked) + allowed + 1)
-    shared = [(-sum(piece in name for piece in pieces), name) for name in known if len(name) in lengths]
-    return [name for count, name in sorted(shared) if count]
+    sharing = [name for name in known if len(name) in lengths and any_piece.search(name)]
+    sharing.sort(key=lambda name: (-len(any_piece.findall(name)), name))
+    return sharing
 
 
 def _above(asked: str, known: AbstractSet[str]) -> list[str]:
