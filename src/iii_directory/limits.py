@@ -15,6 +15,7 @@ MAX_BODY_BYTES: Final = 256 * KIB
 # Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8
+MAX_FRONT_MATTER_VALUES: Final = 1000
 
 # A first paragraph longer than this is the document itself; lists must stay lists.
 MAX_DESCRIPTION_CHARS: Final = 4 * KIB
@@ -85,6 +86,8 @@ MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
 HANDSHAKE_SECONDS: Final = 10.0
+# How long a goodbye may stay unanswered, and a client that was said goodbye to may read nothing.
+CLOSE_SECONDS: Final = 5.0
 NAMESPACE_GRACE_SECONDS: Final = 5.0
 TRIGGER_ACK_SECONDS: Final = 10.0
 # Events about functions are gathered this long, so that a worker with 40 functions makes one event.
@@ -101,3 +104,6 @@ MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
 # A value grown by updates must still fit a reply that carries the old and the new one.
 MAX_STATE_VALUE_CHARS: Final = 31 * MIB
+
+# 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
+MAX_LOCK_FILE_BYTES: Final = 16 * MIB

@@ -89,7 +89,7 @@ class Calls:
         call = self._open.pop((executor, message.invocation_id), None)
         if call is None:
             return
-        self._settle(call)
+        self._kernel.connections[executor].active_invocations -= 1
         if call.outcome is not None:
             call.outcome(message.result, message.error)
 
@@ -105,8 +105,7 @@ class Calls:
                 call.outcome = None
         body = EngineFault("invocation_stopped", "Invocation stopped").body()
         for call in stopped:
-            self._settle(call)
-            if call.outcome is not None and call.caller != connection_id:
+            if call.outcome is not None:
                 call.outcome(ABSENT, body)
 
     def open_calls(self) -> int:
@@ -126,7 +125,7 @@ class Calls:
         if function.owner is None:
             self._run_builtin(caller, function, data, outcome)
             return
-        call_id = message.invocation_id or self._kernel.new_id()
+        call_id = message.invocation_id.lower() if message.invocation_id else self._kernel.new_id()
         while (function.owner, call_id) in self._open:
             call_id = self._kernel.new_id()
         # Recorded before it is sent: an answer that comes at once must find its call.
@@ -176,15 +175,14 @@ class Calls:
         self.call(QUEUE_PROVIDER, job, outcome=queued)
 
     def _reply_to(self, caller: str, message: InvokeFunction) -> Outcome:
+        connection = self._kernel.connections[caller]
+        connection.active_invocations += 1
+
         def reply(result: object, error: Json | None) -> None:
+            connection.active_invocations -= 1
             self._kernel.send(caller, _to_caller(message, result, error))
 
         return reply
-
-    def _settle(self, call: Call) -> None:
-        executor = self._kernel.connections.get(call.executor)
-        if executor is not None:
-            executor.active_invocations -= 1
 
     def _fail(self, outcome: Outcome | None, function_id: str, fault: EngineFault) -> None:
         if outcome is None:

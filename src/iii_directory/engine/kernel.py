@@ -6,8 +6,11 @@ they append effects to its outbox, and the shell carries them out in order.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from iii_directory.limits import MAX_LOG_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +19,13 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE: Final = "default"
 ENGINE_PREFIX: Final = "engine::"
+# Control characters, and the marks that reorder or hide text on a screen.
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def printable(text: str) -> str:
+    """A text without characters that break, hide or reorder it on a screen."""
+    return _UNPRINTABLE.sub("", text)
 
 
 class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as a Python error)
@@ -129,7 +139,8 @@ class Kernel:
         self.outbox.append(StartTimer((kind, subject), seconds))
 
     def log(self, level: Literal["debug", "info", "warning", "error"], text: str) -> None:
-        self.outbox.append(Log(level, text))
+        """Much of what is logged is a client's words: they stay on one line, and a short one."""
+        self.outbox.append(Log(level, printable(text[:MAX_LOG_CHARS])))
 
     def take_effects(self) -> list[Effect]:
         effects, self.outbox = self.outbox, []
@@ -159,6 +170,6 @@ class Kernel:
         owner = self.connections.get(function.owner or "")
         return (owner.name if owner else None) or function.id.split("::", 1)[0]
 
-    def named_connections(self) -> Iterator[Connection]:
-        """Connections that said who they are; a bare client without a process id stays hidden."""
+    def visible_connections(self) -> Iterator[Connection]:
+        """Connections that are listed; a bare client without a process id stays hidden."""
         return (c for c in self.connections.values() if c.pid is not None)

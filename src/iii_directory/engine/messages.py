@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.limits import MAX_JSON_DEPTH
+from iii_directory.limits import MAX_JSON_DEPTH, QUOTED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +32,18 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 
 
 class UndecodableError(Exception):
-    """A frame that is no message. ``invocation_id`` is set when a caller waits for an answer to it."""
+    """A frame that is no message.
 
-    def __init__(self, reason: str, invocation_id: str | None = None, function_id: str = "") -> None:
+    ``call`` is the id of a call that was asked for, ``answered`` the id of one that was answered, if such
+    an id could be read: somebody waits for both.
+    """
+
+    def __init__(
+        self, reason: str, *, call: str | None = None, answered: str | None = None, function_id: str = ""
+    ) -> None:
         super().__init__(reason)
-        self.invocation_id = invocation_id
+        self.call = call
+        self.answered = answered
         self.function_id = function_id
 
 
@@ -109,6 +116,8 @@ class InvokeFunction:
 
 @dataclass(slots=True)
 class InvocationResult:
+    """An executor's answer. The id is in lower case: an executor may write a UUID its own way."""
+
     invocation_id: str
     function_id: str
     result: object
@@ -162,22 +171,20 @@ def decode(frame: str | bytes) -> Message | None:
     if not frame.strip():
         return None
     fields = _parse_object(frame)
-    kind = fields.get("type")
-    decoder = _DECODERS.get(kind) if isinstance(kind, str) else None
+    kind = _text(fields, "type")
+    decoder = _DECODERS.get(kind)
     if decoder is None:
         if kind in _IGNORED:
-            return Ignored(cast("str", kind))
-        raise UndecodableError(f"unknown message type {kind!r}")
+            return Ignored(kind)
+        raise UndecodableError(f"unknown message type {kind[:QUOTED_CHARS]!r}")
     try:
         return decoder(fields)
     except UndecodableError as error:
-        if kind == "invokefunction":
-            raise _about_call(str(error), fields) from None
-        raise
+        raise _about_call(str(error), fields) from None
 
 
-def encode(message: Json) -> str:
-    """One message as compact JSON text."""
+def encode(message: object) -> str:
+    """One message, or a value of one, as compact JSON text."""
     return _ENCODER.encode(message)
 
 
@@ -200,21 +207,39 @@ _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_const
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _parse_object(text: str) -> Json:
+def parse_json(text: str) -> object:
+    """The value of a JSON text, if it can also be sent as one.
+
+    Raises:
+        UndecodableError: it is no JSON, or a number, a character or the depth is out of bounds.
+    """
     try:
         value = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
-        raise UndecodableError(reason) from None
+    except RecursionError:
+        raise UndecodableError("nested too deeply") from None
+    except ValueError as error:
+        raise _about_call(f"not JSON: {error}", _read_leniently(text)) from None
+    # Both checks can only fail when these characters are there; most messages skip them.
+    if text.count("{") + text.count("[") > MAX_JSON_DEPTH and _depth_exceeds(value, MAX_JSON_DEPTH):
+        raise _about_call("nested too deeply", value)
+    if ("\\ud" in text or "\\uD" in text) and not _encodable(value):
+        raise _about_call("a lone surrogate is not Unicode text", value)
+    return value
+
+
+def _parse_object(text: str) -> Json:
+    value = parse_json(text)
     if not isinstance(value, dict):
         raise UndecodableError("not a JSON object")
-    fields = cast("Json", value)
-    # Both checks can only fail when these characters are there; most messages skip them.
-    if text.count("{") + text.count("[") > MAX_JSON_DEPTH and _depth_exceeds(fields, MAX_JSON_DEPTH):
-        raise _about_call("nested too deeply", fields)
-    if ("\\ud" in text or "\\uD" in text) and not _encodable(fields):
-        raise _about_call("a lone surrogate is not Unicode text", fields)
-    return fields
+    return cast("Json", value)
+
+
+def _read_leniently(text: str) -> object:
+    """What Python reads in a text that is no JSON: a NaN in the data does not hide whose call it was."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _depth_exceeds(value: object, limit: int) -> bool:
@@ -238,13 +263,18 @@ def _encodable(value: object) -> bool:
     return True
 
 
-def _about_call(reason: str, fields: Json) -> UndecodableError:
-    """The error for a frame of a call; an answer is possible only if its id can be read."""
-    call_id = fields.get("invocation_id")
-    function_id = fields.get("function_id")
-    waits = fields.get("type") == "invokefunction" and is_uuid(call_id)
-    name = function_id if isinstance(function_id, str) and _encodable(function_id) else ""
-    return UndecodableError(reason, cast("str", call_id) if waits else None, name)
+def _about_call(reason: str, value: object) -> UndecodableError:
+    """The error for a frame; somebody can be told only if the id of a call can be read."""
+    fields = cast("Json", value) if isinstance(value, dict) else {}
+    kind, call_id, function_id = fields.get("type"), fields.get("invocation_id"), fields.get("function_id")
+    if not is_uuid(call_id):
+        return UndecodableError(reason)
+    return UndecodableError(
+        reason,
+        call=cast("str", call_id) if kind == "invokefunction" else None,
+        answered=cast("str", call_id).lower() if kind == "invocationresult" else None,
+        function_id=function_id if isinstance(function_id, str) and _encodable(function_id) else "",
+    )
 
 
 def _text(fields: Json, key: str) -> str:
@@ -349,7 +379,10 @@ def _result(f: Json) -> InvocationResult:
     # A null result counts as no value, as on the real engine.
     result = f.get("result")
     return InvocationResult(
-        cast("str", call_id), _text(f, "function_id"), ABSENT if result is None else result, _error_body(f)
+        cast("str", call_id).lower(),
+        _text(f, "function_id"),
+        ABSENT if result is None else result,
+        _error_body(f),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -13,7 +14,13 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from iii_directory.engine.access import Refused
-from iii_directory.limits import HANDSHAKE_SECONDS, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES
+from iii_directory.limits import (
+    CLOSE_SECONDS,
+    HANDSHAKE_SECONDS,
+    MAX_FRAME_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_UNSENT_BYTES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +28,17 @@ if TYPE_CHECKING:
     from iii_directory.engine.access import Admitted
 
 log = logging.getLogger("iii_directory.engine")
-CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLimits:
+    """What one socket may cost; tests bring smaller ones."""
+
+    frame_bytes: int = MAX_FRAME_BYTES
+    message_bytes: int = MAX_MESSAGE_BYTES
+    unsent_bytes: int = MAX_UNSENT_BYTES
+    handshake_seconds: float = HANDSHAKE_SECONDS
+    close_seconds: float = CLOSE_SECONDS
 
 
 class Role:
@@ -59,16 +76,18 @@ class Host(Protocol):
 class Peer(asyncio.Protocol):
     """A client's socket. It parses frames and hands whole messages to its role, synchronously."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, limits: SocketLimits) -> None:
         self._host = host
-        self._protocol = ServerProtocol(max_size=(MAX_MESSAGE_BYTES, MAX_FRAME_BYTES), logger=log)
+        self._limits = limits
+        self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=log)
         # A logger at debug level would format every frame; the engine's own log says what matters.
         self._protocol.debug = False
         self._transport: asyncio.Transport | None = None
         self._role: Role | None = None
-        self._fragments: list[bytes] = []
+        self._fragments = bytearray()
         self._text = True
         self._timer: asyncio.TimerHandle | None = None
+        self._ending = False
         self.full = False
 
     @property
@@ -94,11 +113,12 @@ class Peer(asyncio.Protocol):
             return
         data = self._protocol.data_to_send()
         if data:
-            ends = data[-1] == b""
             transport.write(b"".join(data))
-            if ends:
-                self._end(transport)
-        if transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            if data[-1] == b"" and transport.can_write_eof():
+                transport.write_eof()
+        if self._protocol.close_expected():
+            self._end_soon()
+        if transport.get_write_buffer_size() > self._limits.unsent_bytes:
             log.warning("a client that does not read its messages was disconnected")
             transport.abort()
 
@@ -107,7 +127,6 @@ class Peer(asyncio.Protocol):
         if self._protocol.state is State.OPEN:
             self._protocol.send_close()
             self.flush()
-            self._start_timer(CLOSE_SECONDS)
         elif self._transport is not None:
             self._transport.close()
 
@@ -128,19 +147,19 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._host.peer_made(self)
-        self._start_timer(HANDSHAKE_SECONDS)
+        self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
 
     def data_received(self, data: bytes) -> None:
-        self._protocol.receive_data(data)
-        for event in self._protocol.events_received():
-            if isinstance(event, Request):
-                self._handshake(event)
-            elif isinstance(event, Frame):
-                self._frame(event)
-        self.flush()
+        start = 0
+        # Line by line until the handshake is answered: the parser would run ahead of our decision into
+        # frames that a hasty client sent along with its request.
+        while self._protocol.state is State.CONNECTING and not self._ending and start < len(data):
+            end = data.find(b"\n", start) + 1 or len(data)
+            self._feed(data[start:end])
+            start = end
+        if start < len(data):
+            self._feed(data[start:] if start else data)
         self._host.flush()
-        if self._protocol.close_expected():
-            self._start_timer(CLOSE_SECONDS)
 
     def eof_received(self) -> bool:
         self._protocol.receive_eof()
@@ -164,6 +183,15 @@ class Peer(asyncio.Protocol):
             self._role.writable()
 
     # Inner workings
+
+    def _feed(self, data: bytes) -> None:
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Request):
+                self._handshake(event)
+            elif isinstance(event, Frame):
+                self._frame(event)
+        self.flush()
 
     def _handshake(self, request: Request) -> None:
         headers: dict[str, list[str]] = {}
@@ -190,9 +218,9 @@ class Peer(asyncio.Protocol):
             if frame.fin:
                 self._message(bytes(frame.data))
                 return
-        self._fragments.append(bytes(frame.data))
+        self._fragments += frame.data
         if frame.fin:
-            whole, self._fragments = b"".join(self._fragments), []
+            whole, self._fragments = bytes(self._fragments), bytearray()
             self._message(whole)
 
     def _message(self, data: bytes) -> None:
@@ -206,14 +234,24 @@ class Peer(asyncio.Protocol):
         if self._role is not None:
             self._role.received(message)
 
-    def _end(self, transport: asyncio.Transport) -> None:
-        if transport.can_write_eof():
-            transport.write_eof()
-        self._start_timer(CLOSE_SECONDS)
+    def _end_soon(self) -> None:
+        """Once we said goodbye, a client that neither answers nor reads is not waited for."""
+        if not self._ending:
+            self._ending = True
+            self._stop_timer()
+            self._give_up_without_progress(None)
 
-    def _start_timer(self, seconds: float) -> None:
-        self._stop_timer()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+    def _give_up_without_progress(self, unsent_before: int | None) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        unsent = transport.get_write_buffer_size()
+        if unsent_before is not None and not unsent < unsent_before:
+            transport.abort()
+            return
+        self._timer = asyncio.get_running_loop().call_later(
+            self._limits.close_seconds, self._give_up_without_progress, unsent
+        )
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

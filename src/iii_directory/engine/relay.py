@@ -1,6 +1,7 @@
 """Streaming channels: what the writer's socket brings goes to the reader's socket, in order, as it is.
 
-A reader that is slow or not there yet holds the writer back once the channel's buffer is full.
+A reader that is slow or not there yet holds the writer back once the channel's buffer is full: in messages,
+or sooner if these are large.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from iii_directory.engine.access import Refused
 from iii_directory.engine.peer import Role
+from iii_directory.limits import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iii_directory.engine.access import Admitted
     from iii_directory.engine.builtins.channels import Channel, Channels, Direction
     from iii_directory.engine.peer import Peer
@@ -20,13 +24,15 @@ if TYPE_CHECKING:
 class Relay:
     """The two sockets of one channel, and what waits between them."""
 
-    def __init__(self, channel: Channel, channels: Channels) -> None:
+    def __init__(self, channel: Channel, ended: Callable[[str], None]) -> None:
         self.channel = channel
-        self._channels = channels
+        self._ended = ended
         self._waiting: deque[str | bytes] = deque()
+        self._waiting_size = 0
         self._reader: Peer | None = None
         self._writer: Peer | None = None
         self._writer_gone = False
+        self._over = False
 
     def reader_opened(self, peer: Peer) -> None:
         self._reader = peer
@@ -36,14 +42,14 @@ class Relay:
         self._writer = peer
 
     def received(self, message: str | bytes) -> None:
-        self._waiting.append(message)
-        self.pump()
+        if not self._over:
+            self._waiting.append(message)
+            self._waiting_size += len(message)
+            self.pump()
 
     def reader_lost(self) -> None:
         self._reader = None
-        self._channels.forget(self.channel.id)
-        if self._writer is not None:
-            self._writer.close()
+        self.end()
 
     def writer_lost(self) -> None:
         self._writer, self._writer_gone = None, True
@@ -53,16 +59,30 @@ class Relay:
         """Move what can be moved, then hold the writer back or let it go on."""
         reader = self._reader
         while reader is not None and self._waiting and not reader.full:
-            reader.send(self._waiting.popleft())
+            message = self._waiting.popleft()
+            self._waiting_size -= len(message)
+            reader.send(message)
             reader.flush()
         if self._writer is not None:
-            if len(self._waiting) >= self.channel.buffer_size:
+            if len(self._waiting) >= self.channel.buffer_size or self._waiting_size >= MAX_FRAME_BYTES:
                 self._writer.pause()
             else:
                 self._writer.resume()
         elif self._writer_gone and not self._waiting and reader is not None:
-            self._channels.forget(self.channel.id)
-            reader.close()
+            self.end()
+
+    def end(self) -> None:
+        """Nobody can use the channel any more: let go of it and of its sockets."""
+        if self._over:
+            return
+        self._over = True
+        self._waiting.clear()
+        self._ended(self.channel.id)
+        for peer in (self._reader, self._writer):
+            if peer is not None:
+                # A socket that is not read would never see the goodbye answered.
+                peer.resume()
+                peer.close()
 
 
 class ReaderRole(Role):
@@ -110,6 +130,7 @@ class Relays:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._relays: dict[str, Relay] = {}
+        channels.on_swept = self._swept
 
     def role_for(self, wanted: Admitted) -> Role | Refused:
         channel = self._channels.find(wanted.channel_id, wanted.access_key)
@@ -119,7 +140,16 @@ class Relays:
         if direction in channel.taken:
             return TakenRole()
         channel.taken.add(direction)
-        relay = self._relays.pop(channel.id, None)
+        relay = self._relays.get(channel.id)
         if relay is None:
-            relay = self._relays[channel.id] = Relay(channel, self._channels)
+            relay = self._relays[channel.id] = Relay(channel, self._forget)
         return ReaderRole(relay) if direction == "read" else WriterRole(relay)
+
+    def _swept(self, channel_id: str) -> None:
+        relay = self._relays.get(channel_id)
+        if relay is not None:
+            relay.end()
+
+    def _forget(self, channel_id: str) -> None:
+        self._relays.pop(channel_id, None)
+        self._channels.forget(channel_id)

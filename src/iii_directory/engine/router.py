@@ -141,16 +141,22 @@ class Router:
                 self._register_or_queue(connection, message)
 
     def _answer_undecodable(self, connection_id: str, error: m.UndecodableError) -> None:
+        """Whoever waits for the call this was about is told, instead of waiting for a timeout."""
         self.kernel.log("warning", f"a frame was not understood: {error}")
-        if error.invocation_id is not None:
+        body = EngineFault("deserialization_error", f"Invalid message: {error}").body()
+        if error.call is not None:
             self.kernel.send(
                 connection_id,
                 {
                     "type": "invocationresult",
-                    "invocation_id": error.invocation_id,
+                    "invocation_id": error.call,
                     "function_id": error.function_id,
-                    "error": EngineFault("deserialization_error", f"Invalid message: {error}").body(),
+                    "error": body,
                 },
+            )
+        if error.answered is not None:
+            self.calls.resolve(
+                connection_id, m.InvocationResult(error.answered, error.function_id, m.ABSENT, body)
             )
 
     def _register_or_queue(self, connection: Connection, message: m.Registration) -> None:
@@ -248,8 +254,8 @@ class Router:
         self.kernel.close(previous.id, abrupt=True)
 
     def _forget(self, connection_id: str) -> None:
-        """Clean up after a connection, in the order the protocol promises."""
-        connection = self.kernel.connections.get(connection_id)
+        """Clean up after a connection, in the order the protocol promises; nothing is sent to it any more."""
+        connection = self.kernel.connections.pop(connection_id, None)
         if connection is None:
             return
         for function in self.kernel.functions_of(connection_id):
@@ -258,5 +264,4 @@ class Router:
         self.triggers.connection_gone(connection_id)
         for name in connection.names:
             self.kernel.names.pop((connection.namespace or DEFAULT_NAMESPACE, name), None)
-        del self.kernel.connections[connection_id]
         self.on_worker_event("worker_disconnected", connection)

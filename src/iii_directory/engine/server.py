@@ -15,7 +15,7 @@ from iii_directory.engine.access import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, Log, Send, StartTimer
 from iii_directory.engine.messages import encode
-from iii_directory.engine.peer import Peer, Role
+from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
 from iii_directory.engine.store import MemoryStore
 
@@ -40,12 +40,14 @@ class EngineServer:
         port: int = 49134,
         token: str | None = None,
         database: Database | None = None,
+        limits: SocketLimits | None = None,
     ) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
         self.host = host
         self.port = port
         self._database = database
+        self._limits = limits or SocketLimits()
         world = World(
             new_id=lambda: str(uuid.uuid4()),
             now_ms=lambda: int(time.time() * 1000),
@@ -58,7 +60,7 @@ class EngineServer:
         self._relays = Relays(self._engine.channels)
         self._workers: dict[str, Peer] = {}
         self._peers: set[Peer] = set()
-        self._access = Access(host, port, token)
+        self._access = Access(host, port, token or None)
         self._dirty: dict[Peer, None] = {}
         self._timers: set[asyncio.TimerHandle] = set()
         self._server: asyncio.Server | None = None
@@ -66,7 +68,9 @@ class EngineServer:
     async def start(self) -> None:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Peer(self), self.host, self.port, backlog=BACKLOG)
+        self._server = await loop.create_server(
+            lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         self._access = replace(self._access, port=self.port)
 
@@ -133,25 +137,32 @@ class EngineServer:
     def _step(self, step: Callable[[], list[Effect]]) -> None:
         """A mistake of ours costs the message that met it, and nobody's connection."""
         try:
-            self._apply(step())
+            effects = step()
         except Exception:
             log.exception("the engine could not handle a message")
-            self._apply(self._engine.router.kernel.take_effects())
+            effects = self._engine.router.kernel.take_effects()
+        self._apply(effects)
 
     def _apply(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case Send(connection_id, message):
-                    peer = self._workers.get(connection_id)
-                    if peer is not None:
-                        peer.send(encode(message))
-                        self._dirty[peer] = None
-                case Close(connection_id, abrupt):
-                    self._close(connection_id, abrupt=abrupt)
-                case StartTimer(key, seconds):
-                    self._start_timer(key, seconds)
-                case Log(level, text):
-                    log.log(_LEVELS[level], "%s", text)
+            try:
+                self._carry_out(effect)
+            except Exception:
+                log.exception("the engine could not carry out an effect")
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Send(connection_id, message):
+                peer = self._workers.get(connection_id)
+                if peer is not None:
+                    peer.send(encode(message))
+                    self._dirty[peer] = None
+            case Close(connection_id, abrupt):
+                self._close(connection_id, abrupt=abrupt)
+            case StartTimer(key, seconds):
+                self._start_timer(key, seconds)
+            case Log(level, text):
+                log.log(_LEVELS[level], "%s", text)
 
     def _close(self, connection_id: str, *, abrupt: bool) -> None:
         peer = self._workers.get(connection_id)
@@ -191,7 +202,6 @@ def schema_problem(schema: object, value: object) -> str | None:
     """What is wrong with a value under a JSON Schema, or None. What is no schema accepts everything."""
     from jsonschema import Draft202012Validator
     from referencing import Registry
-    from referencing.exceptions import Unresolvable
 
     if not isinstance(schema, (dict, bool)):
         return None
@@ -200,7 +210,7 @@ def schema_problem(schema: object, value: object) -> str | None:
     try:
         validator: Any = Draft202012Validator(cast("dict[str, Any]", schema), registry=nothing)
         problem = next(validator.iter_errors(value), None)
-    except (Unresolvable, TypeError, ValueError, RecursionError, AttributeError):
+    except Exception:  # noqa: BLE001 (a stranger's schema can make the validator stumble in any way)
         return "the schema cannot be used"
     return None if problem is None else str(problem.message)
 

@@ -88,7 +88,8 @@ class SqliteStore:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+    # Opened where an engine is started, used where its loop runs: one thread at a time, not always the same.
+    connection = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")

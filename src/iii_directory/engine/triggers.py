@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Kernel
-from iii_directory.limits import TRIGGER_ACK_SECONDS
+from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS, TRIGGER_ACK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +71,8 @@ class Triggers:
         self._calls = calls
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
+        self._event_depth = 0
+        self._nested_events = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
@@ -113,6 +115,9 @@ class Triggers:
                 fallback = self._provider_for(binding)
                 if fallback is not None:
                     self._attach(binding, fallback)
+                else:
+                    # Parked: nobody is left whose word could be waited for.
+                    self._accepted(binding)
 
     # Bindings
 
@@ -126,14 +131,14 @@ class Triggers:
         binding.waiting = outcome
         self._bind(binding)
         key = binding.provider
-        if binding.waiting is not None and (key is None or self.types[key].owner is None):
+        if key is None or self.types[key].owner is None:
             self._accepted(binding)
-        elif binding.waiting is not None:
+        else:
             self._kernel.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
 
     def acknowledgement_overdue(self, binding_id: str) -> None:
         binding = self.bindings.get(binding_id)
-        if binding is not None and binding.waiting is not None:
+        if binding is not None:
             self._accepted(binding)
 
     def unbind(self, binding_id: str) -> bool:
@@ -152,10 +157,9 @@ class Triggers:
         if self.types[binding.provider].owner != connection_id:
             return
         if message.error is None:
-            if binding.waiting is not None:
-                self._accepted(binding)
-            return
-        self._refused(binding, message.error)
+            self._accepted(binding)
+        else:
+            self._refused(binding, message.error)
 
     def connection_gone(self, connection_id: str) -> None:
         """Its bindings end, then its types: what was bound to those is parked or moves to ``default``."""
@@ -172,35 +176,67 @@ class Triggers:
 
     def fire(self, trigger_type: str, event: object, matches: Callable[[Json], bool] | None = None) -> None:
         """Tell every subscriber of a built-in type; one that is slow or gone holds nobody up."""
-        for binding in list(self.live(trigger_type)):
-            config = config_of(binding)
-            if matches is None or matches(config):
-                self._fire_one(binding, config, event)
+        self._fire(trigger_type, matches, lambda binding: self._deliver(binding, event))
+
+    def fire_on_condition(self, trigger_type: str, event: object, matches: Callable[[Json], bool]) -> None:
+        """Like :meth:`fire`, but a binding that names a condition function has it asked first."""
+        self._fire(trigger_type, matches, lambda binding: self._ask_and_deliver(binding, event))
 
     def fire_bare(self, trigger_type: str, data: object, matches: Callable[[Json], bool]) -> None:
-        """Like :meth:`fire` for types that deliver neither metadata nor ask conditions."""
-        for binding in list(self.live(trigger_type)):
-            if matches(config_of(binding)):
-                self._calls.call(binding.function_id, data, namespace=binding.namespace)
+        """Like :meth:`fire`, for a type that does not deliver metadata."""
+        self._fire(
+            trigger_type,
+            matches,
+            lambda binding: self._calls.call(binding.function_id, data, namespace=binding.namespace),
+        )
 
-    def _fire_one(self, binding: Binding, config: Json, event: object) -> None:
-        def deliver(result: object, error: Json | None) -> None:
-            if error is None and result is not False:
-                self._calls.call(
-                    binding.function_id, event, namespace=binding.namespace, metadata=binding.metadata
-                )
+    def _fire(
+        self,
+        trigger_type: str,
+        matches: Callable[[Json], bool] | None,
+        deliver: Callable[[Binding], None],
+    ) -> None:
+        # A built-in function that an event called causes events of its own, and these may call it again.
+        self._nested_events = self._nested_events + 1 if self._event_depth else 0
+        if self._event_depth > MAX_EVENT_DEPTH or self._nested_events > MAX_NESTED_EVENTS:
+            self._kernel.log("warning", f"events of {trigger_type} cause each other and were stopped")
+            return
+        provider = (DEFAULT_NAMESPACE, trigger_type)
+        bound = [b for b in self.live(trigger_type) if b.provider == provider]
+        chosen = [b for b in bound if matches is None or matches(config_of(b))]
+        self._event_depth += 1
+        try:
+            for binding in chosen:
+                deliver(binding)
+        finally:
+            self._event_depth -= 1
 
-        condition = config.get("condition_function_id")
-        if isinstance(condition, str):
-            self._calls.call(condition, event, namespace=binding.namespace, outcome=deliver)
-        else:
-            deliver(None, None)
+    def _deliver(self, binding: Binding, event: object) -> None:
+        self._calls.call(binding.function_id, event, namespace=binding.namespace, metadata=binding.metadata)
+
+    def _ask_and_deliver(self, binding: Binding, event: object) -> None:
+        condition = config_of(binding).get("condition_function_id")
+        if not isinstance(condition, str):
+            self._deliver(binding, event)
+            return
+
+        def answered(result: object, error: Json | None) -> None:
+            # Only an explicit false or a failure holds the event back; and by now it may be unbound.
+            if error is None and result is not False and self.bindings.get(binding.id) is binding:
+                self._deliver(binding, event)
+
+        self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)
 
     # Inner workings
 
     def _bind(self, binding: Binding) -> None:
-        held = self.bindings.pop(binding.id, None)
         key = self._provider_for(binding)
+        problem = self._problem_with(binding, key) if key is not None else None
+        if problem is not None:
+            # Whatever held the id before keeps it.
+            self._refuse_at_once(binding, problem)
+            return
+        held = self.bindings.pop(binding.id, None)
         if held is not None:
             self._accepted(held)
             if held.provider != key:
@@ -208,6 +244,10 @@ class Triggers:
         self.bindings[binding.id] = binding
         if key is not None:
             self._attach(binding, key)
+
+    def _problem_with(self, binding: Binding, key: TypeKey) -> str | None:
+        check = self.types[key].check
+        return check({} if binding.config is None else binding.config) if check is not None else None
 
     def _provider_for(self, binding: Binding) -> TypeKey | None:
         """Where the type is provided: as asked for strictly, else at home, else in ``default``."""
@@ -221,16 +261,13 @@ class Triggers:
     def _attach(self, binding: Binding, key: TypeKey) -> None:
         if binding.provider is not None and binding.provider != key:
             self._detach(binding)
-        provider = self.types[key]
-        if provider.check is not None:
-            problem = provider.check({} if binding.config is None else binding.config)
-            if problem is not None:
-                del self.bindings[binding.id]
-                self._refuse_at_once(binding, problem)
-                return
+        if self._problem_with(binding, key) is not None:
+            # Its own provider took the config; the built-in one it falls back to does not. It stays parked.
+            return
         binding.provider = key
-        if provider.owner is not None:
-            self._kernel.send(provider.owner, _to_owner(binding, key))
+        owner = self.types[key].owner
+        if owner is not None:
+            self._kernel.send(owner, _to_owner(binding, key))
 
     def _detach(self, binding: Binding) -> None:
         provider = self.types.get(binding.provider) if binding.provider else None
@@ -259,9 +296,9 @@ class Triggers:
 
     def _refuse_at_once(self, binding: Binding, problem: str) -> None:
         fault = EngineFault("trigger_registration_failed", problem)
-        if binding.waiting is not None:
-            binding.waiting(None, fault.body())
-            binding.waiting = None
+        waiting, binding.waiting = binding.waiting, None
+        if waiting is not None:
+            waiting(None, fault.body())
         else:
             self._tell_subscriber(binding, fault.body())
 

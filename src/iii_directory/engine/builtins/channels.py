@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from iii_directory.engine.access import same_secret
 from iii_directory.engine.builtins.table import BuiltinFunction, BuiltinWorker, optional, provide, schema
 from iii_directory.limits import CHANNEL_IDLE_SECONDS, DEFAULT_CHANNEL_BUFFER, MAX_CHANNEL_BUFFER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iii_directory.engine.calls import Request
     from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
@@ -27,11 +30,13 @@ class Channel:
 
 
 class Channels:
-    """Channels by id, until both sides were taken or nobody came."""
+    """Channels by id, until they were used or one side never came."""
 
     def __init__(self, router: Router) -> None:
         self._kernel = router.kernel
         self._channels: dict[str, Channel] = {}
+        self.on_swept: Callable[[str], None] = lambda _channel_id: None
+        """Told of a channel that ended because one side never came."""
         router.timers["channel-idle"] = self._sweep
 
     def create(self, request: Request) -> Json:
@@ -48,15 +53,16 @@ class Channels:
 
     def find(self, channel_id: str, access_key: str) -> Channel | None:
         channel = self._channels.get(channel_id)
-        return channel if channel is not None and channel.access_key == access_key else None
+        return channel if channel is not None and same_secret(access_key, channel.access_key) else None
 
     def forget(self, channel_id: str) -> None:
         self._channels.pop(channel_id, None)
 
     def _sweep(self, channel_id: str) -> None:
         channel = self._channels.get(channel_id)
-        if channel is not None and not channel.taken:
+        if channel is not None and channel.taken != {"read", "write"}:
             self.forget(channel_id)
+            self.on_swept(channel_id)
 
 
 def install(router: Router) -> Channels:

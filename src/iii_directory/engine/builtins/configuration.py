@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,7 +17,7 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.kernel import EngineFault
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.messages import UndecodableError, parse_json
 from iii_directory.engine.store import StoreError
 
 if TYPE_CHECKING:
@@ -31,11 +30,12 @@ if TYPE_CHECKING:
 
 SCOPE: Final = "configuration"
 _ID: Final = re.compile(r"[a-z0-9_-]{1,64}")
-_PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}:]+)(?::([^}]*))?\}")
+_LONE_PLACEHOLDER: Final = re.compile(r"\s*\$\{[^}]*\}\s*")
 
 
 class Configuration:
-    """Values are kept; schemas are not: an owner registers its entry again after a restart."""
+    """Values are kept as they were given; schemas are not: an owner registers again after a restart."""
 
     def __init__(
         self,
@@ -44,133 +44,141 @@ class Configuration:
         environment: Mapping[str, str],
         problem_with: Callable[[object, object], str | None],
     ) -> None:
-        self._fire = router.triggers.fire
+        self._fire = router.triggers.fire_on_condition
         self._store = store
         self._environment = environment
         self._problem_with = problem_with
-        self._entries: dict[str, Json] = {}
+        kept = cast("list[Json]", store.values(SCOPE))
+        self._entries: dict[str, Json] = {entry["id"]: {**entry, "schema": None} for entry in kept}
 
     def register(self, request: Request) -> Json:
         entry_id = _checked_id(request)
         if "schema" not in request.payload:
             raise missing(request, "schema")
+        before = self._entries.get(entry_id)
+        old = before["value"] if before is not None else None
         entry: Json = {
             "id": entry_id,
             "name": text(request, "name"),
             "description": text(request, "description"),
             "schema": request.payload["schema"],
+            "value": old,
         }
         if request.payload.get("metadata") is not None:
             entry["metadata"] = request.payload["metadata"]
-        known = entry_id in self._entries
-        old = self._stored(entry_id)
-        new = old
         if request.payload.get("initial_value") is not None:
-            new = request.payload["initial_value"]
-            self._check(entry["schema"], new)
-            self._keep(entry_id, new)
-        self._entries[entry_id] = entry
-        self._changed("configuration:updated" if known else "configuration:registered", entry, old, new)
-        return {**entry, "value": self._shown(new)}
+            entry["value"] = request.payload["initial_value"]
+            self._check_new(entry["schema"], entry["value"])
+        self._keep(entry)
+        self._changed("configuration:registered" if before is None else "configuration:updated", entry, old)
+        return entry
 
     def set(self, request: Request) -> Json:
-        entry_id = text(request, "id")
+        entry_id = _checked_id(request)
         if "value" not in request.payload:
             raise missing(request, "value")
-        new, old = request.payload["value"], self._stored(entry_id)
-        entry = self._entries.get(entry_id)
-        if entry is None:
-            if old is ABSENT:
-                raise EngineFault("NOT_REGISTERED", f"Configuration '{entry_id}' is not registered.")
+        before = self._entries.get(entry_id)
+        if before is None:
+            raise EngineFault("NOT_REGISTERED", f"Configuration '{entry_id}' is not registered.")
+        if before["schema"] is None:
             raise EngineFault(
                 "SCHEMA_UNAVAILABLE", f"The owner of '{entry_id}' has not registered it since the start."
             )
-        self._check(entry["schema"], new)
-        self._keep(entry_id, new)
-        self._changed("configuration:updated", entry, old, new)
-        return {"old_value": self._shown(old), "new_value": self._shown(new)}
+        self._check_new(before["schema"], request.payload["value"])
+        entry = {**before, "value": request.payload["value"]}
+        self._keep(entry)
+        self._changed("configuration:updated", entry, before["value"])
+        return {"old_value": before["value"], "new_value": entry["value"]}
 
     def get(self, request: Request) -> Json:
         entry_id, raw = text(request, "id"), optional(request, "raw", bool)
-        value, entry = self._stored(entry_id), self._entries.get(entry_id)
-        if value is ABSENT and entry is None:
-            raise EngineFault("NOT_FOUND", f"Configuration '{entry_id}' not found.")
-        if value is ABSENT and entry is not None:
-            self._check(entry["schema"], None)
-        return {"id": entry_id, "value": _null(value) if raw else self._shown(value)}
+        entry = self._find(entry_id)
+        if raw:
+            return {"id": entry_id, "value": entry["value"]}
+        unset: list[str] = []
+        value = expand(entry["value"], self._environment, unset)
+        if unset:
+            names = ", ".join(unset)
+            raise EngineFault("EXPAND_FAILED", f"Configuration '{entry_id}' needs {names}, which is not set.")
+        self._check(entry["schema"], value)
+        return {"id": entry_id, "value": value}
 
     def list(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
-        return {"configurations": [self._entries[key] for key in sorted(self._entries)]}
+        return {"configurations": [_without(self._entries[key], "value") for key in sorted(self._entries)]}
 
     def schema(self, request: Request) -> Json:
-        entry_id = text(request, "id")
-        if entry_id not in self._entries:
+        return _without(self._find(text(request, "id")), "value")
+
+    def _find(self, entry_id: str) -> Json:
+        entry = self._entries.get(entry_id)
+        if entry is None:
             raise EngineFault("NOT_FOUND", f"Configuration '{entry_id}' not found.")
-        return self._entries[entry_id]
+        return entry
 
-    def _stored(self, entry_id: str) -> object:
+    def _keep(self, entry: Json) -> None:
         try:
-            return self._store.get(SCOPE, entry_id)
+            self._store.set(SCOPE, entry["id"], _without(entry, "schema"))
         except StoreError as error:
             raise EngineFault("ADAPTER_ERROR", str(error)) from None
+        self._entries[entry["id"]] = entry
 
-    def _keep(self, entry_id: str, value: object) -> None:
-        try:
-            self._store.set(SCOPE, entry_id, value)
-        except StoreError as error:
-            raise EngineFault("ADAPTER_ERROR", str(error)) from None
+    def _check_new(self, expected: object, value: object) -> None:
+        """What waits for a variable is kept unchecked: whoever reads it later sees it checked then."""
+        unset: list[str] = []
+        expanded = expand(value, self._environment, unset)
+        if not unset:
+            self._check(expected, expanded)
 
     def _check(self, expected: object, value: object) -> None:
-        problem = self._problem_with(expected, self._shown(value))
+        problem = self._problem_with(expected, value) if expected is not None else None
         if problem is not None:
             raise EngineFault("SCHEMA_INVALID", problem)
 
-    def _shown(self, value: object) -> object:
-        return expand(_null(value), self._environment)
-
-    def _changed(self, event_type: str, entry: Json, old: object, new: object) -> None:
+    def _changed(self, event_type: str, entry: Json, old: object) -> None:
         event: Json = {
-            **entry,
+            **_without(entry, "value"),
             "type": "configuration",
             "event_type": event_type,
-            "old_value": self._shown(old),
-            "new_value": self._shown(new),
+            "old_value": expand(old, self._environment, []),
+            "new_value": expand(entry["value"], self._environment, []),
         }
         self._fire("configuration", event, lambda config: _matches(config, event))
 
 
-def expand(value: object, environment: Mapping[str, str]) -> object:
-    """The value with ``${VAR}`` and ``${VAR:default}`` filled in; a lone placeholder is typed anew."""
+def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> object:
+    """The value with ``${VAR}`` and ``${VAR:default}`` filled in; a lone placeholder is typed anew.
+
+    A variable without a value and a default stays as it is, and its name goes into ``unset``.
+    """
     if isinstance(value, dict):
-        return {key: expand(item, environment) for key, item in cast("Json", value).items()}
+        return {key: expand(item, environment, unset) for key, item in cast("Json", value).items()}
     if isinstance(value, list):
-        return [expand(item, environment) for item in cast("list[object]", value)]
+        return [expand(item, environment, unset) for item in cast("list[object]", value)]
     if not isinstance(value, str) or "${" not in value:
         return value
-    whole = _PLACEHOLDER.fullmatch(value)
-    if whole is not None:
-        return _typed(_filled(whole, environment))
-    return _PLACEHOLDER.sub(lambda match: _filled(match, environment), value)
+    filled = _PLACEHOLDER.sub(lambda match: _filled(match, environment, unset), value)
+    return _typed(filled) if _LONE_PLACEHOLDER.fullmatch(value) else filled
 
 
-def _filled(match: re.Match[str], environment: Mapping[str, str]) -> str:
+def _filled(match: re.Match[str], environment: Mapping[str, str], unset: list[str]) -> str:
     name, default = cast("tuple[str, str | None]", match.groups())
-    found = environment.get(name) if default is None else environment.get(name, default)
+    found = environment.get(name, default)
     if found is None:
-        raise EngineFault("EXPAND_FAILED", f"Environment variable {name} is not set and has no default.")
-    return found
+        unset.append(name)
+        return match[0]
+    # The environment may hold bytes that are no text.
+    return found.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def _typed(text_value: str) -> object:
+def _typed(filled: str) -> object:
     try:
-        parsed = json.loads(text_value)
-    except ValueError:
-        return text_value
-    return parsed if isinstance(parsed, (int, float, bool)) else text_value
+        return parse_json(filled.strip())
+    except UndecodableError:
+        return filled
 
 
-def _null(value: object) -> object:
-    return None if value is ABSENT else value
+def _without(entry: Json, key: str) -> Json:
+    return {name: value for name, value in entry.items() if name != key}
 
 
 def _checked_id(request: Request) -> str:

@@ -71,7 +71,9 @@ class Introspection:
         namespace = cast("str", optional(request, "namespace", str) or DEFAULT_NAMESPACE)
         kind = self._triggers.types.get((namespace, type_id))
         if kind is None:
-            raise EngineFault("NOT_FOUND", f"Trigger type '{type_id}' is not registered.")
+            raise EngineFault(
+                "NOT_FOUND", f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
+            )
         return self.type_detail(kind)
 
     def registered_list(self, request: Request) -> Json:
@@ -92,7 +94,7 @@ class Introspection:
         binding_id = text(request, "id")
         binding = self._triggers.bindings.get(binding_id)
         if binding is None or binding.provider is None:
-            raise EngineFault("NOT_FOUND", f"Trigger '{binding_id}' is not registered.")
+            raise EngineFault("NOT_FOUND", f"Registered trigger '{binding_id}' was not found.")
         detail = self.binding_row(binding)
         del detail["config_summary"]
         if binding.metadata is not None:
@@ -170,7 +172,7 @@ class Introspection:
 
     def binding_row(self, binding: Binding) -> Json:
         function = self._kernel.function(binding.namespace, binding.function_id)
-        summary = encode(cast("Json", binding.config))
+        summary = encode(binding.config)
         return {
             "id": binding.id,
             "trigger_type": binding.trigger_type,
@@ -189,26 +191,30 @@ class Introspection:
             return False
         if not function.id.startswith(optional(request, "prefix", str) or ""):
             return False
-        name = self._kernel.worker_name(function)
-        workers = cast("list[object] | None", optional(request, "workers", list))
-        if workers and name not in workers:
-            return False
-        return optional(request, "worker", str) in (None, name) and contains(
+        return self._of_wanted_worker(request, function) and contains(
             search, function.id, function.description
         )
 
+    def _of_wanted_worker(self, request: Request, function: Function) -> bool:
+        """Whether ``worker`` or ``workers`` names its worker, or neither is given."""
+        wanted: list[object] = list(optional(request, "workers", list) or [])
+        worker = optional(request, "worker", str)
+        if worker is not None:
+            wanted.append(worker)
+        return not wanted or self._kernel.worker_name(function) in wanted
+
     def _find(self, function_id: str, namespace: str | None) -> Function:
         kernel = self._kernel
-        found = kernel.function(namespace or DEFAULT_NAMESPACE, function_id)
-        if found is None and namespace is None:
-            homes = kernel.namespaces_with(function_id)
-            if len(homes) > 1:
-                raise EngineFault(
-                    "NOT_FOUND",
-                    f"Function '{function_id}' is ambiguous: it is registered in namespaces "
-                    f"{', '.join(homes)}. Pass namespace.",
-                )
-            found = kernel.function(homes[0], function_id) if homes else None
+        homes = kernel.namespaces_with(function_id)
+        if namespace is None:
+            namespace = homes[0] if len(homes) == 1 else DEFAULT_NAMESPACE
+        found = kernel.function(namespace, function_id)
+        if found is None and homes:
+            raise EngineFault(
+                "NOT_FOUND",
+                f"Function '{function_id}' is ambiguous: it is registered in namespace(s): "
+                f"{', '.join(homes)}. Pass `namespace` to choose one.",
+            )
         if found is None:
             raise EngineFault("NOT_FOUND", f"Function '{function_id}' is not registered.")
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.builtins.state_ops import OPS, apply_ops
+from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, apply_ops
 from iii_directory.engine.builtins.table import (
     ANY,
     BuiltinFunction,
@@ -17,8 +17,9 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.kernel import EngineFault
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.messages import ABSENT, encode
 from iii_directory.engine.store import StoreError
+from iii_directory.limits import MAX_STATE_VALUE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ class State:
     """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
 
     def __init__(self, router: Router, store: Store) -> None:
-        self._fire = router.triggers.fire
+        self._fire = router.triggers.fire_on_condition
         self._store = store
         # A scope stays listed after its last key is gone, until a restart.
         self._emptied: set[str] = set()
@@ -76,7 +77,9 @@ class State:
         scope, key = text(request, "scope"), text(request, "key")
         ops = _checked_ops(request)
         old = _stored("UPDATE_ERROR", lambda: self._store.get(scope, key))
-        new, errors = apply_ops({} if old is ABSENT else old, ops)
+        new, errors = apply_ops(old, ops)
+        if len(encode(new)) > MAX_STATE_VALUE_CHARS:
+            raise EngineFault("VALUE_TOO_LARGE", f"A value has at most {MAX_STATE_VALUE_CHARS} characters.")
         _stored("UPDATE_ERROR", lambda: self._store.set(scope, key, new))
         self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
         reply: Json = {"old_value": _null(old), "new_value": new}
@@ -132,11 +135,15 @@ def _op_problem(op: Json) -> str | None:
             return f"`path` of {kind} must be a string or a list of strings"
     elif not isinstance(path, str):
         return f"`path` of {kind} must be a string"
-    if kind in ("increment", "decrement") and type(op.get("by")) is not int:
-        return f"`by` of {kind} must be an integer"
-    if kind in ("set", "merge", "append") and "value" not in op:
+    if kind in ("increment", "decrement") and not _is_step(op.get("by")):
+        return f"`by` of {kind} must be an integer of 64 bits"
+    if kind in ("merge", "append") and "value" not in op:
         return "missing field `value`"
     return None
+
+
+def _is_step(value: object) -> bool:
+    return type(value) is int and SMALLEST_INTEGER <= value < -SMALLEST_INTEGER
 
 
 def _check_config(config: object) -> str | None:

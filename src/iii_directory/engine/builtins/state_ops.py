@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from iii_directory.engine.messages import ABSENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,6 +19,9 @@ MAX_SEGMENT_BYTES: Final = 256
 MAX_MERGE_KEYS: Final = 1024
 MAX_MERGE_DEPTH: Final = 16
 _POLLUTING: Final = frozenset(("__proto__", "constructor", "prototype"))
+# What a number can be on the wire: a signed or an unsigned integer of 64 bits, or a double.
+SMALLEST_INTEGER: Final = -(2**63)
+LARGEST_INTEGER: Final = 2**64 - 1
 OPS: Final = ("set", "merge", "increment", "decrement", "append", "remove")
 
 
@@ -29,54 +34,64 @@ class OpError(Exception):
 
 
 def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
-    """The new value, and an error row for each operation that failed. The old value is not changed."""
+    """The new value, and an error row for each operation that failed. The old value is not changed.
+
+    ``value`` may be ABSENT; what nothing was applied to then is an empty object.
+    """
     errors: list[Json] = []
     for index, op in enumerate(ops):
         try:
             value = _APPLY[op["type"]](value, op)
         except OpError as error:
             errors.append({"op_index": index, "code": error.code, "message": str(error), "doc_url": None})
-    return value, errors
+    return {} if value is ABSENT else value, errors
 
 
 def _set(value: object, op: Json) -> object:
     path = cast("str", op["path"])
-    if path == "":
-        return op.get("value")
-    _check_segments("set", [path])
-    return {**_target("set", value), path: op.get("value")}
+    _check_segments("set", _path(op))
+    return {**_target("set", value), path: op.get("value")} if path else op.get("value")
 
 
 def _remove(value: object, op: Json) -> object:
     path = cast("str", op["path"])
-    if path == "":
-        return None
-    target = _target("remove", value)
-    return {key: item for key, item in target.items() if key != path}
+    _check_segments("remove", _path(op))
+    return {key: item for key, item in _target("remove", value).items() if key != path} if path else None
 
 
 def _merge(value: object, op: Json) -> object:
-    path = _path(op)
+    path, merged = _path(op), op.get("value")
     _check_segments("merge", path)
-    merged = op.get("value")
     if not isinstance(merged, dict):
         raise OpError("merge.value.not_an_object", "merge needs an object")
     merged = cast("Json", merged)
     _check_merged(merged)
-    return _at(value, path, lambda leaf: {**(cast("Json", leaf) if isinstance(leaf, dict) else {}), **merged})
+    if not path and not _is_object(value):
+        return value  # at the root there is nothing to merge into, which is no error on the real engine
+    return _at(value, path, lambda leaf: {**_object_or_empty(leaf), **merged})
 
 
 def _add(kind: str, sign: int) -> Callable[[object, Json], object]:
     def apply(value: object, op: Json) -> object:
         path, by = cast("str", op["path"]), sign * cast("int", op["by"])
-        _check_segments(kind, [path])
+        _check_segments(kind, _path(op))
+        if not path:
+            return _sum(kind, value, by)
         target = _target(kind, value)
-        held = target.get(path)
-        if held is not None and (isinstance(held, bool) or not isinstance(held, (int, float))):
-            raise OpError(f"{kind}.not_number", f"'{path}' is not a number")
-        return {**target, path: by if held is None else cast("float", held) + by}
+        return {**target, path: _sum(kind, target.get(path, ABSENT), by)}
 
     return apply
+
+
+def _sum(kind: str, held: object, by: int) -> object:
+    if held is ABSENT:
+        return by
+    if isinstance(held, bool) or not isinstance(held, (int, float)):
+        raise OpError(f"{kind}.not_number", "the value is not a number")
+    total = held + by
+    if isinstance(total, int) and not SMALLEST_INTEGER <= total <= LARGEST_INTEGER:
+        raise OpError(f"{kind}.not_number", "the sum is out of range")
+    return total
 
 
 def _append(value: object, op: Json) -> object:
@@ -84,15 +99,14 @@ def _append(value: object, op: Json) -> object:
     _check_segments("append", path)
     if path:
         value = _target("append", value)
-    elif value == {}:
-        value = None  # an absent value starts as {}, which nothing could be appended to
-    whole_string = isinstance(item, str) and len(path) <= 1
-    return _at(value, path, lambda leaf: _appended(leaf, item, whole_string=whole_string))
+    # Below the first level a missing leaf becomes a list, even for a string.
+    start: object = [item] if len(path) > 1 else _started(item)
+    return _at(value, path, lambda leaf: start if leaf is ABSENT else _appended(leaf, item))
 
 
-def _appended(leaf: object, item: object, *, whole_string: bool) -> object:
+def _appended(leaf: object, item: object) -> object:
     if leaf is None:
-        return item if whole_string else [item]
+        return _started(item)
     if isinstance(leaf, list):
         return [*cast("list[object]", leaf), item]
     if isinstance(leaf, str) and isinstance(item, str):
@@ -100,20 +114,30 @@ def _appended(leaf: object, item: object, *, whole_string: bool) -> object:
     raise OpError("append.type_mismatch", "append needs a list, or a string for a string")
 
 
+def _started(item: object) -> object:
+    return item if isinstance(item, str) else [item]
+
+
 def _at(value: object, path: list[str], change: Callable[[object], object]) -> object:
     """The value with the leaf at the path changed; what is missing or no object on the way becomes one."""
     if not path:
         return change(value)
-    node = cast("Json", value) if isinstance(value, dict) else {}
-    return {**node, path[0]: _at(node.get(path[0]), path[1:], change)}
+    node = _object_or_empty(value)
+    return {**node, path[0]: _at(node.get(path[0], ABSENT), path[1:], change)}
+
+
+def _object_or_empty(value: object) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def _target(kind: str, value: object) -> Json:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
+    if not _is_object(value):
         raise OpError(f"{kind}.target_not_object", "the value is not an object")
-    return cast("Json", value)
+    return _object_or_empty(value)
+
+
+def _is_object(value: object) -> bool:
+    return value is ABSENT or isinstance(value, dict)
 
 
 def _path(op: Json) -> list[str]:
@@ -138,10 +162,10 @@ def _check_segments(kind: str, segments: list[str]) -> None:
 def _check_merged(merged: Json) -> None:
     if len(merged) > MAX_MERGE_KEYS:
         raise OpError("merge.value.too_many_keys", f"an object has at most {MAX_MERGE_KEYS} keys")
+    if _POLLUTING & merged.keys():
+        raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
     level: list[object] = [merged]
     for _ in range(MAX_MERGE_DEPTH):
-        if any(isinstance(node, dict) and _POLLUTING & cast("Json", node).keys() for node in level):
-            raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
         level = [child for node in level for child in _containers(node)]
     if level:
         raise OpError("merge.value.too_deep", f"an object has at most {MAX_MERGE_DEPTH} levels")

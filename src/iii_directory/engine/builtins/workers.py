@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.builtins.table import (
@@ -15,18 +14,18 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, printable
 from iii_directory.limits import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iii_directory.engine.builtins.introspection import Introspection
     from iii_directory.engine.calls import Request
     from iii_directory.engine.kernel import Connection
     from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
 
-# Control characters, and the marks that reorder or hide text on a screen.
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _OPERATIONS: Final = ("operations", "operation")
 _STAGES: Final = ("stages", "stage")
 _WORKERS: Final = ("workers", "worker")
@@ -54,10 +53,11 @@ class Workers:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
             raise EngineFault("INVALID_NAMESPACE", "namespace must not be blank")
-        name = clean(optional(request, "name", str))
-        self._describe(connection, request)
-        if not self._router.announce(connection, namespace, name):
+        described = _description_in(request)
+        if not self._router.announce(connection, namespace, clean(optional(request, "name", str))):
             return {"success": False}
+        for key, value in described.items():
+            setattr(connection, key, value)
         self._worker_event("worker_metadata_updated", connection)
         self._first_seen(connection)
         return {"success": True}
@@ -66,27 +66,30 @@ class Workers:
         search, runtime = optional(request, "search", str), optional(request, "runtime", str)
         status = optional(request, "status", str)
         rows = [self._builtin_row(worker) for worker in self._builtin.values()]
-        rows += [self._connection_row(connection) for connection in self._kernel.named_connections()]
+        rows += [self._connection_row(connection) for connection in self._kernel.visible_connections()]
         rows = [
             row
             for row in rows
-            if contains(search, row["name"], row["description"])
+            if contains(search, row["name"])
             and runtime in (None, row["runtime"])
             and status in (None, row["status"])
         ]
-        return {"workers": sorted(rows, key=lambda row: (row["name"] or "", row["id"]))}
+        return {"workers": sorted(rows, key=lambda row: (row["name"] or row["id"], row["id"]))}
 
     def info(self, request: Request) -> Json:
         name, namespace = text(request, "name"), optional(request, "namespace", str)
-        if name in self._builtin and namespace in (None, DEFAULT_NAMESPACE):
-            return self._with_registrations(
-                {**self._builtin_row(self._builtin[name]), "internal": True}, name
-            )
-        for connection in self._kernel.named_connections():
-            if name in connection.names and namespace in (None, connection.namespace):
-                row = {**self._connection_row(connection), "pid": connection.pid, "internal": False}
-                return self._with_registrations(row, name)
-        raise EngineFault("NOT_FOUND", f"Worker '{name}' is not connected.")
+        named = [c for c in self._kernel.connections.values() if c.name == name]
+        found = {c.namespace or DEFAULT_NAMESPACE: c for c in named}
+        homes = {*found, DEFAULT_NAMESPACE} if name in self._builtin else set(found)
+        home = _chosen_home(name, sorted(homes), namespace)
+        if home == DEFAULT_NAMESPACE and name in self._builtin:
+            row = {**self._builtin_row(self._builtin[name]), "internal": True}
+            return self._with_registrations(row, lambda owner, worker: owner is None and worker == name)
+        connection = found[home]
+        row = {**self._connection_row(connection), "internal": False}
+        if connection.pid is not None:
+            row["pid"] = connection.pid
+        return self._with_registrations(row, lambda owner, _worker: owner == connection.id)
 
     def installed(self, request: Request) -> Json:  # noqa: ARG002 (a running-only filter changes nothing here)
         """Without a daemon that installs workers, the ones that are connected stand for the installed."""
@@ -99,18 +102,10 @@ class Workers:
                     "status": "running",
                     "pid": connection.pid,
                 }
-                for connection in self._kernel.named_connections()
+                for connection in self._kernel.visible_connections()
                 if connection.name is not None
             ]
         }
-
-    def _describe(self, connection: Connection, request: Request) -> None:
-        connection.description = clean(optional(request, "description", str))
-        connection.version = clean(optional(request, "version", str))
-        connection.runtime = clean(optional(request, "runtime", str))
-        connection.os = clean(optional(request, "os", str))
-        connection.isolation = clean(optional(request, "isolation", str))
-        connection.pid = optional(request, "pid", int)
 
     def _builtin_row(self, worker: BuiltinWorker) -> Json:
         return {
@@ -146,15 +141,17 @@ class Workers:
             "ip_address": connection.ip_address,
         }
 
-    def _with_registrations(self, row: Json, name: str) -> Json:
-        functions = [f for f in self._kernel.functions.values() if self._kernel.worker_name(f) == name]
-        kinds = [t for t in self._router.triggers.types.values() if self._rows.type_worker(t) == name]
-        bindings = [self._rows.binding_row(binding) for binding in self._router.triggers.live()]
+    def _with_registrations(self, row: Json, provides: Callable[[str | None, str | None], bool]) -> Json:
+        """The worker with what it registered; ``provides`` is asked with an owner and a built-in's name."""
+        functions = [f for f in self._kernel.functions.values() if provides(f.owner, f.worker_name)]
+        kinds = [t for t in self._router.triggers.types.values() if provides(t.owner, t.worker_name)]
+        targets = {(f.namespace, f.id) for f in functions}
+        bindings = [b for b in self._router.triggers.live() if (b.namespace, b.function_id) in targets]
         return {
             "worker": row,
             "functions": [self._rows.function_summary(f) for f in sorted(functions, key=lambda f: f.id)],
-            "trigger_types": [self._rows.type_summary(kind) for kind in kinds],
-            "registered_triggers": [binding for binding in bindings if binding["worker_name"] == name],
+            "trigger_types": [self._rows.type_summary(t) for t in sorted(kinds, key=lambda t: t.id)],
+            "registered_triggers": [self._rows.binding_row(b) for b in sorted(bindings, key=lambda b: b.id)],
         }
 
     def _worker_event(self, event: str, connection: Connection) -> None:
@@ -178,8 +175,35 @@ class Workers:
 
 
 def clean(value: str | None) -> str | None:
-    """A name or description without characters that hide or reorder text, cut to a line's length."""
-    return None if value is None else _UNPRINTABLE.sub("", value)[:MAX_NAME_CHARS]
+    """A name or description that fits a line and hides nothing; None if nothing is left of it."""
+    return (printable(value)[:MAX_NAME_CHARS].strip() or None) if value is not None else None
+
+
+def _description_in(request: Request) -> Json:
+    """What a worker said about itself, checked as a whole before anything is changed."""
+    return {
+        "description": clean(optional(request, "description", str)),
+        "version": clean(optional(request, "version", str)),
+        "runtime": clean(optional(request, "runtime", str)) or "unknown",
+        "os": clean(optional(request, "os", str)),
+        "isolation": clean(optional(request, "isolation", str)),
+        "pid": optional(request, "pid", int),
+    }
+
+
+def _chosen_home(name: str, homes: list[str], wanted: str | None) -> str:
+    """The namespace of the worker that is meant: as asked for, else ``default``, else the only one."""
+    if wanted is None and len(homes) > 1 and DEFAULT_NAMESPACE not in homes:
+        raise EngineFault(
+            "NOT_FOUND",
+            f"Worker '{name}' is ambiguous: it is connected in namespace(s): {', '.join(homes)}. "
+            "Pass `namespace` to choose one.",
+        )
+    home = wanted or (DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in homes else next(iter(homes), ""))
+    if home not in homes:
+        elsewhere = f" in that namespace; it is in: {', '.join(homes)}" if homes else ""
+        raise EngineFault("NOT_FOUND", f"Worker '{name}' is not connected{elsewhere}.")
+    return home
 
 
 def _worker_matches(config: Json, event: Json) -> bool:
