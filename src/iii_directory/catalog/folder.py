@@ -17,6 +17,7 @@ from iii_directory.catalog.safe_open import RefusedError, read_below
 from iii_directory.catalog.watch import system_watcher
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file
+from iii_directory.install.lockfile import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,6 +83,11 @@ class FolderSource:
         return self._findings
 
     @property
+    def local_namespaces(self) -> frozenset[str]:
+        """The namespaces that come from ``local_skills_folder``."""
+        return self._replaced
+
+    @property
     def has_changes(self) -> bool:
         """True when `take_changes` has something to give."""
         return bool(self._pending) or self._pending_lock_file
@@ -122,6 +128,10 @@ class FolderSource:
         if folder.tree.get(path) is None:
             raise RefusedError(GONE)
         return read_below(folder.path, path, limits.MAX_BODY_BYTES)
+
+    def read_lock_file(self) -> bytes:
+        """The bytes of ``skills.lock.json``; `RefusedError` when there is none that can be read."""
+        return read_below(self._base.path, LOCKFILE, limits.MAX_LOCK_FILE_BYTES)
 
     def wake_fds(self) -> tuple[int, ...]:
         """Descriptors that are readable when there is something to catch up with, of the watched folders."""

@@ -19,6 +19,7 @@ from iii_directory.cli.common import (
     settings_from,
     url_option,
 )
+from iii_directory.config import DEFAULT_URL
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
@@ -71,9 +72,7 @@ async def _up(settings: Settings, url: str, data: Path | None) -> None:
     token = engine_token()
     server = await _own_engine(url, token, data)
     address = server.url if server else url
-    worker = await asyncio.to_thread(
-        DirectoryWorker.started, settings, address, token=token, embedded=server is not None
-    )
+    worker = await asyncio.to_thread(DirectoryWorker.started, settings, address, token=token)
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
     click.echo(_welcome(server, address, data, settings, worker))
     await until_stopped()
@@ -108,6 +107,7 @@ def _welcome(
         engine = f"{url} (already there)"
     else:
         engine = f"{url} (embedded, state {f'in {data}' if data else 'in memory only'})"
+    elsewhere = "" if url == DEFAULT_URL else f" --url {url}"
     return "\n".join(
         (
             f"engine   {engine}",
@@ -115,8 +115,8 @@ def _welcome(
             f"folder   {settings.skills_folder}",
             "",
             "Try in another terminal:",
-            "  iii-directory trigger directory::skills::index",
-            "  iii-directory trigger directory::skills::get id=iii-directory",
+            f"  iii-directory trigger directory::skills::index{elsewhere}",
+            f"  iii-directory trigger directory::skills::get id=iii-directory{elsewhere}",
             "Ctrl-C stops everything.",
         )
     )

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from iii_directory.engine.access import Admitted
 
 log = logging.getLogger("iii_directory.engine")
+# The library's own log tells of every connection and, at debug level, formats every frame.
+_wire_log = logging.getLogger("iii_directory.engine.wire")
+_wire_log.setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True, slots=True)

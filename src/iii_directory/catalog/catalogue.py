@@ -1,0 +1,160 @@
+"""The one catalogue: the folder, this package's own documents and the registered entries, as one snapshot.
+
+It lives on one event loop. :meth:`Catalogue.current` is asked before every answer and costs microseconds
+while nothing changed; much to read at once is read in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from iii_directory.catalog.background import keep_fresh
+from iii_directory.catalog.diagnostics import findings
+from iii_directory.catalog.own import NAMESPACE, OwnDocuments
+from iii_directory.catalog.safe_open import RefusedError
+from iii_directory.catalog.snapshot import EMPTY
+from iii_directory.catalog.visibility import Visibility
+from iii_directory.documents.parse import body_of
+from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
+from iii_directory.install.lockfile import Lock, parse_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from iii_directory.catalog.folder import FolderSource
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
+
+log = logging.getLogger("iii_directory.catalog")
+
+# A few files are read at once on the loop (under a millisecond); more are read in a thread.
+INLINE_FILES: Final = 8
+
+
+class Catalogue:
+    """Both sources under one roof."""
+
+    def __init__(self, folder: FolderSource) -> None:
+        self._folder = folder
+        self._registered_body: Callable[[str], str] | None = None
+        self._own = OwnDocuments()
+        self._own_shown = False
+        self._replacing: set[str] = set()
+        self._snapshot = EMPTY
+        self._installed: frozenset[str] | None = None
+        self._locked = Lock()
+        self._extra: dict[str, Finding] = {}
+        self._told: set[Finding] = set()
+        self._background: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Read everything for the first time, and follow changes from then on."""
+        await asyncio.to_thread(self._folder.catch_up)
+        self._take()
+        self._background = asyncio.get_running_loop().create_task(keep_fresh(self._folder, self._take))
+
+    def close(self) -> None:
+        if self._background is not None:
+            self._background.cancel()
+        self._folder.close()
+
+    async def current(self) -> Snapshot:
+        """The catalogue as of now: whoever wrote a file and then asks sees it."""
+        if not self._folder.catch_up(INLINE_FILES):
+            await asyncio.to_thread(self._folder.catch_up)
+        if self._folder.has_changes:
+            self._take()
+        return self._snapshot
+
+    def read_skill(self, skill: Skill) -> str:
+        """The body of a skill of the current snapshot."""
+        if skill.path is None and self._registered_body is not None:
+            return self._registered_body(skill.id)
+        return self._read(skill.path or "", f"skill '{skill.id}'")
+
+    def read_prompt(self, prompt: Prompt) -> str:
+        """The template of a prompt that is a file."""
+        return self._read(prompt.path or "", f"prompt '{prompt.name}'")
+
+    def set_installed(self, names: frozenset[str] | None) -> None:
+        """The installed workers, whose namespaces are shown; None shows everything."""
+        if names != self._installed:
+            self._installed = names
+            self._snapshot = self._snapshot.changed(visibility=self._visibility())
+
+    def set_registered(self, changes: Mapping[str, ParsedFile | None], body: Callable[[str], str]) -> None:
+        """Registered entries are new, other, or gone; ``body`` gives the body of a skill by its id."""
+        self._registered_body = body
+        self._snapshot = self._snapshot.changed(registered=changes)
+
+    def note(self, key: str, finding: Finding | None) -> None:
+        """Something outside the documents is worth a line in the diagnostics, or no more."""
+        if finding is None:
+            self._extra.pop(key, None)
+        else:
+            self._extra[key] = finding
+            self._tell([finding])
+
+    def findings(self) -> list[Finding]:
+        return [
+            *self._folder.findings,
+            *self._locked.findings,
+            *self._extra.values(),
+            *findings(self._snapshot),
+        ]
+
+    @property
+    def lockfile(self) -> Lock:
+        """What the lock file records, as of the last change seen."""
+        return self._locked
+
+    # Inner workings
+
+    def _take(self) -> None:
+        changes = self._folder.take_changes()
+        files = {**self._own_changes(changes.files), **changes.files}
+        if changes.lock_file:
+            self._locked = parse_lock(self._read_lock_file())
+        rules_changed = changes.lock_file or self._folder.local_namespaces != self._snapshot.visibility.local
+        self._snapshot = self._snapshot.changed(
+            files=files, visibility=self._visibility() if rules_changed else None
+        )
+        self._tell(self._folder.findings)
+        self._tell(finding for entry in files.values() if entry is not None for finding in entry.findings)
+
+    def _own_changes(self, changed: Mapping[str, ParsedFile | None]) -> Mapping[str, ParsedFile | None]:
+        """A namespace called like this worker in the folder replaces what the package carries."""
+        for path, entry in changed.items():
+            if path.startswith(f"{NAMESPACE}/"):
+                (self._replacing.discard if entry is None else self._replacing.add)(path)
+        wanted = not self._replacing
+        if wanted == self._own_shown:
+            return {}
+        self._own_shown = wanted
+        return self._own.files if wanted else dict.fromkeys(self._own.files)
+
+    def _visibility(self) -> Visibility:
+        return Visibility(self._installed, self._locked.namespaces, self._folder.local_namespaces)
+
+    def _read(self, path: str, what: str) -> str:
+        if self._own_shown and path in self._own.files:
+            return body_of(self._own.read(path))
+        try:
+            return body_of(self._folder.read_body(path))
+        except (RefusedError, UnicodeDecodeError):
+            raise DirectoryError(SKILL_NOT_FOUND, f"{what} not found: its file has just gone") from None
+
+    def _read_lock_file(self) -> bytes | None:
+        try:
+            return self._folder.read_lock_file()
+        except RefusedError:
+            return None
+
+    def _tell(self, found: Iterable[Finding]) -> None:
+        """The log says each finding once."""
+        for finding in found:
+            if finding not in self._told:
+                self._told.add(finding)
+                log.warning("%s: %s (%s)", finding.subject, finding.reason, finding.fix)

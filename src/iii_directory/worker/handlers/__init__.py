@@ -1,0 +1,20 @@
+"""What answers the functions: small groups of methods, each from a payload to a reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iii_directory.worker.handlers.prompts import Prompts
+    from iii_directory.worker.handlers.reading import Reading
+    from iii_directory.worker.handlers.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Every group, for the surface tables to pick from."""
+
+    reading: Reading
+    resources: Resources
+    prompts: Prompts

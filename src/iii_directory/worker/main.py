@@ -1,0 +1,109 @@
+"""This worker: the catalogue, the handlers and the surfaces, put together on a bus."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder import FolderSource
+from iii_directory.worker.bus import CallError, SdkBus
+from iii_directory.worker.handlers import Handlers
+from iii_directory.worker.handlers.overview import Overviews
+from iii_directory.worker.handlers.prompts import Prompts
+from iii_directory.worker.handlers.reading import Reading
+from iii_directory.worker.handlers.resources import Resources
+from iii_directory.worker.handlers.uris import UriReader
+from iii_directory.worker.surfaces import functions_of
+from iii_directory.worker.view import Installed, View
+
+if TYPE_CHECKING:
+    from iii_directory.config import Settings
+
+log = logging.getLogger("iii_directory.worker")
+NAME: Final = "iii-directory"
+DESCRIPTION: Final = "Discovery: the skills, prompts, functions and published workers an agent can use."
+_READY_CHECK: Final = "directory::diagnostics"
+_READY_POLL_SECONDS: Final = 0.02
+
+
+class DirectoryWorker:
+    """The worker on one engine. Its state lives on the bus's event loop."""
+
+    def __init__(
+        self, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
+    ) -> None:
+        self._settings = settings
+        self._bus = SdkBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
+        folder = FolderSource(settings.skills_folder, settings.local_skills_folder)
+        self._catalogue = Catalogue(folder)
+        installed = Installed(self._bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
+        self._view = View(self._catalogue, installed, settings)
+        self._functions = functions_of(settings.surfaces)
+
+    @classmethod
+    def started(cls, settings: Settings, url: str, **options: Any) -> DirectoryWorker:
+        """A worker that reads its folder and then joins the engine as soon as that answers."""
+        worker = cls(settings, url, **options)
+        worker.start()
+        return worker
+
+    def start(self) -> None:
+        self._bus.run(self._catalogue.open())
+        handlers = self._handlers()
+        for row in self._functions:
+            self._bus.register_function(
+                row.id,
+                row.handler(handlers),
+                description=row.description,
+                request_schema=row.request,
+                response_schema=row.response,
+                metadata=dict(row.metadata) if row.metadata else None,
+            )
+        self._bus.on_connected(self._connected)
+        self._bus.start()
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Wait until the engine answers calls of our functions; False if it does not in time."""
+        return self._bus.run(self._answered(time.monotonic() + seconds))
+
+    def stop(self) -> None:
+        self._bus.run(self._close())
+        self._bus.close()
+
+    def summary(self) -> str:
+        """What it offers, in a few words."""
+        snapshot = self._bus.run(self._view.current())
+        return (
+            f"{NAME}: {len(self._functions)} functions, "
+            f"{len(snapshot.skills.items)} skills, {len(snapshot.prompts.items)} prompts"
+        )
+
+    # Inner workings, on the bus's loop
+
+    def _handlers(self) -> Handlers:
+        uris = UriReader(self._view, self._bus, self._settings)
+        return Handlers(
+            reading=Reading(self._view, uris, Overviews(self._bus, self._settings)),
+            resources=Resources(self._view, uris),
+            prompts=Prompts(self._view),
+        )
+
+    async def _connected(self) -> None:
+        log.info("connected to the engine")
+        self._view.installed.forget()
+
+    async def _answered(self, deadline: float) -> bool:
+        while time.monotonic() < deadline:
+            try:
+                await self._bus.call(_READY_CHECK, {}, timeout_ms=1_000)
+            except CallError:
+                await asyncio.sleep(_READY_POLL_SECONDS)
+            else:
+                return True
+        return False
+
+    async def _close(self) -> None:
+        self._catalogue.close()
