@@ -15,7 +15,7 @@ MAX_BODY_BYTES: Final = 256 * KIB
 # Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8
-MAX_FRONT_MATTER_VALUES: Final = 1000
+MAX_FRONT_MATTER_VALUES: Final = 500
 
 # A first paragraph longer than this is the document itself; lists must stay lists.
 MAX_DESCRIPTION_CHARS: Final = 4 * KIB

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
+from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH, MAX_FRONT_MATTER_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,9 +60,9 @@ _CONSTANTS: Final = {
 # Integers that every JSON reader can hold; what is longer, or starts with a zero, is a name made of digits.
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})")
 _DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,15}\.[0-9]{0,15}|\.[0-9]{1,15})(?:[eE][-+]?[0-9]{1,2})?")
-# `key: words: more words` on one line, which YAML refuses and which can only have been meant one way.
-_UNQUOTED: Final = re.compile(
-    r"^([A-Za-z_][A-Za-z0-9_-]*: +)([A-Za-z](?:(?! #)[^\n])*:(?:(?! #) [^\n])*) *$(?!\n[ \t])", re.MULTILINE
+# A value on one line that starts like a plain one and does not go on below.
+_ONE_LINER: Final = re.compile(
+    r"^([A-Za-z_][A-Za-z0-9_-]{0,63}: +)([A-Za-z][^\n]*)$(?!\n[ \t])", re.MULTILINE
 )
 
 
@@ -170,14 +170,23 @@ def _scan_items(lines: str) -> list[str | int] | None:
 
 
 def _read_repaired(block: str, problem: str) -> FrontMatter:
-    quoted, count = _UNQUOTED.subn(lambda line: f"{line[1]}'{line[2].replace(chr(39), chr(39) * 2)}'", block)
-    if count == 0:
-        return FrontMatter({}, problem)
+    """A second try at a refused block: ``description: like: this`` can only have been meant one way."""
+    quoted = _ONE_LINER.sub(_with_quotes, block)
     try:
-        values = load(quoted)
+        values = load(quoted) if quoted != block else None
     except RefusedError:
+        values = None
+    if values is None:
         return FrontMatter({}, problem)
     return FrontMatter(values, "a value with ': ' in it has no quotes around it", repaired=True)
+
+
+def _with_quotes(line: re.Match[str]) -> str:
+    start, value = line[1], line[2].rstrip(" ")
+    if (": " not in value and not value.endswith(":")) or " #" in value:
+        return line[0]
+    doubled = value.replace("'", "''")
+    return f"{start}'{doubled}'"
 
 
 def _document(events: Iterator[Any]) -> dict[str, Any]:
@@ -186,6 +195,7 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
 
     values: Any = {}
     documents = 0
+    events = _bounded(events)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
@@ -197,6 +207,14 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise RefusedError("it is not a list of 'key: value' lines")
     return cast("dict[str, Any]", values)
+
+
+def _bounded(events: Iterator[Any]) -> Iterator[Any]:
+    for count, event in enumerate(events):
+        # A stream has four events of its own, and a value is an event or two.
+        if count > 2 * MAX_FRONT_MATTER_VALUES + 4:
+            raise RefusedError(f"it holds more than {MAX_FRONT_MATTER_VALUES} values")
+        yield event
 
 
 def _node(event: Any, events: Iterator[Any], depth: int) -> Any:

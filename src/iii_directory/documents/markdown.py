@@ -12,8 +12,9 @@ from typing import Final
 from iii_directory.limits import MAX_DESCRIPTION_CHARS, QUOTED_CHARS
 
 # A line that is no part of a paragraph: blank, a heading, or a block quote.
-_APART: Final = r"[^\S\n]*(?:#{1,6}(?:[^\S\n][^\n]*)?|>[^\n]*)?(?:\n|\Z)"
-_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*((?:(?!{_APART})[^\n]*(?:\n|\Z))*)")
+_APART: Final = r"[^\S\n]*+(?:#{1,6}(?:[^\S\n][^\n]*+)?|>[^\n]*+)?(?:\n|\Z)"
+# Possessive, because a long body would otherwise leave a trail of places to come back to.
+_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+((?:(?!{_APART})[^\n]*+(?:\n|\Z))*+)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 # C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
