@@ -18,6 +18,7 @@ from iii_directory.catalog.safe_open import RefusedError
 from iii_directory.catalog.scan import Scanner
 from iii_directory.catalog.watch import CannotWatchError, Watches
 from iii_directory.documents.model import Finding
+from iii_directory.install.lockfile import LOCKFILE
 
 if TYPE_CHECKING:
     from iii_directory.catalog.scan import Parse
@@ -111,6 +112,7 @@ class FollowedFolder:
         self.rounds += 1
         self._scanner.start()
         if everything:
+            self._scanner.lock_file_changed |= (self.tree.root, LOCKFILE) in dirty
             self._visit_everything()
         else:
             by_directory: dict[Directory, list[str]] = {}

@@ -84,7 +84,9 @@ class Scanner:
     def _look_at_name(self, directory: Directory, fd: int, name: str) -> bool:
         """Settle what is no document; True for a document to be read."""
         if directory.parent is None and name in _OWN:
-            self.lock_file_changed = self.lock_file_changed or name == LOCKFILE
+            if name == LOCKFILE:
+                self._check_lock_file(fd)
+                self.lock_file_changed = True
             return False
         try:
             mode = os.lstat(name, dir_fd=fd).st_mode
@@ -185,10 +187,10 @@ class Scanner:
             return False
 
     def _descend(self, parent: Directory, fd: int, name: str) -> None:
+        if parent.parent is None and name in _OWN:
+            return
         reason = why_not_entered(name, parent.depth + 1)
         if reason is not None:
-            if parent.parent is None and name in _OWN:
-                return
             self._refuse_directory(parent, name, reason)
             return
         try:

@@ -90,9 +90,7 @@ class Watches:
 
     def events(self) -> Iterator[tuple[Directory | None, str, bool]]:
         """What happened: directory (None: events were lost), name ("": the directory itself), is it one."""
-        if self._watcher is None or not self.active:
-            return
-        for watch, name, is_directory in self._watcher.read():
+        for watch, name, is_directory in self._watcher.read() if self._watcher is not None else ():
             holder = self._holders.get(watch)
             if holder is not None or watch < 0:
                 yield holder, name, is_directory

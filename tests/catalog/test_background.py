@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.folders import Folder, View, no_watcher
+
+from iii_directory import limits
+from iii_directory.catalog.background import keep_fresh
+from iii_directory.catalog.folder import FolderSource
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+async def following(
+    view: View, scenario: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]]
+) -> None:
+    """Run a scenario beside keep_fresh; its argument waits until the view shows a title."""
+    changed = asyncio.Event()
+
+    def take() -> None:
+        view.apply(view.source.take_changes())
+        changed.set()
+
+    async def shows(title: str) -> None:
+        async with asyncio.timeout(30):
+            while title not in {file.skill.title for file in view.files.values() if file.skill}:
+                changed.clear()
+                await changed.wait()
+
+    task = asyncio.create_task(keep_fresh(view.source, take))
+    try:
+        await scenario(shows)
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def test_changes_are_taken_up_without_anybody_asking(
+    skills: Folder, local: Folder, watcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01 if watcher is no_watcher else 60)
+    skills.document("a.md", "First")
+    view = View(FolderSource(skills.root, local.root, watcher=watcher))
+
+    async def scenario(shows: Callable[[str], Awaitable[None]]) -> None:
+        await shows("First")
+        skills.document("ns/b.md", "Second")
+        await shows("Second")
+        local.document("ns/b.md", "Third")
+        await shows("Third")
+        for number in range(200):
+            skills.document(f"ns-{number % 10}/doc.md", f"Doc {number}")
+        await shows("Doc 199")
+
+    asyncio.run(following(view, scenario))
+    view.source.close()
+
+
+def test_a_folder_that_appears_is_found_at_the_next_look(
+    tmp_path: Any, watcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01)
+    view = View(FolderSource(tmp_path / "later", watcher=watcher))
+
+    async def scenario(shows: Callable[[str], Awaitable[None]]) -> None:
+        await asyncio.to_thread(Folder(tmp_path / "later").document, "a.md", "There")
+        await shows("There")
+
+    asyncio.run(following(view, scenario))
+    view.source.close()
