@@ -17,12 +17,14 @@ _APART: Final = r"[^\S\n]*+(?:#{1,6}(?:[^\S\n][^\n]*+)?|>[^\n]*+)?(?:\n|\Z)"
 _PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+((?:(?!{_APART})[^\n]*+(?:\n|\Z))*+)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
-# C0 and C1 controls, then what reorders or hides text: soft hyphen, Arabic letter mark, fillers, zero-width
-# characters and marks, separators that break a line in some terminals, bidi embeddings and isolates,
-# invisible operators, the BOM, interlinear marks, and the tag characters that spell ASCII invisibly.
+# Controls, line and paragraph separators, halves of characters, everything Unicode calls a format character
+# (it hides or reorders text: zero-width, bidi, tags that spell ASCII invisibly), and letters that are blank.
 _UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]"
 )
 
 
@@ -52,12 +54,12 @@ def cut(text: str, limit: int) -> str:
 
 def has_unsafe(text: str) -> bool:
     """Whether the text holds characters that a reader cannot see or that act on a terminal."""
-    return not text.isprintable() and _UNSAFE.search(text) is not None
+    return not _is_plain(text) and _UNSAFE.search(text) is not None
 
 
 def printable(text: str) -> str:
     """``text`` for a terminal, a log or an error: controls, bidi and invisible characters as escapes."""
-    return text if text.isprintable() else _UNSAFE.sub(_escape, text)
+    return text if _is_plain(text) else _UNSAFE.sub(_escape, text)
 
 
 def quoted(text: str) -> str:
@@ -76,6 +78,10 @@ def plain_line(text: str, limit: int | None = None) -> str:
     if limit is not None:
         line = cut(line, limit)
     return printable(_MARKUP.sub(r"\\\g<0>", line))
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _escape(found: re.Match[str]) -> str:
