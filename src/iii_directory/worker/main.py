@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
 from iii_directory.worker.bus import CallError, SdkBus
+from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.handlers import Handlers
+from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.overview import Overviews
 from iii_directory.worker.handlers.prompts import Prompts
 from iii_directory.worker.handlers.reading import Reading
@@ -40,6 +42,7 @@ class DirectoryWorker:
         folder = FolderSource(settings.skills_folder, settings.local_skills_folder)
         self._catalogue = Catalogue(folder)
         installed = Installed(self._bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
+        self._engine = EngineView(self._bus, settings.state_timeout_ms)
         self._view = View(self._catalogue, installed, settings)
         self._functions = functions_of(settings.surfaces)
 
@@ -89,11 +92,13 @@ class DirectoryWorker:
             reading=Reading(self._view, uris, Overviews(self._bus, self._settings)),
             resources=Resources(self._view, uris),
             prompts=Prompts(self._view),
+            introspection=Introspection(self._engine, self._view),
         )
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
         self._view.installed.forget()
+        self._engine.forget()
 
     async def _answered(self, deadline: float) -> bool:
         while time.monotonic() < deadline:

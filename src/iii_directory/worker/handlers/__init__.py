@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from iii_directory.worker.handlers.introspection import Introspection
     from iii_directory.worker.handlers.prompts import Prompts
     from iii_directory.worker.handlers.reading import Reading
     from iii_directory.worker.handlers.resources import Resources
@@ -18,3 +19,4 @@ class Handlers:
     reading: Reading
     resources: Resources
     prompts: Prompts
+    introspection: Introspection

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.worker.surfaces import shapes
+from iii_directory.worker.surfaces.engine import V04_ROWS
 from iii_directory.worker.surfaces.shared import FETCH_SKILL, PROMPTS_LIST, SKILL_FETCH, SKILLS_LIST
 from iii_directory.worker.surfaces.table import FunctionRow, Surface
 
@@ -16,4 +17,6 @@ _PROMPTS_GET: Final = FunctionRow(
     shapes.PROMPT,
 )
 
-SURFACE: Final = Surface("v0.4", (SKILLS_LIST, FETCH_SKILL, SKILL_FETCH, PROMPTS_LIST, _PROMPTS_GET))
+SURFACE: Final = Surface(
+    "v0.4", (SKILLS_LIST, FETCH_SKILL, SKILL_FETCH, PROMPTS_LIST, _PROMPTS_GET, *V04_ROWS)
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.worker.surfaces import shapes
+from iii_directory.worker.surfaces.engine import ENGINE_FUNCTION_INFO
 from iii_directory.worker.surfaces.table import (
     NOTHING,
     FunctionRow,
@@ -97,4 +98,6 @@ _DIAGNOSTICS: Final = FunctionRow(
     ),
 )
 
-SURFACE: Final = Surface("v0.8", (_GET, _LIST, _INDEX, _PROMPTS_LIST, _PROMPTS_GET, _DIAGNOSTICS))
+SURFACE: Final = Surface(
+    "v0.8", (_GET, _LIST, _INDEX, _PROMPTS_LIST, _PROMPTS_GET, ENGINE_FUNCTION_INFO, _DIAGNOSTICS)
+)

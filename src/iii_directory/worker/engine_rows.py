@@ -1,0 +1,133 @@
+"""What engines of every generation answer about themselves, brought to one shape. Pure.
+
+Engines before 0.13 name things otherwise: their ``engine::triggers::list`` lists bindings, their functions
+carry schemas in the list, their workers carry their functions, and nothing has a detail call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+Row = dict[str, Any]
+
+
+def rows_of(answer: object, key: str) -> list[Row]:
+    """The rows under a key of an answer; what is no row is left out."""
+    value = cast("Row", answer).get(key) if isinstance(answer, dict) else None
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Row", item) for item in items if isinstance(item, dict)]
+
+
+def last_segment(identifier: str) -> str:
+    return identifier.rsplit("::", 1)[-1]
+
+
+def first_segment(identifier: str) -> str:
+    return identifier.split("::", 1)[0]
+
+
+def function_row(row: Row) -> Row:
+    """A function as ``directory::function-list`` shows it."""
+    function_id = str(row.get("function_id") or row.get("id") or "")
+    return {
+        "function_id": function_id,
+        "name": last_segment(function_id),
+        "worker_name": row.get("worker_name") or first_segment(function_id),
+        "description": row.get("description"),
+    }
+
+
+def function_detail(row: Row, bindings: list[Row]) -> Row:
+    """A function in full. ``bindings`` are used where the engine's own detail has none."""
+    return {
+        **row,
+        **function_row(row),
+        "request_schema": row.get("request_schema", row.get("request_format")),
+        "response_schema": row.get("response_schema", row.get("response_format")),
+        "metadata": row.get("metadata"),
+        "registered_triggers": [
+            {"id": b.get("id"), "trigger_type": b.get("trigger_type"), "config": b.get("config")}
+            for b in row.get("registered_triggers", bindings)
+        ],
+    }
+
+
+def trigger_type_row(row: Row) -> Row:
+    type_id = str(row.get("id") or "")
+    return {
+        "id": type_id,
+        "name": last_segment(type_id),
+        "worker_name": row.get("worker_name") or first_segment(type_id),
+        "description": row.get("description"),
+    }
+
+
+def trigger_type_detail(row: Row, instances: int) -> Row:
+    """A trigger type in full."""
+    return {
+        **row,
+        **trigger_type_row(row),
+        "configuration_schema": row.get("configuration_schema", row.get("trigger_request_format")),
+        "request_schema": row.get("request_schema", row.get("call_request_format")),
+        "response_schema": row.get("response_schema"),
+        "instance_count": row.get("instance_count", instances),
+    }
+
+
+def binding_row(row: Row, summary: str) -> Row:
+    """A binding as ``directory::registered-trigger-list`` shows it."""
+    function_id = str(row.get("function_id") or "")
+    return {
+        "id": row.get("id"),
+        "trigger_type": row.get("trigger_type"),
+        "function_id": function_id,
+        "worker_name": row.get("worker_name") or first_segment(function_id),
+        "config": row.get("config"),
+        "config_summary": row.get("config_summary", summary),
+    }
+
+
+def worker_row(row: Row) -> Row:
+    """A worker; its first fields are those of the registry's rows."""
+    functions = row.get("functions")
+    return {
+        "name": row.get("name"),
+        "description": row.get("description"),
+        "version": row.get("version"),
+        "id": row.get("id") or row.get("worker_id"),
+        "runtime": row.get("runtime"),
+        "status": row.get("status"),
+        "function_count": row.get(
+            "function_count", len(cast("list[object]", functions)) if isinstance(functions, list) else 0
+        ),
+    }
+
+
+def worker_detail(answer: Row) -> Row:
+    """An engine's own detail of a worker, its rows in the shape of our lists."""
+    worker = answer.get("worker")
+    envelope = cast("Row", worker) if isinstance(worker, dict) else {}
+    return {
+        "worker": {**envelope, **worker_row(envelope)},
+        "functions": [function_row(row) for row in rows_of(answer, "functions")],
+        "trigger_types": [trigger_type_row(row) for row in rows_of(answer, "trigger_types")],
+        "registered_triggers": [binding_row(row, "") for row in rows_of(answer, "registered_triggers")],
+    }
+
+
+def matches(row: Row, filters: dict[str, str | None]) -> bool:
+    """Whether a row passes: ``search`` in any text of it, ``prefix`` of its id, the others exactly."""
+    identifier = str(row.get("function_id") or row.get("id") or row.get("name") or "")
+    for key, wanted in filters.items():
+        if wanted is None:
+            continue
+        if key == "search":
+            texts = (identifier, row.get("name"), row.get("description"), row.get("trigger_type"))
+            if not any(wanted.casefold() in str(text or "").casefold() for text in texts):
+                return False
+        elif key == "prefix":
+            if not identifier.startswith(wanted):
+                return False
+        elif row.get("worker_name" if key == "worker" else key) != wanted:
+            return False
+    return True

@@ -1,0 +1,171 @@
+"""What the engine knows: functions, trigger types, bindings and workers, on engines before and after 0.13."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from iii_directory.catalog.suggest import close_names
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.worker import engine_rows as shape
+from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+
+if TYPE_CHECKING:
+    from iii_directory.worker.bus import Bus
+    from iii_directory.worker.engine_rows import Row
+
+_ABSENT_CODES = ("function_not_found", "NOT_FOUND")
+
+
+class EngineView:
+    """Asks the engine. Whether it is an old one is found out once and forgotten on reconnect."""
+
+    def __init__(self, bus: Bus, timeout_ms: int) -> None:
+        self._bus = bus
+        self._timeout_ms = timeout_ms
+        self._modern: bool | None = None
+
+    def forget(self) -> None:
+        """The engine may be another one now."""
+        self._modern = None
+
+    async def functions(self) -> list[Row]:
+        answer = await self._ask("engine::functions::list", {"include_internal": False})
+        return [shape.function_row(row) for row in shape.rows_of(answer, "functions")]
+
+    async def function(self, function_id: str) -> Row:
+        if await self._is_modern():
+            found = await self._find("engine::functions::info", {"function_id": function_id})
+            if found is not None:
+                return shape.function_detail(found, [])
+        else:
+            answer = await self._ask("engine::functions::list", {})
+            for row in shape.rows_of(answer, "functions"):
+                if shape.function_row(row)["function_id"] == function_id:
+                    bindings = [b for b in await self.bindings() if b["function_id"] == function_id]
+                    return shape.function_detail(row, bindings)
+        known = {row["function_id"] for row in await self.functions()}
+        raise _not_found("function", function_id, known, "directory::function-list")
+
+    async def trigger_types(self) -> list[Row]:
+        if await self._is_modern():
+            answer = await self._ask("engine::triggers::list", {})
+            return [shape.trigger_type_row(row) for row in shape.rows_of(answer, "triggers")]
+        return [shape.trigger_type_row(row) for row in await self._old_trigger_types()]
+
+    async def trigger_type(self, type_id: str) -> Row:
+        if await self._is_modern():
+            found = await self._find("engine::triggers::info", {"id": type_id})
+            if found is not None:
+                return shape.trigger_type_detail(found, 0)
+        else:
+            for row in await self._old_trigger_types():
+                if row.get("id") == type_id:
+                    bindings = [b for b in await self.bindings() if b["trigger_type"] == type_id]
+                    return shape.trigger_type_detail(row, len(bindings))
+        known = {row["id"] for row in await self.trigger_types()}
+        raise _not_found("trigger type", type_id, known, "directory::trigger-list")
+
+    async def bindings(self) -> list[Row]:
+        name, key = (
+            ("engine::registered-triggers::list", "registered_triggers")
+            if await self._is_modern()
+            else ("engine::triggers::list", "triggers")
+        )
+        answer = await self._ask(name, {})
+        return [shape.binding_row(row, _summary(row.get("config"))) for row in shape.rows_of(answer, key)]
+
+    async def binding(self, binding_id: str) -> Row:
+        """One binding with its trigger type and its function, each null if it is gone."""
+        found: Row | None = None
+        if await self._is_modern():
+            found = await self._find("engine::registered-triggers::info", {"id": binding_id})
+        rows = await self.bindings()
+        row = next((row for row in rows if row["id"] == binding_id), None)
+        if row is None:
+            known = {str(row["id"]) for row in rows}
+            raise _not_found("registered trigger", binding_id, known, "directory::registered-trigger-list")
+        detail = {**row, "metadata": (found or {}).get("metadata")}
+        detail["trigger"] = await _or_none(self.trigger_type, str(row["trigger_type"]))
+        detail["function"] = await _or_none(self.function, str(row["function_id"]))
+        return detail
+
+    async def workers(self) -> list[Row]:
+        answer = await self._ask("engine::workers::list", {})
+        return [shape.worker_row(row) for row in shape.rows_of(answer, "workers")]
+
+    async def worker(self, name: str) -> Row:
+        """One worker with what it registered."""
+        if await self._is_modern():
+            found = await self._find("engine::workers::info", {"name": name})
+            if found is not None:
+                return shape.worker_detail(found)
+        rows = await self.workers()
+        row = next((row for row in rows if row["name"] == name), None)
+        if row is None:
+            known = {str(row["name"]) for row in rows if row["name"]}
+            raise _not_found("worker", name, known, "directory::worker-list")
+        return {
+            "worker": row,
+            "functions": [f for f in await self.functions() if f["worker_name"] == name],
+            "trigger_types": [t for t in await self.trigger_types() if t["worker_name"] == name],
+            "registered_triggers": [b for b in await self.bindings() if b["worker_name"] == name],
+        }
+
+    # Inner workings
+
+    async def _is_modern(self) -> bool:
+        if self._modern is None:
+            self._modern = await self._find("engine::registered-triggers::list", {}) is not None
+        return self._modern
+
+    async def _old_trigger_types(self) -> list[Row]:
+        answer = await self._find("engine::trigger-types::list", {})
+        return shape.rows_of(answer, "trigger_types")
+
+    async def _find(self, function_id: str, payload: Row) -> Row | None:
+        """An answer, or None when the engine has no such thing."""
+        try:
+            return await self._call(function_id, payload)
+        except CallError as error:
+            if error.code in _ABSENT_CODES:
+                return None
+            raise _failed(function_id, error) from None
+
+    async def _ask(self, function_id: str, payload: Row) -> Any:
+        try:
+            return await self._call(function_id, payload)
+        except CallError as error:
+            raise _failed(function_id, error) from None
+
+    async def _call(self, function_id: str, payload: Row) -> Any:
+        return await self._bus.call(
+            function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
+        )
+
+
+async def _or_none(ask: Any, identifier: str) -> Row | None:
+    try:
+        return await ask(identifier)
+    except DirectoryError as error:
+        if error.kind is ENGINE_NOT_FOUND:
+            return None
+        raise
+
+
+def _summary(config: object) -> str:
+    text = json.dumps(config, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= 80 else text[:80] + "…"
+
+
+def _failed(function_id: str, error: CallError) -> DirectoryError:
+    return DirectoryError(ENGINE_FAILED, f"the engine's {function_id} failed: {error}")
+
+
+def _not_found(what: str, identifier: str, known: set[str], lister: str) -> DirectoryError:
+    return DirectoryError(
+        ENGINE_NOT_FOUND,
+        f"{what} '{identifier}' not found on the engine",
+        did_you_mean=close_names(identifier, known),
+        next_steps=(f"call {lister} to see what is registered",),
+    )

@@ -1,0 +1,123 @@
+"""Introspection: what is connected and registered, with the documents about it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.errors import DirectoryError
+from iii_directory.worker.engine_rows import matches
+from iii_directory.worker.handlers.fields import optional_text, text
+
+if TYPE_CHECKING:
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.documents.model import Skill
+    from iii_directory.worker.bus import Payload
+    from iii_directory.worker.engine_rows import Row
+    from iii_directory.worker.engine_view import EngineView
+    from iii_directory.worker.view import View
+
+HOW_TO: Final = "how-to"
+_SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
+
+
+class Introspection:
+    """The eight ``directory::*-list|-info`` functions and ``directory::engine::functions::info``."""
+
+    def __init__(self, engine: EngineView, view: View) -> None:
+        self._engine = engine
+        self._view = view
+        self._linked_in: Snapshot | None = None
+        self._links: dict[str, list[Skill]] = {}
+
+    async def function_list(self, payload: Payload) -> Row:
+        rows = _filtered(await self._engine.functions(), payload, "search", "prefix", "worker")
+        return {"functions": sorted(rows, key=lambda row: row["function_id"])}
+
+    async def function_info(self, payload: Payload) -> Row:
+        detail = await self._engine.function(text(payload, "function_id"))
+        return {**detail, **await self._documents(detail)}
+
+    async def engine_function_info(self, payload: Payload) -> Row:
+        detail = await self.function_info(payload)
+        del detail["name"]
+        return detail
+
+    async def trigger_list(self, payload: Payload) -> Row:
+        rows = _filtered(await self._engine.trigger_types(), payload, "search", "prefix", "worker")
+        return {"triggers": sorted(rows, key=lambda row: row["id"])}
+
+    async def trigger_info(self, payload: Payload) -> Row:
+        return await self._engine.trigger_type(text(payload, "id"))
+
+    async def registered_list(self, payload: Payload) -> Row:
+        wanted = ("search", "trigger_type", "function_id", "worker")
+        rows = _filtered(await self._engine.bindings(), payload, *wanted)
+        return {"registered_triggers": sorted(rows, key=lambda row: str(row["id"]))}
+
+    async def registered_info(self, payload: Payload) -> Row:
+        return await self._engine.binding(text(payload, "id"))
+
+    async def worker_list(self, payload: Payload) -> Row:
+        rows = _filtered(await self._engine.workers(), payload, "search", "prefix", "runtime", "status")
+        return {"workers": sorted(rows, key=lambda row: (str(row["name"]), str(row["id"])))}
+
+    async def worker_info(self, payload: Payload) -> Row:
+        return await self._engine.worker(text(payload, "name"))
+
+    # Documents about a function
+
+    async def _documents(self, detail: Row) -> dict[str, Any]:
+        """The how-to of a function and what else is written about it, where there is any."""
+        function_id = detail["function_id"]
+        snapshot = await self._view.current()
+        about = sorted(snapshot.documenting(function_id), key=lambda s: _closeness(s, function_id))
+        linking = [s for s in (await self._linking(snapshot)).get(function_id, ()) if s not in about]
+        guide = next((s for s in about + linking if s.type == HOW_TO), None)
+        found: dict[str, Any] = {}
+        if guide is not None:
+            try:
+                found["how_guide"] = {
+                    "skill_id": snapshot.display_id(guide),
+                    "title": guide.title,
+                    "body": self._view.catalogue.read_skill(guide),
+                }
+            except DirectoryError:
+                guide = None  # its file went just now
+        overview = snapshot.find(str(detail["worker_name"])) if detail["worker_name"] else None
+        related = [s for s in (*about, *linking, *([overview] if overview else [])) if s is not guide]
+        if related:
+            found["related_skills"] = [
+                {"id": snapshot.display_id(s), "title": s.title} for s in dict.fromkeys(related)
+            ]
+        return found
+
+    async def _linking(self, snapshot: Snapshot) -> dict[str, list[Skill]]:
+        """How-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
+        if self._linked_in is not snapshot:
+            self._links = await asyncio.to_thread(self._read_links, snapshot)
+            self._linked_in = snapshot
+        return self._links
+
+    def _read_links(self, snapshot: Snapshot) -> dict[str, list[Skill]]:
+        links: dict[str, list[Skill]] = {}
+        for skill in snapshot.skills.items:
+            if skill.type != HOW_TO:
+                continue
+            try:
+                body = self._view.catalogue.read_skill(skill)
+            except DirectoryError:
+                continue
+            for path in dict.fromkeys(_SECTION_LINK.findall(body)):
+                links.setdefault(path.strip("/").replace("/", "::"), []).append(skill)
+        return links
+
+
+def _closeness(skill: Skill, function_id: str) -> tuple[bool, bool, str]:
+    return skill.type != HOW_TO, skill.function_id != function_id, skill.id
+
+
+def _filtered(rows: list[Row], payload: Payload, *keys: str) -> list[Row]:
+    filters = {key: optional_text(payload, key) for key in keys}
+    return [row for row in rows if matches(row, filters)]

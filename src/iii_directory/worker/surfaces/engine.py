@@ -1,0 +1,208 @@
+"""The rows about the engine itself: eight of v0.4, and the one v0.8 kept."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iii_directory.worker.surfaces.table import (
+    FunctionRow,
+    Schema,
+    count,
+    maybe,
+    obj,
+    one_of_any,
+    request,
+    rows,
+    text,
+)
+
+_FUNCTION_ID: Final = text("The id of the function, such as sandbox::create.")
+_NAME: Final = text("The last segment of the id.")
+_WORKER_NAME: Final = maybe(text("The worker that has it."))
+_DESCRIPTION: Final = maybe(text("What it is for, in its owner's words."))
+_CONFIG: Final = one_of_any("The configuration the subscriber gave.")
+_SEARCH: Final = text("Keep rows that have this in their id, name or description, in any case.")
+_PREFIX: Final = text("Keep ids that start with this.")
+_WORKER: Final = text("Keep rows of this worker.")
+_FILTERS: Final = request({"search": _SEARCH, "prefix": _PREFIX, "worker": _WORKER})
+
+_FUNCTION: Final = obj(
+    {
+        "function_id": _FUNCTION_ID,
+        "name": _NAME,
+        "worker_name": _WORKER_NAME,
+        "description": _DESCRIPTION,
+    }
+)
+_TRIGGER_TYPE: Final = obj(
+    {
+        "id": text("The id of the trigger type."),
+        "name": _NAME,
+        "worker_name": _WORKER_NAME,
+        "description": _DESCRIPTION,
+    }
+)
+_BINDING: Final = obj(
+    {
+        "id": text("The id of the binding."),
+        "trigger_type": text("The trigger type it is bound to."),
+        "function_id": text("The function that is called."),
+        "worker_name": maybe(text("The worker that has the function.")),
+        "config": _CONFIG,
+        "config_summary": text("The configuration as one short line."),
+    },
+    optional=("config_summary",),
+)
+_WORKER_ROW: Final = obj(
+    {
+        "name": maybe(text("The name it announced.")),
+        "description": _DESCRIPTION,
+        "version": maybe(text("Its version, or that of its SDK.")),
+        "id": maybe(text("The id of its connection.")),
+        "runtime": maybe(text("What it runs on, such as python, node or engine.")),
+        "status": maybe(text("connected, or available for one inside the engine.")),
+        "function_count": count("How many functions it registered."),
+    }
+)
+_GUIDE: Final = obj(
+    {
+        "skill_id": text("The id of the how-to."),
+        "title": text("Its title."),
+        "body": text("Its markdown."),
+    },
+    description="The how-to about this function, when there is one.",
+)
+_RELATED: Final = rows(
+    obj({"id": text("The id of the skill."), "title": text("Its title.")}), "What else is written about it."
+)
+
+
+def _function_detail(named: dict[str, Schema]) -> Schema:
+    return obj(
+        {
+            "function_id": _FUNCTION_ID,
+            **named,
+            "worker_name": _WORKER_NAME,
+            "description": _DESCRIPTION,
+            "request_schema": one_of_any("The JSON Schema of its payload, or null."),
+            "response_schema": one_of_any("The JSON Schema of its result, or null."),
+            "metadata": one_of_any("What its owner attached, or null."),
+            "registered_triggers": rows(
+                obj({"id": text("Binding."), "trigger_type": text("Trigger type."), "config": _CONFIG}),
+                "The triggers that call it.",
+            ),
+            "how_guide": _GUIDE,
+            "related_skills": _RELATED,
+        },
+        optional=("how_guide", "related_skills"),
+    )
+
+
+_ONE_FUNCTION: Final = request({"function_id": _FUNCTION_ID}, required=("function_id",))
+
+ENGINE_FUNCTION_INFO: Final = FunctionRow(
+    "directory::engine::functions::info",
+    lambda h: h.introspection.engine_function_info,
+    "Everything about one function before you call it: its schemas, the worker that has it, the triggers that "
+    "call it, and the how-to and related skills about it when there are any.",
+    _ONE_FUNCTION,
+    _function_detail({}),
+)
+
+V04_ROWS: Final = (
+    FunctionRow(
+        "directory::function-list",
+        lambda h: h.introspection.function_list,
+        "List the functions registered on the engine; filter by search, prefix and worker.",
+        _FILTERS,
+        obj({"functions": rows(_FUNCTION, "Sorted by id.")}),
+    ),
+    FunctionRow(
+        "directory::function-info",
+        lambda h: h.introspection.function_info,
+        "One function: schemas, owner, the triggers that call it, and the how-to about it.",
+        _ONE_FUNCTION,
+        _function_detail({"name": _NAME}),
+    ),
+    FunctionRow(
+        "directory::trigger-list",
+        lambda h: h.introspection.trigger_list,
+        "List the trigger types of the engine; filter by search, prefix and worker.",
+        _FILTERS,
+        obj({"triggers": rows(_TRIGGER_TYPE, "Sorted by id.")}),
+    ),
+    FunctionRow(
+        "directory::trigger-info",
+        lambda h: h.introspection.trigger_info,
+        "One trigger type: the schema of its configuration and of its events, and how many use it.",
+        request({"id": text("The id of the trigger type.")}, required=("id",)),
+        obj(
+            {
+                **_TRIGGER_TYPE["properties"],
+                "configuration_schema": one_of_any("The schema of a binding's configuration, or null."),
+                "request_schema": one_of_any("The schema of the event, or null."),
+                "response_schema": one_of_any("The schema of what a subscriber answers, or null."),
+                "instance_count": count("How many functions are bound to it."),
+            }
+        ),
+    ),
+    FunctionRow(
+        "directory::registered-trigger-list",
+        lambda h: h.introspection.registered_list,
+        "List which functions are bound to which trigger types; filter by search, trigger_type, function_id "
+        "and worker.",
+        request(
+            {
+                "search": _SEARCH,
+                "trigger_type": text("Keep bindings to this type."),
+                "function_id": text("Keep bindings of this function."),
+                "worker": _WORKER,
+            }
+        ),
+        obj({"registered_triggers": rows(_BINDING, "Sorted by id.")}),
+    ),
+    FunctionRow(
+        "directory::registered-trigger-info",
+        lambda h: h.introspection.registered_info,
+        "One binding with its trigger type and its function in full.",
+        request({"id": text("The id of the binding.")}, required=("id",)),
+        obj(
+            {
+                **_BINDING["properties"],
+                "metadata": one_of_any("What the subscriber attached, or null."),
+                "trigger": one_of_any("The trigger type, as directory::trigger-info answers it, or null."),
+                "function": one_of_any("The function, as directory::function-info answers it, or null."),
+            },
+            optional=("config_summary",),
+        ),
+    ),
+    FunctionRow(
+        "directory::worker-list",
+        lambda h: h.introspection.worker_list,
+        "List the workers on the engine, with the core fields of registry::worker-list; filter by search, "
+        "prefix, runtime and status.",
+        request(
+            {
+                "search": _SEARCH,
+                "prefix": text("Keep names that start with this."),
+                "runtime": text("Keep workers of this runtime."),
+                "status": text("Keep workers of this status."),
+            }
+        ),
+        obj({"workers": rows(_WORKER_ROW, "Sorted by name.")}),
+    ),
+    FunctionRow(
+        "directory::worker-info",
+        lambda h: h.introspection.worker_info,
+        "One worker with its functions, trigger types and bindings.",
+        request({"name": text("The name of the worker.")}, required=("name",)),
+        obj(
+            {
+                "worker": _WORKER_ROW,
+                "functions": rows(_FUNCTION, "What it registered."),
+                "trigger_types": rows(_TRIGGER_TYPE, "What it can tell of."),
+                "registered_triggers": rows(_BINDING, "What calls it."),
+            }
+        ),
+    ),
+)
