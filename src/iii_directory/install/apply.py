@@ -32,9 +32,9 @@ from iii_directory.install.files import (
 )
 from iii_directory.install.guard import RECORD, held
 from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, Journal, parse_journal, render_journal
-from iii_directory.install.lockfile import LOCKFILE, Entry, Lock, parse_lock, render_lock
+from iii_directory.install.lockfile import LOCKFILE, Entry, Lock, content_hash, parse_lock, render_lock
 from iii_directory.install.names import refused
-from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
+from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue, scan_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,12 +91,16 @@ def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], Non
             try:
                 _prepare_record(job, plan.entry)
                 if plan.touches_files:
-                    given_up = frozenset[str]() if plan.edits_win else plan.deletes | plan.writes.keys()
-                    _switch(job, Journal(plan.namespace, staged, plan.entry, scan.marks, given_up), scan)
+                    _switch(job, _journal(plan, scan, staged), scan)
                 _record(job)
             except BaseException as error:
                 _take_back(job, error)
                 raise
+
+
+def _journal(plan: Plan, scan: Scan, staged: int) -> Journal:
+    writes = {path: content_hash(content) for path, content in plan.writes.items()}
+    return Journal(plan.namespace, staged, plan.entry, scan.marks, writes, plan.deletes, plan.edits_win)
 
 
 def _take_back(job: Transaction, error: BaseException) -> None:
@@ -263,19 +267,31 @@ def _was_switched(job: Transaction, journal: Journal) -> bool:
     """Whether the name stands for the new tree; a switch cut in two is completed first."""
     files, root, work = job.files, job.root, job.work
     there = status_or_none(files, job.namespace, root)
-    if status_or_none(files, OLD, work) is None or status_or_none(files, NEW, work) is None:
-        return there is not None and there.st_ino == journal.staged
+    new = status_or_none(files, NEW, work)
+    if status_or_none(files, OLD, work) is None or new is None:
+        return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
     if there is not None:
-        with opened_folder(files, job.namespace, root) as rest:
-            rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
+        if new.st_ino == journal.staged:
+            with opened_folder(files, job.namespace, root) as rest:
+                rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
         remove_tree(files, job.namespace, root)
     files.rename(NEW, work, job.namespace, root)
     return True
 
 
+def _holds(job: Transaction, journal: Journal) -> bool:
+    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
+    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
+    brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
+    return brought and not journal.deletes & disk.nodes.keys()
+
+
 def _finish(job: Transaction, journal: Journal) -> None:
     job.files.sync(job.root)
-    if any(status_or_none(job.files, name, job.work) is not None for name in (OLD, NEW)):
+    there = job.files.status(job.namespace, job.root)
+    left = [name for name in (OLD, NEW) if status_or_none(job.files, name, job.work) is not None]
+    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
+    if left and there.st_ino == journal.staged:
         _rescue(job, journal)
     with held(job.files, job.root, RECORD, job.wait):
         if read_lock(job.files, job.root).broken:

@@ -28,8 +28,15 @@ class Journal:
     entry: Entry | None
     marks: Mapping[str, Mark]
     """The files of the old tree as they were when the plan was made."""
-    given_up: frozenset[str]
-    """Paths that were to be replaced or removed whatever they hold by now."""
+    writes: Mapping[str, str]
+    """The paths the new tree brings, with their hashes."""
+    deletes: frozenset[str]
+    edits_win: bool
+
+    @property
+    def given_up(self) -> frozenset[str]:
+        """Paths that were to be replaced or removed whatever they hold by now."""
+        return frozenset[str]() if self.edits_win else self.deletes | self.writes.keys()
 
 
 def render_journal(journal: Journal) -> bytes:
@@ -38,7 +45,9 @@ def render_journal(journal: Journal) -> bytes:
         "staged": journal.staged,
         "entry": None if journal.entry is None else journal.entry.as_dict(),
         "marks": {path: list(mark) for path, mark in journal.marks.items()},
-        "given_up": sorted(journal.given_up),
+        "writes": dict(journal.writes),
+        "deletes": sorted(journal.deletes),
+        "edits_win": journal.edits_win,
     }
     return json.dumps(document).encode()
 
@@ -49,8 +58,10 @@ def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
         document: dict[str, Any] = json.loads(content or b"")
         entry = None if document["entry"] is None else parse_entry(document["entry"])
         marks = {path: cast("Mark", tuple(mark)) for path, mark in document["marks"].items()}
-        given_up = frozenset(cast("list[str]", document["given_up"]))
-        whole = document["namespace"] == namespace and (entry is None) == (document["entry"] is None)
-        return Journal(namespace, document["staged"], entry, marks, given_up) if whole else None
+        writes = cast("dict[str, str]", document["writes"])
+        deletes = frozenset(cast("list[str]", document["deletes"]))
+        if document["namespace"] != namespace or (entry is None) != (document["entry"] is None):
+            return None
+        return Journal(namespace, document["staged"], entry, marks, writes, deletes, document["edits_win"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -24,8 +24,6 @@ FileKind = Literal["skill", "prompt", "file"]
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])\s*(\..*)?", re.IGNORECASE)
 # An encoded dot, slash, backslash or NUL: harmless here, but not to whoever decodes a listing.
 _ENCODED: Final = re.compile(r"%(2e|2f|5c|00)", re.IGNORECASE)
-# Control and format characters (bidi marks, zero-width), lone surrogates, line and paragraph separators.
-_UNPRINTABLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def refused(problem: str) -> DirectoryError:
@@ -55,8 +53,9 @@ def vet_path(path: str) -> None:
     """Raise unless every component of a bundle's path is safe to create."""
     if not path or path.startswith("/"):
         raise refused(f"the path {quoted(path)} is not relative to its bundle")
-    if any(unicodedata.category(char) in _UNPRINTABLE for char in path):
-        raise refused(f"the path {quoted(path)} holds control characters")
+    # Neither control nor format characters (bidi marks, zero width), lone surrogates or odd spaces.
+    if not path.isprintable():
+        raise refused(f"the path {quoted(path)} holds characters that cannot be seen")
     if "\\" in path or ":" in path or _ENCODED.search(path):
         raise refused(f"the path {quoted(path)} holds a backslash, a colon or an encoded separator")
     parts = path.split("/")

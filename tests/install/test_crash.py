@@ -1,0 +1,342 @@
+"""An install that is killed, or whose disk fails, at every single file operation."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.installs import (
+    MODES,
+    WatchedFiles,
+    bundle_of,
+    contents,
+    disk_without,
+    hashes,
+    install,
+    put,
+    remove,
+)
+
+from iii_directory.errors import DirectoryError
+from iii_directory.install.files import PosixFiles
+from iii_directory.install.folder import SkillsFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from iii_directory.install.files import FileOps
+
+V1 = {"index.md": b"# one\n", "a/b/deep.md": b"deep one", "gone.md": b"was here", "edited.md": b"plain"}
+V2 = {"index.md": b"# two\n", "a/b/deep.md": b"deep two", "new/x.md": b"x", "edited.md": b"better"}
+OWN = {"db/own.md": b"mine", "db/a/own.txt": b"mine too", "db/.hidden/x": b"hidden"}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is there, what is done to it, and what is there afterwards."""
+
+    prepare: Callable[[Path], None]
+    act: Callable[[Path, FileOps], object]
+
+
+def _installed(folder: Path) -> None:
+    install(folder, bundle_of({"SKILL.md": b"other"}, namespace="other"))
+    install(folder, bundle_of(V1))
+    put(folder, OWN)
+    put(folder, {"db/edited.md": b"by hand"})
+
+
+SCENARIOS = {
+    "first": Scenario(lambda folder: None, lambda folder, files: install(folder, bundle_of(V1), files=files)),
+    "update": Scenario(
+        _installed,
+        lambda folder, files: install(folder, bundle_of(V2, "2.0.0"), files=files, edited="keep", prune=True),
+    ),
+    "remove": Scenario(_installed, lambda folder, files: remove(folder, files=files)),
+    "remove-all": Scenario(
+        lambda folder: void(install(folder, bundle_of(V1))), lambda folder, files: remove(folder, files=files)
+    ),
+}
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """In memory where that is possible: a kill takes nothing from the page cache, so fsync proves nothing."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
+        yield Path(path)
+
+
+def void(_: object) -> None:
+    return None
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    """All files, in the namespaces and in the record; nothing hidden may be among them but the user's own."""
+    return contents(folder)
+
+
+def folders(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+
+
+def killed_at(number: int, mode: str) -> WatchedFiles:
+    """A disk on which the process dies before the n-th operation; a write is cut in half."""
+
+    def act(count: int, name: str, arguments: tuple[Any, ...]) -> None:
+        if count == number:
+            if name == "write":
+                PosixFiles().write(arguments[0], arguments[1][: len(arguments[1]) // 2])
+            os._exit(77)
+        disk_without(mode, name, arguments)
+
+    return WatchedFiles(act)
+
+
+def dies(act: Callable[[], object]) -> bool:
+    """Run in a forked child; whether it was killed on the way."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 77)
+    return code == 77
+
+
+def before_and_after(tmp_path: Path, scenario: Scenario) -> tuple[Path, dict[str, bytes], dict[str, bytes]]:
+    template, finished = tmp_path / "template", tmp_path / "finished"
+    scenario.prepare(template)
+    before = state(template)
+    if template.exists():
+        shutil.copytree(template, finished)
+    scenario.act(finished, PosixFiles())
+    return template, before, state(finished)
+
+
+def fresh(template: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if template.exists():
+        shutil.copytree(template, folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("first", "plain"),
+        *(("update", mode) for mode in MODES),
+        ("remove", "plain"),
+        ("remove-all", "overlay"),
+    ],
+)
+def test_a_kill_at_any_operation_leaves_the_old_state_or_the_new_one(
+    tmp_path: Path, name: str, mode: str
+) -> None:
+    scenario = SCENARIOS[name]
+    template, before, after = before_and_after(tmp_path, scenario)
+    folder = tmp_path / "skills"
+    seen: set[bool] = set()
+    number = 0
+    killed = True
+    while killed:
+        number += 1
+        fresh(template, folder)
+        killed = dies(lambda number=number: scenario.act(folder, killed_at(number, mode)))
+        if mode == "plain" and killed:
+            documents = {path: held for path, held in state(folder).items() if not path.startswith(".iii")}
+            documents.pop("skills.lock.json", None)
+            assert documents in (documents_of(before), documents_of(after)), number
+
+        SkillsFolder(folder).recover()
+
+        assert state(folder) in (before, after), number
+        assert ".iii-directory" not in folders(folder)
+        seen.add(state(folder) == after)
+    assert seen == {True, False}
+    assert number > 20
+
+
+def documents_of(whole: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: content for path, content in whole.items() if path != "skills.lock.json"}
+
+
+class Killed(BaseException):
+    """Stands for the death of the process: nothing after it happens."""
+
+
+def dead_from(number: int, mode: str) -> WatchedFiles:
+    def act(count: int, name: str, arguments: tuple[Any, ...]) -> None:
+        if count >= number:
+            raise Killed
+        disk_without(mode, name, arguments)
+
+    return WatchedFiles(act)
+
+
+@pytest.mark.parametrize(
+    ("mode", "stride"),
+    [
+        ("plain", 17),
+        ("overlay", 29),
+        *(pytest.param(mode, 1, marks=pytest.mark.soak) for mode in ("plain", "no-exchange", "overlay")),
+    ],
+)
+def test_a_kill_during_recovery_is_recovered_from_as_well(tmp_path: Path, mode: str, stride: int) -> None:
+    scenario = SCENARIOS["update"]
+    template, before, after = before_and_after(tmp_path, scenario)
+    folder = tmp_path / "skills"
+    number = 0
+    while crashes(scenario, template, folder, number := number + stride, mode):
+        recovery = 0
+        while (folder / ".iii-directory").exists():
+            recovery += 1
+            crashes(scenario, template, folder, number, mode)
+            with suppress(Killed):
+                SkillsFolder(folder, files=dead_from(recovery, mode)).recover()
+                break
+            SkillsFolder(folder).recover()
+            assert state(folder) in (before, after), (number, recovery)
+            assert ".iii-directory" not in folders(folder)
+            crashes(scenario, template, folder, number, mode)
+    assert number > 50
+
+
+def crashes(scenario: Scenario, template: Path, folder: Path, number: int, mode: str) -> bool:
+    fresh(template, folder)
+    try:
+        scenario.act(folder, dead_from(number, mode))
+    except Killed:
+        return True
+    return False
+
+
+def test_a_copy_of_a_crashed_folder_is_recovered_too(tmp_path: Path) -> None:
+    scenario = SCENARIOS["update"]
+    template, before, after = before_and_after(tmp_path, scenario)
+    folder, copy = tmp_path / "skills", tmp_path / "copy"
+    seen: set[bool] = set()
+    number = 0
+    while crashes(scenario, template, folder, number := number + 1, "plain"):
+        fresh(folder, copy)
+
+        SkillsFolder(copy).recover()
+
+        assert state(copy) in (before, after), number
+        seen.add(state(copy) == after)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("update", errno.ENOSPC),
+        ("update", errno.EACCES),
+        ("update", errno.EIO),
+        ("first", errno.ENOSPC),
+        ("remove", errno.EIO),
+        ("remove-all", errno.EACCES),
+    ],
+)
+def test_an_error_of_the_disk_at_any_operation_changes_nothing(tmp_path: Path, name: str, code: int) -> None:
+    scenario = SCENARIOS[name]
+    template, before, after = before_and_after(tmp_path, scenario)
+    folder = tmp_path / "skills"
+    number = 0
+    while True:
+        number += 1
+        fresh(template, folder)
+        there = folders(folder)
+        files = failing_at(number, code)
+        error = failure(lambda files=files: scenario.act(folder, files))
+        if error is not None:
+            assert error.code == "D340"
+            assert str(tmp_path) not in str(error)
+            assert "nothing was changed" in str(error)
+            assert visible(folder) == before, number
+            assert folders(folder) - {".iii-directory"} == there
+        else:
+            assert visible(folder) == after, number
+        SkillsFolder(folder).recover()
+        assert state(folder) in (before, after)
+        assert ".iii-directory" not in folders(folder)
+        if files.count < number:
+            break
+    assert number > 20
+
+
+def failure(act: Callable[[], object]) -> DirectoryError | None:
+    try:
+        act()
+    except DirectoryError as error:
+        return error
+    return None
+
+
+def visible(folder: Path) -> dict[str, bytes]:
+    """Without the hidden folder, in which an error may leave something for the next start to clear."""
+    return {path: held for path, held in state(folder).items() if not path.startswith(".iii-directory/")}
+
+
+def failing_at(number: int, code: int) -> WatchedFiles:
+    def act(count: int, name: str, arguments: tuple[Any, ...]) -> None:
+        if count == number:
+            raise OSError(code, os.strerror(code))
+
+    return WatchedFiles(act)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_disk_that_stays_broken_is_put_right_at_the_next_start(tmp_path: Path, name: str) -> None:
+    scenario = SCENARIOS[name]
+    template, before, after = before_and_after(tmp_path, scenario)
+    folder = tmp_path / "skills"
+    number = 0
+    while True:
+        number += 1
+        fresh(template, folder)
+
+        def act(count: int, name: str, arguments: tuple[Any, ...], number: int = number) -> None:
+            if count >= number:
+                raise OSError(errno.EIO, "gone")
+
+        files = WatchedFiles(act)
+        error = failure(lambda files=files: scenario.act(folder, files))
+        assert error is None or error.code == "D340"
+        if folder.exists():
+            SkillsFolder(folder).recover()
+        assert state(folder) in (before, after), number
+        assert ".iii-directory" not in folders(folder)
+        if files.count < number:
+            break
+
+
+def test_the_record_agrees_with_the_files_after_an_update(tmp_path: Path) -> None:
+    folder = tmp_path / "skills"
+    _installed(folder)
+
+    install(folder, bundle_of(V2, "2.0.0"), edited="keep", prune=True)
+
+    entry = SkillsFolder(folder).lock().namespaces["db"]
+    assert entry.resolved == "2.0.0"
+    assert entry.files == hashes(V2)
+    assert contents(folder / "db") == {
+        **V2,
+        "edited.md": b"by hand",
+        "own.md": b"mine",
+        "a/own.txt": b"mine too",
+        ".hidden/x": b"hidden",
+    }
