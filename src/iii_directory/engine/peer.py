@@ -82,7 +82,7 @@ class Peer(asyncio.Protocol):
     def __init__(self, host: Host, limits: SocketLimits) -> None:
         self._host = host
         self._limits = limits
-        self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=log)
+        self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
         # A logger at debug level would format every frame; the engine's own log says what matters.
         self._protocol.debug = False
         self._transport: asyncio.Transport | None = None

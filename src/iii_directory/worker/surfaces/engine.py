@@ -103,8 +103,8 @@ _ONE_FUNCTION: Final = request({"function_id": _FUNCTION_ID}, required=("functio
 ENGINE_FUNCTION_INFO: Final = FunctionRow(
     "directory::engine::functions::info",
     lambda h: h.introspection.engine_function_info,
-    "Everything about one function before you call it: its schemas, the worker that has it, the triggers that "
-    "call it, and the how-to and related skills about it when there are any.",
+    "Everything about one function before you call it: its schemas, the worker that has it, the triggers "
+    "that call it, and the how-to and related skills about it when there are any.",
     _ONE_FUNCTION,
     _function_detail({}),
 )
