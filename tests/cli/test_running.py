@@ -1,0 +1,145 @@
+"""The commands that go on until they are stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.commands import free_port, run, running
+from tests.support.engine import EngineThread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def ask(url: str, *arguments: str) -> object:
+    done = run("trigger", *arguments, "--url", url)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_up_runs_engine_and_worker_and_says_what_to_type_next(tmp_path: Path) -> None:
+    (tmp_path / "skills" / "coffee").mkdir(parents=True)
+    (tmp_path / "skills" / "coffee" / "SKILL.md").write_text("# coffee\n\nHot.\n", encoding="utf-8")
+    url = f"ws://127.0.0.1:{free_port()}"
+
+    with running("up", "--url", url, cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        skill = ask(url, "directory::skills::get", "id=Coffee.md")
+        code = up.stop(signal.SIGINT)
+
+    assert isinstance(skill, dict)
+    assert skill["body"] == "# coffee\n\nHot.\n"
+    assert f"engine   {url} (embedded, state in data)" in up.output
+    assert f"iii-directory trigger directory::skills::index --url {url}" in up.output
+    assert code == 0
+    assert "Traceback" not in up.output
+    assert (tmp_path / "data" / "engine.db").exists()
+
+
+def test_up_joins_an_engine_that_answers(tmp_path: Path, engine: EngineThread) -> None:
+    with running("up", "--url", engine.url, cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        index = ask(engine.url, "directory::skills::index")
+        code = up.stop()
+
+    assert isinstance(index, dict)
+    assert index["workers_count"] == 1
+    assert f"{engine.url} (already there)" in up.output
+    assert code == 0
+    assert not (tmp_path / "data").exists()
+
+
+def test_up_refuses_a_port_where_something_else_listens(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        # It accepts and says nothing, which no engine does.
+        done = run("engine", "--port", str(port), "--in-memory", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"iii-directory: port {port} on 127.0.0.1 is in use by ")
+    assert f"(pid {os.getpid()})" in done.stderr
+
+
+def test_the_engine_alone_keeps_state_across_restarts(tmp_path: Path) -> None:
+    port = str(free_port())
+    url = f"ws://127.0.0.1:{port}"
+    for _ in range(2):
+        with running("engine", "--port", port, "--data", "kept", cwd=tmp_path) as engine:
+            engine.wait_for(f"engine at {url}")
+            ask(url, "state::update", "scope=s", "key=k", 'ops=[{"type":"increment","path":"n","by":1}]')
+            assert engine.stop() == 0
+
+    with running("engine", "--port", port, "--data", "kept", cwd=tmp_path) as engine:
+        engine.wait_for(f"engine at {url}")
+        assert ask(url, "state::get", "scope=s", "key=k") == {"n": 2}
+
+
+def test_listening_beyond_loopback_needs_a_token(tmp_path: Path) -> None:
+    done = run("engine", "--host", "0.0.0.0", "--port", "0", "--in-memory", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "needs a token" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+
+    done = run("engine", "--port", "0", "--data", str(closed), cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert str(closed) in done.stderr
+
+
+def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("", encoding="utf-8")
+
+    done = run("engine", "--port", "0", "--data", "plain/below", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "the data directory plain/below cannot be made" in done.stderr
+
+
+def test_a_corrupt_database_is_set_aside_and_named(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "engine.db").write_bytes(b"this is no database, and it is long enough to be looked at" * 20)
+
+    with running("engine", "--port", str(free_port()), cwd=tmp_path) as engine:
+        engine.wait_for("engine at")
+        engine.stop()
+
+    kept = [path for path in data.iterdir() if "corrupt" in path.name]
+    assert len(kept) == 1
+    assert kept[0].read_bytes().startswith(b"this is no database")
+    assert kept[0].name in engine.output
+
+
+def test_the_worker_alone_waits_for_an_engine_and_joins_it(tmp_path: Path) -> None:
+    port = free_port()
+
+    with running("--url", f"ws://127.0.0.1:{port}", cwd=tmp_path) as worker:
+        worker.wait_for("worker iii-directory")
+        with EngineThread(port=port) as engine:
+            worker.wait_for("connected to the engine")
+            assert isinstance(ask(engine.url, "directory::diagnostics"), dict)
+        assert worker.stop() == 0
+
+    assert "Traceback" not in worker.output
+
+
+def test_a_broken_configuration_is_a_warning_and_defaults(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("skills_folder: [\n", encoding="utf-8")
+    url = f"ws://127.0.0.1:{free_port()}"
+
+    with running("up", "--url", url, "--in-memory", cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        up.stop()
+
+    assert "config.yaml is not valid YAML at line 2; defaults are used" in up.output

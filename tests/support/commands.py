@@ -1,0 +1,121 @@
+"""The command as a person runs it: a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.engine import WAIT
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+COMMAND = str(Path(sys.executable).with_name("iii-directory"))
+START_SECONDS = 30.0
+
+
+def environment(**changes: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("III_")}
+    return {**kept, **changes}
+
+
+def run(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run to the end and give what it printed."""
+    return subprocess.run(
+        [COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+class Running:
+    """A command that goes on until it is stopped; what it prints is collected."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._more = threading.Condition()
+        self._ended = False
+        self._collector = threading.Thread(target=self._collect, daemon=True)
+        self._collector.start()
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def wait_for(self, text: str, seconds: float = START_SECONDS) -> str:
+        """The first line that has the text."""
+        deadline = time.monotonic() + seconds
+        with self._more:
+            while True:
+                for line in self.lines:
+                    if text in line:
+                        return line
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0 or not self._more.wait(left):
+                    raise AssertionError(f"{text!r} was not printed:\n{self.output}")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and give the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(WAIT)
+        self._collector.join(WAIT)
+        return code
+
+    def kill(self) -> None:
+        """End it whatever it does, and what is left of it."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(WAIT)
+        self._collector.join(WAIT)
+
+    def _collect(self) -> None:
+        stream = self.process.stdout
+        assert stream is not None
+        with stream:
+            for line in stream:
+                with self._more:
+                    self.lines.append(line.rstrip("\n"))
+                    self._more.notify_all()
+        with self._more:
+            self._ended = True
+            self._more.notify_all()
+
+
+@contextlib.contextmanager
+def running(*arguments: str, cwd: Path | None = None, **env: str) -> Generator[Running]:
+    """A command in the background; killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(**env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    started = Running(process)
+    try:
+        yield started
+    finally:
+        started.kill()
+
+
+def free_port() -> int:
+    """A port nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
