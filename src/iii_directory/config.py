@@ -67,8 +67,6 @@ def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
 
 def load_settings(path: Path) -> tuple[Settings, list[str]]:
     """Settings from a file, with what was wrong with it."""
-    import yaml
-
     base = path.resolve().parent
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -77,6 +75,8 @@ def load_settings(path: Path) -> tuple[Settings, list[str]]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         return _with_base(Settings(), base), [f"{path.name} cannot be read ({reason}); defaults are used"]
+    import yaml
+
     try:
         document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except yaml.YAMLError as error:

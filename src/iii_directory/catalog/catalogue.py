@@ -6,26 +6,26 @@ while nothing changed; much to read at once is read in a thread.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.catalog.background import keep_fresh
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.own import NAMESPACE, OwnDocuments
 from iii_directory.catalog.safe_open import RefusedError
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.parse import body_of
-from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
+from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.install.lockfile import Lock, parse_lock
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from iii_directory.catalog.folder import FolderSource
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
+    from iii_directory.errors import Kind
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -49,11 +49,22 @@ class Catalogue:
         self._told: set[Finding] = set()
         self._background: asyncio.Task[None] | None = None
 
+    def load(self) -> Snapshot:
+        """Read everything once, for whoever looks and leaves; needs no event loop."""
+        self._folder.catch_up()
+        self._take()
+        return self._snapshot
+
     async def open(self) -> None:
         """Read everything for the first time, and follow changes from then on."""
-        await asyncio.to_thread(self._folder.catch_up)
+        # Only here, because a command that lists a folder should not pay for importing asyncio.
+        from asyncio import get_running_loop, to_thread
+
+        from iii_directory.catalog.background import keep_fresh
+
+        await to_thread(self._folder.catch_up)
         self._take()
-        self._background = asyncio.get_running_loop().create_task(keep_fresh(self._folder, self._take))
+        self._background = get_running_loop().create_task(keep_fresh(self._folder, self._take))
 
     def close(self) -> None:
         if self._background is not None:
@@ -63,7 +74,9 @@ class Catalogue:
     async def current(self) -> Snapshot:
         """The catalogue as of now: whoever wrote a file and then asks sees it."""
         if not self._folder.catch_up(INLINE_FILES):
-            await asyncio.to_thread(self._folder.catch_up)
+            from asyncio import to_thread
+
+            await to_thread(self._folder.catch_up)
         if self._folder.has_changes:
             self._take()
         return self._snapshot
@@ -72,11 +85,11 @@ class Catalogue:
         """The body of a skill of the current snapshot."""
         if skill.path is None and self._registered_body is not None:
             return self._registered_body(skill.id)
-        return self._read(skill.path or "", f"skill '{skill.id}'")
+        return self._read(skill.path or "", SKILL_NOT_FOUND, f"skill '{skill.id}'")
 
     def read_prompt(self, prompt: Prompt) -> str:
         """The template of a prompt that is a file."""
-        return self._read(prompt.path or "", f"prompt '{prompt.name}'")
+        return self._read(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'")
 
     def set_installed(self, names: frozenset[str] | None) -> None:
         """The installed workers, whose namespaces are shown; None shows everything."""
@@ -138,13 +151,13 @@ class Catalogue:
     def _visibility(self) -> Visibility:
         return Visibility(self._installed, self._locked.namespaces, self._folder.local_namespaces)
 
-    def _read(self, path: str, what: str) -> str:
+    def _read(self, path: str, missing: Kind, what: str) -> str:
         if self._own_shown and path in self._own.files:
             return body_of(self._own.read(path))
         try:
             return body_of(self._folder.read_body(path))
         except (RefusedError, UnicodeDecodeError):
-            raise DirectoryError(SKILL_NOT_FOUND, f"{what} not found: its file has just gone") from None
+            raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
 
     def _read_lock_file(self) -> bytes | None:
         try:

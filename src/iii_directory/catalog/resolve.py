@@ -38,6 +38,10 @@ class Found:
     skill: Skill
     note: str | None = None
 
+    def opened(self, body: str) -> str:
+        """The body as it is served: behind the note, if there is one."""
+        return body if self.note is None else f"{self.note}\n\n{body}"
+
 
 @dataclass(frozen=True, slots=True)
 class Undocumented:

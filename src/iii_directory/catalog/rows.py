@@ -95,6 +95,16 @@ def skill_reply(snapshot: Snapshot, skill: Skill, body: str) -> Row:
     }
 
 
+def prompt_reply(prompt: Prompt, body: str) -> Row:
+    """The answer of ``directory::prompts::get``."""
+    return {
+        "name": prompt.name,
+        "description": prompt.description,
+        "body": body,
+        "modified_at": prompt.modified_at,
+    }
+
+
 def directory_row(key: str, skill: Skill) -> Row:
     return {
         "id": key,

@@ -16,6 +16,8 @@ from iii_directory.config import DEFAULT_URL, Settings, load_settings
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
 
+EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
+
 
 def config_option(command: Command) -> Command:
     return click.option(

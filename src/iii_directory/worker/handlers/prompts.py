@@ -28,9 +28,4 @@ class Prompts:
     async def get(self, payload: Payload) -> dict[str, Any]:
         name = text(payload, "name")
         prompt = find_prompt(await self._view.current(), name)
-        return {
-            "name": prompt.name,
-            "description": prompt.description,
-            "body": self._view.catalogue.read_prompt(prompt),
-            "modified_at": prompt.modified_at,
-        }
+        return rows.prompt_reply(prompt, self._view.catalogue.read_prompt(prompt))

@@ -34,9 +34,7 @@ class Reading:
         target = resolve_skill(snapshot, asked, self._view.installed.names or frozenset())
         if not isinstance(target, Found):
             return await self._overviews.generate(target)
-        body = self._view.catalogue.read_skill(target.skill)
-        if target.note is not None:
-            body = f"{target.note}\n\n{body}"
+        body = target.opened(self._view.catalogue.read_skill(target.skill))
         return rows.skill_reply(snapshot, target.skill, body)
 
     async def list(self, payload: Payload) -> dict[str, Any]:

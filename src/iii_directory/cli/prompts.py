@@ -1,0 +1,40 @@
+"""``iii-directory prompts``: the slash-commands people can run. No engine needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.output import note, print_json, print_markdown, print_table
+from iii_directory.cli.source import answer, reading_options
+
+if TYPE_CHECKING:
+    from iii_directory.cli.source import Where
+
+
+@click.group(help="Prompts: slash-command templates for people.", epilog=EXIT_CODES)
+def command() -> None:
+    """Nothing is common to its commands."""
+
+
+@command.command("list", help="List prompts, one row each.", epilog=EXIT_CODES)
+@reading_options
+def list_prompts(as_json: bool, where: Where) -> None:
+    reply = answer(where, "directory::prompts::list")
+    if as_json:
+        print_json(reply)
+    elif not reply["prompts"]:
+        note("no prompts")
+    else:
+        columns = ("name", "description")
+        print_table(columns, ([row[column] for column in columns] for row in reply["prompts"]))
+
+
+@command.command(help="Show the template of one prompt.", epilog=EXIT_CODES)
+@click.argument("name")
+@reading_options
+def show(name: str, as_json: bool, where: Where) -> None:
+    reply = answer(where, "directory::prompts::get", name=name)
+    print_json(reply) if as_json else print_markdown(reply["body"])

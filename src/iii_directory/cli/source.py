@@ -1,0 +1,162 @@
+"""Where a command's answers come from: the directory on the engine, or the folder when there is none.
+
+Both answer the same functions with the same replies, so a command need not know which of them it asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import socket
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+
+from iii_directory.cli.common import (
+    config_option,
+    engine_token,
+    engine_url,
+    fail,
+    settings_from,
+    url_option,
+)
+from iii_directory.cli.output import note
+from iii_directory.errors import DirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from iii_directory.config import Settings
+
+    Answer = dict[str, Any]
+
+CONNECT_SECONDS = 2.0
+
+
+class Where(NamedTuple):
+    """The two places a command line names."""
+
+    config_path: Path
+    url: str | None
+
+
+def reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """``--json``, ``--config`` and ``--url``, which arrive as ``as_json`` and ``where``."""
+
+    @functools.wraps(command)
+    def with_where(*args: Any, config_path: Path, url: str | None, **options: Any) -> None:
+        command(*args, where=Where(config_path, url), **options)
+
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole reply as JSON.")
+    return as_json(config_option(url_option(with_where)))
+
+
+class _NoDirectoryError(Exception):
+    """There is no directory to ask at the address; the text says what is missing."""
+
+
+def answer(where: Where, function_id: str, **payload: Any) -> Answer:
+    """What the directory answers to a call of one of its reading functions; a failure ends the command."""
+    given = {key: value for key, value in payload.items() if value is not None}
+    try:
+        return _ask_engine(engine_url(where.url), function_id, given)
+    except _NoDirectoryError as absence:
+        settings = settings_from(where.config_path)
+        note(f"{absence}; this is read from {settings.skills_folder}")
+    try:
+        return FolderAnswers(settings).answer(function_id, given)
+    except DirectoryError as error:
+        fail(str(error))
+
+
+def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
+    if not _listens(url):
+        raise _NoDirectoryError(f"no engine answers at {url}")
+    from iii_directory.engine.client import EngineUnreachableError, RemoteError, call_function
+
+    try:
+        return call_function(url, function_id, payload, token=engine_token())
+    except EngineUnreachableError as error:
+        fail(str(error))
+    except RemoteError as error:
+        if error.body.get("code") == "function_not_found":
+            raise _NoDirectoryError(f"the engine at {url} has no directory") from None
+        fail(str(error))
+
+
+def _listens(url: str) -> bool:
+    """Whether anything is at the address: a quick look before the WebSocket library is imported."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "wss" else 80)
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+class FolderAnswers:
+    """The reading functions over the folder alone, without an engine; nothing in it is hidden."""
+
+    def __init__(self, settings: Settings) -> None:
+        from iii_directory.catalog.catalogue import Catalogue
+        from iii_directory.catalog.folder import FolderSource
+
+        # What the catalogue has to say is for `doctor` to show, not for stderr.
+        logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
+        self._catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
+        self._snapshot = self._catalogue.load()
+
+    def answer(self, function_id: str, payload: Answer) -> Answer:
+        """The reply of one of the functions below."""
+        functions: dict[str, Callable[..., Answer]] = {
+            "directory::skills::list": self._list,
+            "directory::skills::get": self._get,
+            "directory::skills::index": self._index,
+            "directory::prompts::list": self._prompts,
+            "directory::prompts::get": self._prompt,
+            "directory::diagnostics": self._diagnostics,
+        }
+        try:
+            return functions[function_id](**payload)
+        finally:
+            self._catalogue.close()
+
+    def _list(self, *, type: str | None = None, **filters: Any) -> Answer:  # noqa: A002 (the field's name)
+        from iii_directory.catalog.rows import list_skills
+
+        return {"skills": list_skills(self._snapshot, type_=type, **filters)}
+
+    def _get(self, *, id: str) -> Answer:  # noqa: A002 (the field's name)
+        from iii_directory.catalog.resolve import Found, resolve_skill
+        from iii_directory.catalog.rows import skill_reply
+
+        found = resolve_skill(self._snapshot, id)
+        # Only installed workers can be undocumented, and without an engine there are none.
+        assert isinstance(found, Found)  # noqa: S101
+        body = found.opened(self._catalogue.read_skill(found.skill))
+        return skill_reply(self._snapshot, found.skill, body)
+
+    def _index(self) -> Answer:
+        from iii_directory.catalog.indexes import workers_index
+
+        return workers_index(self._snapshot)._asdict()
+
+    def _prompts(self) -> Answer:
+        from iii_directory.catalog.rows import list_prompts
+
+        return {"prompts": list_prompts(self._snapshot)}
+
+    def _prompt(self, *, name: str) -> Answer:
+        from iii_directory.catalog.resolve import find_prompt
+        from iii_directory.catalog.rows import prompt_reply
+
+        prompt = find_prompt(self._snapshot, name)
+        return prompt_reply(prompt, self._catalogue.read_prompt(prompt))
+
+    def _diagnostics(self) -> Answer:
+        from iii_directory.catalog.diagnostics import report
+
+        return report(self._catalogue.findings())
