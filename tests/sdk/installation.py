@@ -99,6 +99,6 @@ def _run(command: list[str], folder: Path) -> None:
         if done.returncode == 0:
             return
     raise RegistryNeededError(
-        f"The published SDK {folder.name.removesuffix('.partial')} could not be installed. The package registry"
+        f"The published SDK {folder.name.removesuffix('.partial')} could not be installed. The registry"
         f" has to be reachable once; with {CACHE.name} filled these tests need no network.\n{said}"
     )
