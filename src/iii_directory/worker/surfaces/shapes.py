@@ -40,13 +40,17 @@ SKILL_ROW: Final = obj(
         "description": DESCRIPTION,
         "bytes": BYTES,
         "modified_at": MODIFIED_AT,
-    }
+    },
+    optional=("type", "function_id"),
 )
 SKILL_ROWS: Final = obj({"skills": rows(SKILL_ROW, "One row per skill, sorted by id.")})
 REGISTRY_SKILL_ROWS: Final = obj(
     {
         "skills": rows(
-            obj({**SKILL_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE}),
+            obj(
+                {**SKILL_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE},
+                optional=("type", "function_id"),
+            ),
             "One row per skill, sorted by id; never a body.",
         )
     }
@@ -59,7 +63,8 @@ SKILL: Final = obj(
         "function_id": FUNCTION_ID,
         "body": text("The markdown after the front matter. A substitute says so in its first quoted line."),
         "modified_at": MODIFIED_AT,
-    }
+    },
+    optional=("type", "function_id"),
 )
 FETCH: Final = request(
     {

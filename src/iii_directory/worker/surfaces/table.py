@@ -63,7 +63,7 @@ def flag(description: str, *, default: bool | None = None) -> Schema:
 
 
 def count(description: str) -> Schema:
-    return {"type": "integer", "minimum": 0, "description": description}
+    return {"type": "integer", "format": "uint", "minimum": 0, "description": description}
 
 
 def rows(item: Schema, description: str) -> Schema:
