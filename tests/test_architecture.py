@@ -36,6 +36,8 @@ PURE = (
     "documents",
     "catalog.diagnostics",
     "catalog.indexes",
+    "catalog.records",
+    "catalog.registered",
     "catalog.resolve",
     "catalog.rows",
     "catalog.rules",

@@ -76,6 +76,9 @@ MAX_WORKER_YAML_BYTES: Final = 1 * MIB
 # Trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
 MIN_SIMILARITY: Final = 0.3
 
+# Registrations: an event that comes late must not bring back what was deleted; it is late by milliseconds.
+MAX_REMEMBERED_DELETIONS: Final = 10_000
+
 # WebSocket: the real engine's own limits, so that what passes there passes here.
 MAX_FRAME_BYTES: Final = 16 * MIB
 MAX_MESSAGE_BYTES: Final = 64 * MIB

@@ -9,11 +9,13 @@ from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem
 from iii_directory.documents.markdown import cut, first_paragraph, has_unsafe, heading
-from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
+from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.errors import BAD_BODY, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from iii_directory.documents.ids import Place
 
 _VISIBLE: Final = re.compile(r"\S")
@@ -80,6 +82,18 @@ def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> Pars
         document = document._replace(body_start=0)
     skill = _skill(skill_id, document, size, registered_at, None)
     return ParsedFile(skill, None, _findings(skill_id, document.problems, skill))
+
+
+def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> ParsedFile:
+    """What a registered prompt is; its fields must have passed their checks."""
+    arguments = tuple(
+        PromptArgument(argument["name"], argument.get("description"), argument["required"])
+        for argument in fields["arguments"]
+    )
+    description = cut(fields["description"].strip(), MAX_DESCRIPTION_CHARS)
+    name, function_id = fields["name"], fields["function_id"].strip()
+    prompt = Prompt(name, description, registered_at, "registered", None, function_id, arguments)
+    return ParsedFile(None, prompt, _findings(name, [], prompt))
 
 
 def _read(text: str) -> _Document:

@@ -1,0 +1,94 @@
+"""Registered entries as iii-state keeps them: the two kinds of records, and the shapes of a listing. Pure.
+
+The records are those of the first generation's worker, so that either worker reads what the other wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.documents.ids import check_skill_id
+from iii_directory.documents.markdown import quoted
+from iii_directory.documents.model import Finding, ParsedFile
+from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
+from iii_directory.documents.registering import prompt_fields, skill_fields
+from iii_directory.documents.timestamps import nanoseconds_of
+from iii_directory.errors import DirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Skills or prompts: where a record has its key, what it must hold, and what document it is."""
+
+    name: str
+    key_field: str
+    check: Callable[[Mapping[str, Any]], dict[str, Any]]
+    parse: Callable[[dict[str, Any], str], ParsedFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One value of the state. With a ``problem`` it is no document, and the diagnostics say why."""
+
+    key: str
+    stamp: int
+    """``registered_at`` in nanoseconds since 1970; 0 when it cannot be told."""
+    value: object
+    problem: str | None = None
+
+    def parsed(self, kind: Kind) -> ParsedFile:
+        if self.problem is None:
+            value = cast("dict[str, Any]", self.value)
+            return kind.parse(kind.check(value), value["registered_at"])
+        fix = f"register it again, or delete it from iii-state (the key is the {kind.key_field})"
+        return ParsedFile(
+            findings=(Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix),)
+        )
+
+
+def decode(kind: Kind, value: object, key: str) -> Record:
+    """A stored value as a record; ``key`` stands in where the value does not name itself."""
+    if not isinstance(value, dict):
+        return Record(key, 0, value, "the record is not an object")
+    fields = cast("dict[str, Any]", value)
+    named, registered_at = fields.get(kind.key_field), fields.get("registered_at")
+    stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
+    key = named if isinstance(named, str) and named else key
+    try:
+        kind.check(fields)
+    except DirectoryError as error:
+        return Record(key, stamp or 0, fields, f"the record cannot be served: {error.problem}")
+    if stamp is None:
+        problem = f"its registered_at, {quoted(str(registered_at))}, is no RFC 3339 time"
+        return Record(key, 0, fields, problem)
+    return Record(key, stamp, fields)
+
+
+def values_of(listing: object) -> list[object]:
+    """The values in an answer of ``state::list``: an array, ``{items: [{value}]}`` or ``{value: [...]}``."""
+    if isinstance(listing, dict):
+        answer = cast("dict[str, Any]", listing)
+        items = answer.get("items")
+        if isinstance(items, list):
+            rows = [
+                cast("dict[str, Any]", item) for item in cast("list[object]", items) if isinstance(item, dict)
+            ]
+            return [row["value"] for row in rows if "value" in row]
+        listing = answer.get("value")
+    return cast("list[object]", listing) if isinstance(listing, list) else []
+
+
+def _check_skill(value: Mapping[str, Any]) -> dict[str, Any]:
+    return skill_fields(value, check_skill_id)
+
+
+def _parse_skill(fields: dict[str, Any], registered_at: str) -> ParsedFile:
+    return parse_registered_skill(fields["id"], fields["skill"], registered_at)
+
+
+SKILLS: Final = Kind("skill", "id", _check_skill, _parse_skill)
+PROMPTS: Final = Kind("prompt", "name", prompt_fields, parse_registered_prompt)

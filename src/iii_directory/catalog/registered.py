@@ -1,0 +1,203 @@
+"""The registered entries of one kind in memory, kept in step with iii-state. Pure.
+
+Events tell of every write: what was there, and what is there now. They may arrive in another order than the
+writes were made. One that follows upon what is held, with a newer ``registered_at`` than any seen of its key,
+is the next write. Any other puts the key in doubt: whoever keeps the table asks the state what it holds there
+and calls `Table.settle`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.catalog.records import decode
+from iii_directory.documents.timestamps import nanoseconds_of
+from iii_directory.limits import MAX_REMEMBERED_DELETIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from iii_directory.catalog.records import Kind, Record
+    from iii_directory.documents.model import ParsedFile
+
+_MICROSECOND: Final = 1000
+# A listing has no keys, so a record in it that does not say what it is called gets a number.
+_UNNAMED: Final = "(unnamed "
+
+
+class Outcome(Enum):
+    """What a piece of news meant for the table."""
+
+    NOTHING = "nothing"
+    REGISTERED = "register"
+    UNREGISTERED = "unregister"
+    DOUBTFUL = "doubtful"
+
+
+class Table:
+    """Every record of one kind by its key."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._held: dict[str, Record] = {}
+        self._newest: dict[str, int] = {}
+        """The newest ``registered_at`` seen of each key that is held."""
+        self._deleted: dict[str, int] = {}
+        """The same of keys that are not, for as many as are remembered."""
+        self._changed: dict[str, None] = {}
+        """Keys whose document is to be made anew; a dictionary for its order."""
+        self._touched: set[str] = set()
+        """Keys that a write or an event spoke of since the last listing was asked for."""
+        self._doubts: dict[str, bool] = {}
+        """Keys the state was asked for, and whether there was news of them since."""
+        self._last_stamp = 0
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record served under a key."""
+        record = self._held.get(key)
+        return None if record is None or record.problem else cast("dict[str, Any]", record.value)
+
+    def next_stamp(self, key: str, now: int) -> int:
+        """The time of a new registration: now, and later than everything known of the key, in nanoseconds."""
+        known = max(self._last_stamp, self._known_stamp(key))
+        self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
+        return self._last_stamp
+
+    def take_changes(self) -> dict[str, ParsedFile | None]:
+        """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
+        changed, self._changed = self._changed, {}
+        return {
+            f"{self.kind.name}:{key}": self._held[key].parsed(self.kind) if key in self._held else None
+            for key in changed
+        }
+
+    # News
+
+    def written(self, key: str, value: object) -> Outcome:
+        """The state took a value of ours; if something newer was seen already, its event is the word."""
+        self._touch(key)
+        record = decode(self.kind, value, key)
+        return self._put(record) if record.stamp > self._known_stamp(key) else Outcome.NOTHING
+
+    def deleted(self, key: str, old: object) -> Outcome:
+        """The state deleted a key for us and said what was there (None: nothing)."""
+        self._touch(key)
+        held, stamp = self._held.get(key), _stamp_of(old)
+        if held is not None and old is None:
+            return self._doubt(key)
+        if held is not None and held.stamp > stamp:
+            return Outcome.NOTHING
+        return self._drop(key, stamp)
+
+    def seen(self, key: str, old: object, new: object) -> Outcome:
+        """An event told of a write or (``new`` is None) of a deletion."""
+        self._drop_unnamed(old)
+        key = self._named(old if new is None else new) or key
+        self._touch(key)
+        held, newest = self._held.get(key), self._known_stamp(key)
+        self._remember(key, max(newest, _stamp_of(old), _stamp_of(new)))
+        value = held.value if held else None
+        if new == value:
+            return Outcome.NOTHING
+        if old != value:
+            return self._doubt(key)
+        if new is None:
+            return self._drop(key, 0)
+        record = decode(self.kind, new, key)
+        return self._put(record) if record.stamp > newest else self._doubt(key)
+
+    def settle(self, key: str, value: object) -> Outcome:
+        """The state said what it holds under a doubtful key; with news of it since, it is still in doubt."""
+        news = self._doubts.pop(key, None)
+        if news is None:
+            return Outcome.NOTHING
+        if news:
+            return self._doubt(key)
+        return self._drop(key, 0) if value is None else self._put(decode(self.kind, value, key))
+
+    def leave_doubtful(self, key: str) -> None:
+        """The state did not answer; a listing will have to settle it."""
+        self._doubts.pop(key, None)
+
+    def listing_asked(self) -> None:
+        """A whole listing is on its way; what is learned from now on may be newer than it."""
+        self._touched.clear()
+
+    def listed(self, values: Iterable[object]) -> list[tuple[str, Outcome]]:
+        """The listing came: everything is as it says, but for keys touched since it was asked for."""
+        listed: dict[str, Record] = {}
+        for number, value in enumerate(values):
+            record = decode(self.kind, value, f"{_UNNAMED}{number})")
+            known = listed.get(record.key)
+            if known is None or record.stamp > known.stamp:
+                listed[record.key] = record
+        gone = [(key, self._drop(key, 0)) for key in self._held.keys() - listed.keys() - self._touched]
+        put = [(key, self._put(record)) for key, record in listed.items() if key not in self._touched]
+        return [(key, outcome) for key, outcome in (*gone, *put) if outcome is not Outcome.NOTHING]
+
+    # Inner workings
+
+    def _put(self, record: Record) -> Outcome:
+        key, held = record.key, self._held.get(record.key)
+        if held is not None and held.value == record.value:
+            return Outcome.NOTHING
+        newest = max(record.stamp, self._known_stamp(key))
+        self._held[key] = record
+        self._deleted.pop(key, None)
+        self._remember(key, newest)
+        self._changed[key] = None
+        if record.problem is None:
+            return Outcome.REGISTERED
+        return Outcome.NOTHING if held is None else Outcome.UNREGISTERED
+
+    def _drop(self, key: str, stamp: int) -> Outcome:
+        newest = max(stamp, self._known_stamp(key))
+        held = self._held.pop(key, None)
+        self._newest.pop(key, None)
+        self._remember(key, newest)
+        if held is None:
+            return Outcome.NOTHING
+        self._changed[key] = None
+        return Outcome.UNREGISTERED
+
+    def _known_stamp(self, key: str) -> int:
+        return self._newest.get(key) or self._deleted.get(key, 0)
+
+    def _remember(self, key: str, stamp: int) -> None:
+        if key in self._held:
+            self._newest[key] = stamp
+        elif stamp:
+            # The newest deletion goes to the end; the oldest is forgotten first.
+            self._deleted.pop(key, None)
+            self._deleted[key] = stamp
+            if len(self._deleted) > MAX_REMEMBERED_DELETIONS:
+                del self._deleted[next(iter(self._deleted))]
+
+    def _touch(self, key: str) -> None:
+        self._touched.add(key)
+        if key in self._doubts:
+            self._doubts[key] = True
+
+    def _doubt(self, key: str) -> Outcome:
+        if key in self._doubts:
+            return Outcome.NOTHING
+        self._doubts[key] = False
+        return Outcome.DOUBTFUL
+
+    def _drop_unnamed(self, value: object) -> None:
+        if value is None or self._named(value):
+            return
+        for key in [key for key in self._held if key.startswith(_UNNAMED)]:
+            if self._held[key].value == value:
+                self._drop(key, 0)
+
+    def _named(self, value: object) -> str | None:
+        """What a value says it is called, for a listing has nothing else to go by."""
+        named = cast("dict[str, Any]", value).get(self.kind.key_field) if isinstance(value, dict) else None
+        return named if isinstance(named, str) else None
+
+
+def _stamp_of(value: object) -> int:
+    at = cast("dict[str, Any]", value).get("registered_at") if isinstance(value, dict) else None
+    return (nanoseconds_of(at) or 0) if isinstance(at, str) else 0

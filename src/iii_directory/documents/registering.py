@@ -1,0 +1,96 @@
+"""What a registration must hold: the fields of a skill or a prompt, checked, as they are kept in iii-state.
+
+The same checks meet a caller of ``skills::register`` and a record that somebody else wrote into the state.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from iii_directory.documents.ids import check_prompt_name
+from iii_directory.documents.markdown import quoted
+from iii_directory.documents.parse import check_body
+from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
+from iii_directory.limits import MAX_BODY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Fields = dict[str, Any]
+
+
+def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> Fields:
+    """``{id, skill}`` as given; which ids are allowed is for the caller to say."""
+    skill_id, body = required_text(given, "id"), required_text(given, "skill")
+    check_id(skill_id)
+    check_body(body)
+    return {"id": skill_id, "skill": body}
+
+
+def prompt_fields(given: Mapping[str, Any]) -> Fields:
+    """``{name, description, arguments, function_id}``, with every argument complete."""
+    name = required_text(given, "name")
+    check_prompt_name(name)
+    fields = {
+        "name": name,
+        "description": _visible_text(given, "description"),
+        "arguments": _arguments(given.get("arguments")),
+        "function_id": _visible_text(given, "function_id"),
+    }
+    _check_size(fields)
+    return fields
+
+
+def required_text(given: Mapping[str, Any], field: str) -> str:
+    value = given.get(field)
+    if not isinstance(value, str):
+        raise invalid_field(field, "a string" if field in given else "given, as a string")
+    return value
+
+
+def _visible_text(given: Mapping[str, Any], field: str) -> str:
+    value = required_text(given, field)
+    if not value.strip():
+        raise DirectoryError(BAD_PROMPT, f"{field} must be non-empty")
+    return value
+
+
+def _arguments(value: object) -> list[Fields]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise invalid_field("arguments", "a list of objects with a name")
+    found: dict[str, Fields] = {}
+    for item in cast("list[object]", value):
+        argument = _argument(item)
+        if argument["name"] in found:
+            raise DirectoryError(BAD_PROMPT, f"duplicate argument name {quoted(argument['name'])}")
+        found[argument["name"]] = argument
+    return list(found.values())
+
+
+def _argument(item: object) -> Fields:
+    if not isinstance(item, dict):
+        raise invalid_field("arguments", "a list of objects with a name")
+    given = cast("Fields", item)
+    name, description, required = given.get("name"), given.get("description"), given.get("required")
+    if not isinstance(name, str):
+        raise invalid_field("arguments[].name", "a string")
+    if not name.strip():
+        raise DirectoryError(BAD_PROMPT, "argument name must be non-empty")
+    if description is not None and not isinstance(description, str):
+        raise invalid_field("arguments[].description", "a string")
+    if required is not None and not isinstance(required, bool):
+        raise invalid_field("arguments[].required", "true or false")
+    described = {} if description is None else {"description": description}
+    return {"name": name, **described, "required": required or False}
+
+
+def _check_size(fields: Fields) -> None:
+    try:
+        size = len(json.dumps(fields, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        raise DirectoryError(BAD_PROMPT, "the prompt must be text that UTF-8 can carry") from None
+    if size > MAX_BODY_BYTES:
+        raise DirectoryError(BAD_PROMPT, f"the prompt is too large: {size} bytes, at most {MAX_BODY_BYTES}")

@@ -1,0 +1,305 @@
+"""The registered entries in memory: whatever order news arrives in, they end up as the state has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iii_directory import limits
+from iii_directory.catalog.records import SKILLS
+from iii_directory.catalog.registered import Outcome, Table
+from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
+
+NOTHING, REGISTERED, UNREGISTERED, DOUBTFUL = Outcome
+SECOND = 1_000_000_000
+NOW = 1_800_000_000 * SECOND
+
+
+def record(stamp: int, skill_id: str = "a", body: str = "") -> dict[str, Any]:
+    return {"id": skill_id, "skill": body or f"# at {stamp}", "registered_at": rfc3339(NOW + stamp * SECOND)}
+
+
+def held(table: Table, key: str = "a") -> str | None:
+    found = table.get(key)
+    return None if found is None else found["skill"]
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table(SKILLS)
+
+
+def test_an_own_write_is_served_and_its_event_says_nothing_new(table: Table) -> None:
+    assert table.written("a", record(1)) is REGISTERED
+    assert table.seen("a", None, record(1)) is NOTHING
+    assert held(table) == "# at 1"
+
+
+def test_an_event_that_comes_before_the_answer_counts_once(table: Table) -> None:
+    assert table.seen("a", None, record(1)) is REGISTERED
+    assert table.written("a", record(1)) is NOTHING
+
+
+def test_a_registration_of_the_same_body_is_news(table: Table) -> None:
+    table.written("a", record(1, body="same"))
+    assert table.seen("a", record(1, body="same"), record(2, body="same")) is REGISTERED
+
+
+def test_an_event_that_follows_upon_what_is_held_is_applied(table: Table) -> None:
+    table.written("a", record(1))
+    assert table.seen("a", record(1), record(2)) is REGISTERED
+    assert held(table) == "# at 2"
+
+
+def test_an_answer_that_comes_after_another_writers_event_does_not_bring_the_old_back(table: Table) -> None:
+    table.seen("a", None, record(1))
+    table.seen("a", record(1), record(2))
+    assert table.written("a", record(1)) is NOTHING
+    assert held(table) == "# at 2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(record(2), record(3), id="of a successor to something never seen"),
+        pytest.param(None, record(0), id="of an older record"),
+        pytest.param(record(1), record(0), id="of a record that was put back"),
+        pytest.param(record(2), None, id="of the deletion of something else"),
+    ],
+)
+def test_an_event_that_does_not_fit_puts_the_key_in_doubt(table: Table, old: Any, new: Any) -> None:
+    table.written("a", record(1))
+    assert table.seen("a", old, new) is DOUBTFUL
+    assert held(table) == "# at 1"
+
+
+def test_what_the_state_says_settles_a_doubt(table: Table) -> None:
+    table.written("a", record(1))
+    table.seen("a", record(1), record(0))
+    assert table.settle("a", record(0)) is REGISTERED
+    assert held(table) == "# at 0"
+
+
+def test_a_doubt_is_asked_about_once(table: Table) -> None:
+    table.written("a", record(1))
+    assert table.seen("a", None, record(0)) is DOUBTFUL
+    assert table.seen("a", None, record(0)) is NOTHING
+
+
+def test_an_answer_is_too_old_when_there_was_news_meanwhile(table: Table) -> None:
+    table.written("a", record(1))
+    table.seen("a", record(1), record(0))
+    table.seen("a", record(0), record(3))
+    assert table.settle("a", record(0)) is DOUBTFUL
+    assert table.settle("a", record(3)) is REGISTERED
+    assert held(table) == "# at 3"
+
+
+def test_a_doubt_that_nobody_answered_can_come_up_again(table: Table) -> None:
+    table.written("a", record(1))
+    table.seen("a", None, record(0))
+    table.leave_doubtful("a")
+    assert table.settle("a", record(0)) is NOTHING
+    assert table.seen("a", None, record(0)) is DOUBTFUL
+
+
+def test_a_deletion_is_remembered_against_late_events(table: Table) -> None:
+    assert table.seen("a", record(1), None) is NOTHING
+    assert table.seen("a", None, record(1)) is DOUBTFUL
+    assert table.settle("a", None) is NOTHING
+    assert held(table) is None
+
+
+def test_only_so_many_deletions_are_remembered(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.catalog.registered.MAX_REMEMBERED_DELETIONS", 2)
+    for key in "abc":
+        table.seen(key, record(1, key), None)
+    assert table.seen("a", None, record(1, "a")) is REGISTERED
+    assert table.seen("c", None, record(1, "c")) is DOUBTFUL
+    assert limits.MAX_REMEMBERED_DELETIONS == 10_000
+
+
+def test_a_deletion_of_ours_takes_the_entry(table: Table) -> None:
+    table.written("a", record(1))
+    assert table.deleted("a", record(1)) is UNREGISTERED
+    assert table.seen("a", record(1), None) is NOTHING
+    assert held(table) is None
+
+
+def test_a_deletion_of_a_version_not_seen_yet_takes_the_older_one(table: Table) -> None:
+    table.written("a", record(1))
+    assert table.deleted("a", record(2)) is UNREGISTERED
+
+
+def test_a_deletion_leaves_what_was_registered_since(table: Table) -> None:
+    table.written("a", record(2))
+    assert table.deleted("a", record(1)) is NOTHING
+    assert held(table) == "# at 2"
+
+
+def test_deleting_what_the_state_does_not_have_is_nothing_or_a_doubt(table: Table) -> None:
+    assert table.deleted("a", None) is NOTHING
+    table.written("a", record(1))
+    assert table.deleted("a", None) is DOUBTFUL
+
+
+def test_the_time_of_a_registration_is_later_than_all_known_of_its_key(table: Table) -> None:
+    table.written("a", record(100))
+    stamp = table.next_stamp("a", NOW)
+    assert rfc3339(stamp) > record(100)["registered_at"]
+    table.seen("b", record(200, "b"), None)
+    assert table.next_stamp("b", NOW) > NOW + 200 * SECOND
+
+
+def test_two_registrations_in_one_tick_have_different_times(table: Table) -> None:
+    assert rfc3339(table.next_stamp("a", NOW)) < rfc3339(table.next_stamp("a", NOW))
+
+
+def test_a_listing_replaces_everything(table: Table) -> None:
+    table.written("a", record(5))
+    table.written("b", record(5, "b"))
+    table.listing_asked()
+    outcomes = table.listed([record(1), record(1, "c")])
+    assert sorted((key, outcome.value) for key, outcome in outcomes) == [
+        ("a", "register"),
+        ("b", "unregister"),
+        ("c", "register"),
+    ]
+    assert (held(table), held(table, "b"), held(table, "c")) == ("# at 1", None, "# at 1")
+
+
+def test_a_listing_leaves_alone_what_was_touched_since_it_was_asked_for(table: Table) -> None:
+    table.written("gone", record(1, "gone"))
+    table.listing_asked()
+    table.written("a", record(5))
+    table.seen("gone", record(1, "gone"), None)
+    assert table.listed([record(1), record(1, "gone")]) == []
+    assert (held(table), held(table, "gone")) == ("# at 5", None)
+
+
+def test_a_listing_with_a_key_twice_serves_the_newer(table: Table) -> None:
+    table.listed([record(2), record(1)])
+    assert held(table) == "# at 2"
+
+
+def test_changes_are_handed_out_once_as_documents(table: Table) -> None:
+    table.written("a", record(1))
+    table.written("b", record(1, "b"))
+    table.deleted("b", record(1, "b"))
+    changes = table.take_changes()
+    document = changes["skill:a"]
+    assert document is not None
+    assert document.skill is not None
+    assert (document.skill.title, changes["skill:b"]) == ("at 1", None)
+    assert table.take_changes() == {}
+
+
+def test_an_undecodable_record_is_a_finding_and_no_entry(table: Table) -> None:
+    assert table.seen("a", None, {"id": "a"}) is DOUBTFUL
+    assert table.settle("a", {"id": "a"}) is NOTHING
+    assert held(table) is None
+    document = table.take_changes()["skill:a"]
+    assert document is not None
+    assert document.findings[0].kind == "undecodable"
+
+
+def test_a_record_that_becomes_undecodable_is_gone_for_readers(table: Table) -> None:
+    table.written("a", record(1))
+    broken = {**record(2), "skill": ""}
+    assert table.seen("a", record(1), broken) is UNREGISTERED
+
+
+def test_deleting_an_undecodable_record_is_told(table: Table) -> None:
+    table.listed([{"id": "a"}])
+    assert table.seen("a", {"id": "a"}, None) is UNREGISTERED
+
+
+def test_a_record_without_a_name_is_forgotten_when_it_goes(table: Table) -> None:
+    table.listed([5, record(1)])
+    assert "skill:(unnamed 0)" in table.take_changes()
+    table.seen("whatever", 5, None)
+    assert table.take_changes() == {"skill:(unnamed 0)": None}
+
+
+# Any order at all
+
+KEYS = ("a", "b")
+WRITES = st.lists(
+    st.tuples(st.sampled_from(["set", "set", "delete"]), st.sampled_from(KEYS), st.integers(0, 20)),
+    max_size=14,
+)
+
+
+class World:
+    """A state, and one reader to whom events are delivered in any order. Clocks of the writers differ."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+        self.events: list[tuple[str, Any, Any]] = []
+        self.table = Table(SKILLS)
+        self.asked: list[str] = []
+        self.answers: list[tuple[str, Any]] = []
+
+    def write(self, kind: str, key: str, stamp: int, number: int) -> None:
+        old = self.state.pop(key, None)
+        if kind == "set":
+            self.state[key] = record(stamp, key, f"# write {number}")
+        if old is not None or kind == "set":
+            self.events.append((key, old, self.state.get(key)))
+
+    def deliver(self, choice: int) -> None:
+        """One of the events, an ask reaching the state, or an answer coming back."""
+        steps = (
+            [self._event] * len(self.events)
+            + [self._ask] * len(self.asked)
+            + [self._answer] * len(self.answers)
+        )
+        if steps:
+            steps[choice % len(steps)](choice)
+
+    def finish(self) -> None:
+        while self.events or self.asked or self.answers:
+            self.deliver(0)
+
+    def _event(self, choice: int) -> None:
+        key, old, new = self.events.pop(choice % len(self.events))
+        self._doubt(key, self.table.seen(key, old, new))
+
+    def _ask(self, choice: int) -> None:
+        key = self.asked.pop(choice % len(self.asked))
+        self.answers.append((key, self.state.get(key)))
+
+    def _answer(self, choice: int) -> None:
+        key, value = self.answers.pop(choice % len(self.answers))
+        self._doubt(key, self.table.settle(key, value))
+
+    def _doubt(self, key: str, outcome: Outcome) -> None:
+        if outcome is DOUBTFUL:
+            self.asked.append(key)
+
+
+@settings(max_examples=300)
+@given(WRITES, st.lists(st.integers(0, 10_000), max_size=60), st.integers(0, 14))
+def test_in_the_end_the_table_is_the_state(
+    writes: list[tuple[str, str, int]], choices: list[int], late: int
+) -> None:
+    world = World()
+    for number, (kind, key, stamp) in enumerate(writes):
+        world.write(kind, key, stamp, number)
+        if number >= late and choices:
+            world.deliver(choices.pop())
+    for choice in choices:
+        world.deliver(choice)
+    world.finish()
+    assert {key: world.table.get(key) for key in KEYS} == {key: world.state.get(key) for key in KEYS}
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=20))
+def test_registrations_of_one_key_never_go_back_in_time(clock: list[int]) -> None:
+    table = Table(SKILLS)
+    times = [rfc3339(table.next_stamp("a", NOW + step * SECOND)) for step in clock]
+    assert times == sorted(set(times))
+    assert all(nanoseconds_of(time) is not None for time in times)
