@@ -166,6 +166,8 @@ class SdkBus:
     def close(self) -> None:
         self._closing = True
         self._client.shutdown()
+        if not self._loop.is_running():
+            self._loop.close()  # the SDK stops its loop and leaves it open
 
     # Bus
 

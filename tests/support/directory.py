@@ -1,0 +1,70 @@
+"""The whole directory on an embedded engine, and a real SDK client to call it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from iii import InitOptions, InvocationError
+from iii.iii import III
+from tests.support.engine import WAIT
+
+from iii_directory.config import Settings
+from iii_directory.worker.main import DirectoryWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+TIMEOUT_MS = int(WAIT * 1000)
+
+
+class Client:
+    """The published SDK as a caller uses it."""
+
+    def __init__(self, url: str, name: str = "caller") -> None:
+        self.sdk: Any = III(url, InitOptions(worker_name=name, otel={"enabled": False}))
+        self.sdk._wait_until_connected()
+
+    def call(self, function_id: str, payload: Any = None, /, **fields: Any) -> Any:
+        """The result of a call with a payload, or with fields."""
+        return self.sdk.trigger(
+            {
+                "function_id": function_id,
+                "payload": payload if payload is not None else fields,
+                "timeout_ms": TIMEOUT_MS,
+            }
+        )
+
+    def failure(self, function_id: str, payload: Any = None, /, **fields: Any) -> InvocationError:
+        """The error of a call that must fail."""
+        try:
+            result = self.call(function_id, payload, **fields)
+        except InvocationError as error:
+            return error
+        raise AssertionError(f"{function_id} answered {result!r}")
+
+    def close(self) -> None:
+        self.sdk.shutdown()
+        self.sdk._loop.close()
+
+
+@contextlib.contextmanager
+def directory(url: str, folder: Path, **changes: Any) -> Generator[DirectoryWorker]:
+    """A worker for the folder, ready on the engine."""
+    worker = DirectoryWorker.started(replace(Settings(skills_folder=folder), **changes), url)
+    try:
+        assert worker.wait_ready(WAIT)
+        yield worker
+    finally:
+        worker.stop()
+
+
+@contextlib.contextmanager
+def client(url: str, name: str = "caller") -> Generator[Client]:
+    caller = Client(url, name)
+    try:
+        yield caller
+    finally:
+        caller.close()

@@ -1,0 +1,288 @@
+"""What the engine knows, through the directory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.directory import Client, client, directory
+from tests.support.engine import EngineThread, RawClient
+
+from iii_directory.errors import DirectoryError
+from iii_directory.worker.bus import CallError
+from iii_directory.worker.engine_view import EngineView
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+
+@pytest.fixture(scope="module")
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Generator[Client]:
+    """A client beside the directory, a mail worker with a trigger type, and a subscriber of it."""
+    folder = tmp_path_factory.mktemp("skills")
+    write(folder, "mail/SKILL.md", "# mail\n\nSends mail.\n")
+    write(
+        folder, "mail/send.md", "---\ntype: how-to\nfunction_id: mail::send\n---\n# Send a mail\n\nLike so.\n"
+    )
+    write(folder, "mail/about.md", "---\nfunctions: [mail::send]\n---\n# About sending\n")
+    write(folder, "mail/track.md", "---\ntype: how-to\n---\n# Track\n\nSee [it](iii://fn/mail/track).\n")
+    with EngineThread() as engine, directory(engine.url, folder), RawClient(engine.url, name="mail") as mail:
+        mail.send(
+            type="registerfunction",
+            id="mail::send",
+            description="Send one mail",
+            request_format=SCHEMA,
+            metadata={"k": 1},
+        )
+        mail.send(type="registerfunction", id="mail::track")
+        mail.send(type="registertriggertype", id="mail::arrived", description="Mail came in")
+        mail.send(
+            type="registertrigger",
+            id="binding-1",
+            trigger_type="mail::arrived",
+            function_id="mail::track",
+            config={"box": "in"},
+            metadata={"m": 1},
+        )
+        mail.result("engine::functions::info", {"function_id": "mail::track"})
+        with client(engine.url) as connected:
+            yield connected
+
+
+def write(folder: Path, name: str, content: str) -> None:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
+def test_functions_are_listed_by_worker_sorted_by_id(caller: Client) -> None:
+    assert caller.call("directory::function-list", worker="mail") == {
+        "functions": [
+            {
+                "function_id": "mail::send",
+                "name": "send",
+                "worker_name": "mail",
+                "description": "Send one mail",
+            },
+            {"function_id": "mail::track", "name": "track", "worker_name": "mail", "description": None},
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"prefix": "mail::t"}, ["mail::track"]),
+        ({"search": "ONE MAIL"}, ["mail::send"]),
+        ({"search": "mail", "prefix": "mail::", "worker": "nobody"}, []),
+    ],
+)
+def test_filters_of_the_function_list_all_hold(
+    caller: Client, filters: dict[str, str], expected: list[str]
+) -> None:
+    rows = caller.call("directory::function-list", filters)["functions"]
+
+    assert [row["function_id"] for row in rows] == expected
+
+
+def test_a_function_comes_with_its_schema_its_how_to_and_what_else_is_written(caller: Client) -> None:
+    detail = caller.call("directory::function-info", function_id="mail::send")
+
+    assert detail["name"] == "send"
+    assert detail["request_schema"] == SCHEMA
+    assert detail["response_schema"] is None
+    assert detail["metadata"] == {"k": 1}
+    assert detail["how_guide"] == {
+        "skill_id": "mail/send",
+        "title": "Send a mail",
+        "body": "# Send a mail\n\nLike so.\n",
+    }
+    assert detail["related_skills"] == [
+        {"id": "mail/about", "title": "About sending"},
+        {"id": "mail", "title": "mail"},
+    ]
+
+
+def test_a_how_to_that_only_links_a_function_is_its_guide_when_none_names_it(caller: Client) -> None:
+    detail = caller.call("directory::engine::functions::info", function_id="mail::track")
+
+    assert detail["how_guide"]["skill_id"] == "mail/track"
+    assert "name" not in detail
+    assert detail["registered_triggers"] == [
+        {"id": "binding-1", "trigger_type": "mail::arrived", "config": {"box": "in"}}
+    ]
+
+
+def test_a_function_without_documents_has_no_guide(caller: Client) -> None:
+    detail = caller.call("directory::engine::functions::info", function_id="state::get")
+
+    assert "how_guide" not in detail
+    assert "related_skills" not in detail
+
+
+def test_trigger_types_are_listed_and_told_in_full(caller: Client) -> None:
+    row = {
+        "id": "mail::arrived",
+        "name": "arrived",
+        "worker_name": "mail",
+        "description": "Mail came in",
+    }
+
+    assert caller.call("directory::trigger-list", worker="mail") == {"triggers": [row]}
+    detail = caller.call("directory::trigger-info", id="mail::arrived")
+    assert {key: detail[key] for key in row} == row
+    assert detail["instance_count"] == 1
+
+
+def test_bindings_are_listed_and_told_with_their_type_and_function(caller: Client) -> None:
+    rows = caller.call("directory::registered-trigger-list", trigger_type="mail::arrived")
+    detail = caller.call("directory::registered-trigger-info", id="binding-1")
+
+    assert rows["registered_triggers"] == [
+        {
+            "id": "binding-1",
+            "trigger_type": "mail::arrived",
+            "function_id": "mail::track",
+            "worker_name": "mail",
+            "config": {"box": "in"},
+            "config_summary": '{"box":"in"}',
+        }
+    ]
+    assert detail["metadata"] == {"m": 1}
+    assert detail["trigger"]["description"] == "Mail came in"
+    assert detail["function"]["function_id"] == "mail::track"
+
+
+def test_workers_are_listed_with_the_fields_of_the_registry(caller: Client) -> None:
+    (row,) = caller.call("directory::worker-list", search="mail")["workers"]
+
+    assert list(row) == ["name", "description", "version", "id", "runtime", "status", "function_count"]
+    assert (row["name"], row["status"], row["function_count"]) == ("mail", "connected", 2)
+    assert caller.call("directory::worker-list", runtime="no-such") == {"workers": []}
+
+
+def test_a_worker_comes_with_what_it_registered(caller: Client) -> None:
+    detail = caller.call("directory::worker-info", name="mail")
+
+    assert detail["worker"]["name"] == "mail"
+    assert [row["function_id"] for row in detail["functions"]] == ["mail::send", "mail::track"]
+    assert [row["id"] for row in detail["trigger_types"]] == ["mail::arrived"]
+    assert [row["id"] for row in detail["registered_triggers"]] == ["binding-1"]
+
+
+@pytest.mark.parametrize(
+    ("function_id", "payload", "fragment"),
+    [
+        ("directory::function-info", {"function_id": "mail::sent"}, "Did you mean: mail::send."),
+        ("directory::engine::functions::info", {"function_id": "mail::sent"}, "Did you mean: mail::send."),
+        ("directory::trigger-info", {"id": "mail::arived"}, "Did you mean: mail::arrived."),
+        ("directory::registered-trigger-info", {"id": "binding-2"}, "Did you mean: binding-1."),
+        ("directory::worker-info", {"name": "male"}, "worker 'male' not found"),
+    ],
+)
+def test_a_miss_is_d411_with_what_was_probably_meant(
+    caller: Client, function_id: str, payload: dict[str, str], fragment: str
+) -> None:
+    message = caller.failure(function_id, payload).message
+
+    assert message.startswith("D411 not_found: ")
+    assert fragment in message
+    assert " not found on the engine. " in message
+
+
+@pytest.mark.parametrize(
+    "function_id",
+    [
+        "directory::function-info",
+        "directory::engine::functions::info",
+        "directory::trigger-info",
+        "directory::registered-trigger-info",
+        "directory::worker-info",
+    ],
+)
+def test_a_missing_field_is_named(caller: Client, function_id: str) -> None:
+    assert caller.failure(function_id).message.startswith("D100 invalid_input: field '")
+
+
+class OldEngine:
+    """An engine of 0.12 as the bus sees it: no details, other names, schemas in the list."""
+
+    ANSWERS: Mapping[str, Any] = {
+        "engine::functions::list": {
+            "functions": [
+                {
+                    "function_id": "mail::send",
+                    "description": "Send",
+                    "request_format": SCHEMA,
+                    "metadata": None,
+                }
+            ]
+        },
+        "engine::trigger-types::list": {
+            "trigger_types": [
+                {"id": "mail::arrived", "description": "Came", "trigger_request_format": {"type": "object"}}
+            ]
+        },
+        "engine::triggers::list": {
+            "triggers": [
+                {"id": "b1", "trigger_type": "mail::arrived", "function_id": "mail::send", "config": {"a": 1}}
+            ]
+        },
+        "engine::workers::list": {
+            "workers": [{"id": "w1", "name": "mail", "functions": ["mail::send"], "runtime": "node"}],
+            "timestamp": 1,
+        },
+    }
+
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        if function_id not in self.ANSWERS:
+            raise CallError("function_not_found", f"Function {function_id} not found in namespace default.")
+        return self.ANSWERS[function_id]
+
+    async def tell(
+        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
+    ) -> None:
+        raise AssertionError("introspection tells nobody anything")
+
+
+def test_an_engine_before_0_13_gives_the_same_shapes() -> None:
+    async def ask() -> None:
+        view = EngineView(OldEngine(), 1000)
+        function = await view.function("mail::send")
+        assert function["request_schema"] == SCHEMA
+        assert function["worker_name"] == "mail"
+        assert function["registered_triggers"] == [
+            {"id": "b1", "trigger_type": "mail::arrived", "config": {"a": 1}}
+        ]
+        kind = await view.trigger_type("mail::arrived")
+        assert (kind["configuration_schema"], kind["instance_count"]) == ({"type": "object"}, 1)
+        binding = await view.binding("b1")
+        assert (binding["config_summary"], binding["worker_name"]) == ('{"a":1}', "mail")
+        assert binding["function"]["function_id"] == "mail::send"
+        worker = await view.worker("mail")
+        assert (worker["worker"]["id"], worker["worker"]["function_count"]) == ("w1", 1)
+        assert [row["id"] for row in worker["registered_triggers"]] == ["b1"]
+        with pytest.raises(DirectoryError, match="D411 not_found: function 'mail::x' not found"):
+            await view.function("mail::x")
+
+    asyncio.run(ask())
+
+
+class FailingEngine(OldEngine):
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        raise CallError("TIMEOUT", "no answer")
+
+
+def test_an_engine_that_does_not_answer_is_d410() -> None:
+    view = EngineView(FailingEngine(), 1)
+
+    with pytest.raises(DirectoryError, match="D410 engine_error: the engine's engine::workers::list failed"):
+        asyncio.run(view.workers())
