@@ -70,10 +70,12 @@ class Stage:
         self._clients.remove(name)
 
     def close(self) -> None:
-        for name in self._clients:
-            self.driver.ask("close", name)
-        self.onlooker.__exit__(None, None, None)
-        self.driver.forget_events()
+        try:
+            for name in self._clients:
+                self.driver.ask("close", name)
+        finally:
+            self.onlooker.__exit__(None, None, None)
+            self.driver.forget_events()
 
 
 class SdkClient:

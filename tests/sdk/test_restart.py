@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.sdk.line import Line
 from tests.sdk.stage import SdkClient, Stage, unique, until
 from tests.support.engine import EngineThread
 
@@ -110,3 +111,27 @@ def test_what_a_client_does_while_the_engine_is_away_takes_effect_when_it_is_bac
     assert write.result(10)["new_value"] == 1
     client.until_registered(function)
     assert client.call(function, [1])["payload"] == [1]
+
+
+def test_a_client_that_was_cut_off_takes_its_place_back_though_the_engine_saw_nothing(
+    driver: DriverProcess, embedded_url: str
+) -> None:
+    """The engine still holds the old connection, and with it the client's name and functions."""
+    with Line(embedded_url) as line:
+        stage = Stage(driver, line.url)
+        client = stage.client()
+        function = client.register("echo", "echo", description="Says it back")
+        before = client.until_known()["worker"]["id"]
+
+        line.cut()
+        until_away(client)
+        stage.look_anew()
+
+        def look() -> str | None:
+            known = client.until_known()["worker"]["id"]
+            return known if known != before else None
+
+        until(look, "the engine has the client's new connection")
+        client.until_registered(function)
+        assert stage.answer(function, {"n": 1}) is not None
+        stage.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from tests.sdk.process import SdkError
 from tests.sdk.stage import Stage, unique, until
 
 if TYPE_CHECKING:
@@ -102,16 +104,27 @@ def test_a_binding_that_the_owner_refuses_is_reported_to_the_subscriber(stage: S
     stage.driver.log(f"({trigger_type}): {reason}")
 
 
-def test_a_binding_made_by_a_call_is_confirmed_or_refused_by_the_owner(stage: Stage) -> None:
+def test_a_binding_made_by_a_call_is_the_owners_to_confirm(stage: Stage) -> None:
     owner, caller = stage.client("owner"), stage.client("caller")
-    function = caller.register("changed", "echo")
-    wanted = {"trigger_type": owner.own("on-change"), "function_id": function, "config": {}}
+    trigger_type = owner.own("on-change")
+    wanted = {"trigger_type": trigger_type, "function_id": caller.register("changed", "echo"), "config": {}}
 
     made = caller.call("engine::register_trigger", wanted)
 
-    assert owner.event("bound", type=wanted["trigger_type"])["id"] == made["id"]
+    assert owner.event("bound", type=trigger_type)["id"] == made["id"]
     assert caller.call("engine::unregister_trigger", {"id": made["id"]}) == {"removed": True}
-    assert owner.event("unbound", type=wanted["trigger_type"])["id"] == made["id"]
+    assert owner.event("unbound", type=trigger_type)["id"] == made["id"]
+
+
+def test_a_binding_made_by_a_call_is_the_owners_to_refuse(stage: Stage) -> None:
+    owner, caller = stage.client("owner"), stage.client("caller")
+    trigger_type = owner.own("full", refuses="there is no room")
+    wanted = {"trigger_type": trigger_type, "function_id": caller.register("changed", "echo"), "config": {}}
+
+    with pytest.raises(SdkError, match="there is no room") as raised:
+        caller.call("engine::register_trigger", wanted)
+
+    assert raised.value.code == "trigger_registration_failed"
 
 
 def test_a_type_that_its_owner_gave_up_is_gone(embedded_stage: Stage) -> None:
