@@ -15,6 +15,7 @@ from iii_directory.engine.server import EngineServer
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.sqlite_store import Database
 
 WAIT = 10.0
@@ -24,10 +25,18 @@ WAIT = 10.0
 class EngineThread:
     """An engine on a free port of loopback; a context manager."""
 
-    def __init__(self, *, port: int = 0, token: str | None = None, database: Database | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        token: str | None = None,
+        database: Database | None = None,
+        limits: SocketLimits | None = None,
+    ) -> None:
         self._wanted_port = port
         self._token = token
         self._database = database
+        self._limits = limits
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._failure: BaseException | None = None
@@ -59,7 +68,9 @@ class EngineThread:
         self.loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         try:
-            self.server = EngineServer(port=self._wanted_port, token=self._token, database=self._database)
+            self.server = EngineServer(
+                port=self._wanted_port, token=self._token, database=self._database, limits=self._limits
+            )
             await self.server.start()
         except BaseException as error:
             self._failure = error
@@ -73,10 +84,21 @@ class RawClient:
     """One WebSocket that sends and receives protocol messages as they are; a context manager."""
 
     def __init__(
-        self, url: str, *, name: str | None = None, namespace: str | None = None, **fields: Any
+        self,
+        url: str,
+        *,
+        name: str | None = None,
+        namespace: str | None = None,
+        connecting: dict[str, Any] | None = None,
+        **fields: Any,
     ) -> None:
-        connecting = connect(url, compression=None, max_size=None, open_timeout=WAIT)
-        self.socket: ClientConnection = connecting.__enter__()
+        options: dict[str, Any] = {
+            "compression": None,
+            "max_size": None,
+            "open_timeout": WAIT,
+            **(connecting or {}),
+        }
+        self.socket: ClientConnection = connect(url, **options).__enter__()
         self.welcome = self.receive()
         self.worker_id: str = self.welcome["worker_id"]
         if name is not None:
