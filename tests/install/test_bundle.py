@@ -70,7 +70,7 @@ def test_a_bundle_at_every_limit_passes() -> None:
 
 @pytest.mark.parametrize("namespace", ["", "..", "fn", "A", "a/b", ".x"])
 def test_a_namespace_that_is_no_segment_is_refused(namespace: str) -> None:
-    with pytest.raises(DirectoryError, match="D340"):
+    with pytest.raises(DirectoryError, match=r"D340"):
         make_bundle(namespace, SOURCE, "1", [("a.md", b"")])
 
 
@@ -106,7 +106,7 @@ def test_the_same_path_with_and_without_the_prefix_is_refused() -> None:
 def test_a_prompt_with_a_wrong_name_is_refused(name: str) -> None:
     answer = BundleAnswer("1", (), (PromptAnswer(name, "d", None, "c"),))
 
-    with pytest.raises(DirectoryError, match="D340"):
+    with pytest.raises(DirectoryError, match=r"D340"):
         registry_bundle(SOURCE, "db", answer)
 
 

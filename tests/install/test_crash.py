@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +27,8 @@ from iii_directory.install.files import PosixFiles
 from iii_directory.install.folder import SkillsFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from iii_directory.install.files import FileOps
 
@@ -66,16 +65,6 @@ SCENARIOS = {
         lambda folder: void(install(folder, bundle_of(V1))), lambda folder, files: remove(folder, files=files)
     ),
 }
-
-
-@pytest.fixture
-def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """In memory where that is possible: a kill takes nothing from the page cache, so fsync proves nothing."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
-        yield Path(path)
 
 
 def void(_: object) -> None:

@@ -120,7 +120,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     ]
     for place in places:
         place()
-        with pytest.raises(DirectoryError, match="D340"):
+        with pytest.raises(DirectoryError, match=r"D340"):
             install(folder, bundle_of(V1))
         assert contents(outside) == {"b.md": b"canary"}
         _clear(folder)

@@ -119,9 +119,9 @@ def test_a_path_that_passes_stays_below_its_folder(path: str) -> None:
     ids=ascii,
 )
 def test_paths_that_would_meet_on_some_disk_are_refused(paths: list[str]) -> None:
-    with pytest.raises(DirectoryError, match="D340"):
+    with pytest.raises(DirectoryError, match=r"D340"):
         vet_together(paths)
-    with pytest.raises(DirectoryError, match="D340"):
+    with pytest.raises(DirectoryError, match=r"D340"):
         vet_together(reversed(paths))
 
 

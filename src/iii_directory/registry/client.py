@@ -1,0 +1,117 @@
+"""The workers registry as this program uses it: pages of workers, one worker's detail, and bundles."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from iii_directory import limits
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryError
+from iii_directory.registry import answers
+from iii_directory.registry.cache import AnswerCache
+from iii_directory.registry.http import get_json, make_client
+from iii_directory.registry.versions import is_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    import httpx
+
+    from iii_directory.registry.requests import PageRequest, WorkerRequest
+
+
+class RegistryClient:
+    """One registry. Belongs to the event loop it is first used in; `close` it there."""
+
+    def __init__(
+        self, url: str, *, timeout_ms: int, cache_ttl_ms: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._timeout_ms = timeout_ms
+        self._cache: AnswerCache[dict[str, Any]] = AnswerCache(cache_ttl_ms, clock=clock)
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def workers(self, request: PageRequest) -> dict[str, Any]:
+        """``{workers, pagination}``: a page of what is published; cached."""
+        return await self._cache.get(request, lambda: self._page(request))
+
+    async def worker_info(self, request: WorkerRequest) -> dict[str, Any]:
+        """``{worker, readme?, api_reference, skills_tree}`` of one worker; cached."""
+        return await self._cache.get(request, lambda: self._info(request))
+
+    async def bundle(self, request: WorkerRequest) -> answers.BundleAnswer:
+        """The documents of one version; never from the cache, because they are going to be installed."""
+        answer = await self._get(
+            f"/w/{request.worker}/skills",
+            {"version": request.asked},
+            limits.MAX_REGISTRY_BUNDLE_BYTES,
+            _named(request, "a bundle of skills for "),
+        )
+        bundle = answers.parse_bundle(answer, request.worker, request.asked)
+        _check_version(request, bundle.version)
+        return bundle
+
+    async def current_version(self, request: WorkerRequest) -> str:
+        """The version a request resolves to right now; not cached."""
+        version = (await self._detail(request))["worker"]["version"]
+        if version is None:
+            raise DirectoryError(REGISTRY_FAILED, f"the registry gives {_named(request)} no version")
+        return version
+
+    async def _page(self, request: PageRequest) -> dict[str, Any]:
+        query = {"search": request.search, "cursor": request.cursor}
+        sent = {name: value for name, value in query.items() if value is not None}
+        return answers.parse_page(await self._get("/w", sent, limits.MAX_REGISTRY_PAGE_BYTES, "the list"))
+
+    async def _info(self, request: WorkerRequest) -> dict[str, Any]:
+        detail, tree = await asyncio.gather(self._detail(request), self._tree(request))
+        return {**detail, "skills_tree": tree}
+
+    async def _detail(self, request: WorkerRequest) -> dict[str, Any]:
+        path, query = f"/w/{request.worker}", {"version": request.asked}
+        answer = await self._get(path, query, limits.MAX_REGISTRY_DETAIL_BYTES, _named(request))
+        return answers.parse_detail(answer, request.worker)
+
+    async def _tree(self, request: WorkerRequest) -> dict[str, Any]:
+        try:
+            return answers.skills_tree(await self.bundle(request))
+        except DirectoryError as error:
+            if error.kind is not REGISTRY_NOT_FOUND:
+                raise
+            return answers.skills_tree(None)
+
+    async def _get(self, path: str, query: dict[str, str], limit: int, what: str) -> Any:
+        if self._client is None:
+            self._client = make_client()
+        return await get_json(
+            self._client, f"{self._url}{path}", query, limit=limit, timeout_ms=self._timeout_ms, what=what
+        )
+
+
+def _named(request: WorkerRequest, prefix: str = "") -> str:
+    return f"{prefix}the worker {quoted(request.worker)} at {quoted(request.asked)}"
+
+
+def _check_version(request: WorkerRequest, answered: str) -> None:
+    """An exact version is answered with that version: anything else is a mix-up, or an attack."""
+    if request.version is not None and is_version(request.version) and answered != request.version:
+        raise DirectoryError(
+            REGISTRY_FAILED,
+            f"the registry answered with version {quoted(answered)} instead of {quoted(request.version)}",
+        )

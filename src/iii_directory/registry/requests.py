@@ -1,0 +1,83 @@
+"""What callers may ask a registry for, checked before anything is sent. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory import limits
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, invalid_field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORKER: Final = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{limits.MAX_SEGMENT_CHARS - 1}}}")
+_VERSION: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,{limits.MAX_VERSION_CHARS - 1}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """One page of the registry's workers."""
+
+    search: str | None = None
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRequest:
+    """One worker, at an exact version or at what a tag names; exactly one of the two is set."""
+
+    worker: str
+    version: str | None = None
+    tag: str | None = None
+
+    @property
+    def asked(self) -> str:
+        """What goes out as ``version``: registries take versions and tags in the same place."""
+        return self.version or self.tag or "latest"
+
+
+def is_worker(name: str) -> bool:
+    return _WORKER.fullmatch(name) is not None
+
+
+def text_field(payload: Mapping[str, Any], field: str) -> str | None:
+    """An optional string of a request, trimmed; blank counts as missing."""
+    value = payload.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise invalid_field(field, "a string")
+    return value.strip() or None
+
+
+def page_request(payload: Mapping[str, Any]) -> PageRequest:
+    """``{search?, cursor?}``."""
+    request = PageRequest(text_field(payload, "search"), text_field(payload, "cursor"))
+    for field, value in (("search", request.search), ("cursor", request.cursor)):
+        if value is not None and len(value) > limits.MAX_REGISTRY_QUERY_CHARS:
+            raise invalid_field(field, f"at most {limits.MAX_REGISTRY_QUERY_CHARS} characters long")
+    return request
+
+
+def info_request(payload: Mapping[str, Any]) -> WorkerRequest:
+    """``{name, version? xor tag?}``."""
+    name = text_field(payload, "name")
+    if name is None:
+        raise invalid_field("name", "the name of a worker in the registry")
+    return worker_request(name, text_field(payload, "version"), text_field(payload, "tag"))
+
+
+def worker_request(worker: str, version: str | None = None, tag: str | None = None) -> WorkerRequest:
+    """Check a worker's name and that at most one of version and tag is given; the default tag is latest."""
+    if not is_worker(worker):
+        rule = "a worker's name starts with a lowercase letter or digit and goes on with those, '-' and '_'"
+        raise DirectoryError(BAD_REGISTRY_REQUEST, f"{quoted(worker)} is no name of a worker: {rule}")
+    if version is not None and tag is not None:
+        raise DirectoryError(BAD_REGISTRY_REQUEST, "pass either version or tag, not both")
+    for field, value in (("version", version), ("tag", tag)):
+        if value is not None and not _VERSION.fullmatch(value):
+            raise DirectoryError(BAD_REGISTRY_REQUEST, f"the {field} {quoted(value)} is none")
+    return WorkerRequest(worker, version, tag if version is not None else tag or "latest")
