@@ -257,7 +257,7 @@ def assert_readers_agree(block: str) -> None:
             assert (yaml.load(block, loader) or {}) == quick
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(_BLOCKS)
 @example("a:\n- b\n- c\n")
 @example("a: b\n\n  \n# c\nd:\n   - e\n   - f\n")
@@ -290,7 +290,7 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, children), default=0)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_BLOCKS)
 def test_whatever_the_block_its_values_are_small_plain_json(block: str) -> None:
     found = read(block)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,7 +238,7 @@ def test_a_prompt_is_called_like_its_file_unless_it_says_otherwise() -> None:
             (PromptArgument("to", "Who", required=True), PromptArgument("cc")),
         ),
         (
-            "args_schema: {type: object, properties: {to: {type: string, description: Who}, n: {}}, required: [to]}\n",
+            "args_schema: {properties: {to: {type: string, description: Who}, n: {}}, required: [to]}\n",
             (PromptArgument("to", "Who", required=True), PromptArgument("n")),
         ),
         ("args_schema: {type: object}\n", ()),
@@ -354,9 +356,9 @@ def test_any_text_that_is_a_skill_has_a_title_and_a_body(text: str, line_end: st
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=label)
-def test_a_hostile_path_is_never_a_document_of_that_name(text: str) -> None:
+def test_a_hostile_path_is_no_document_or_one_with_a_plain_id(text: str) -> None:
     for path in (text, f"{text}.md", f"a/{text}.md"):
         found = parse(path, "---\ndescription: x\n---\nbody")
         if found.skill is not None:
-            assert found.skill.id == path[:-3]
-            assert path[:-3].replace("/", "").replace("-", "").replace("_", "").isalnum()
+            assert re.fullmatch(r"[a-z0-9_-]+(/[a-z0-9_-]+)*", found.skill.id)
+            assert ".." not in path
