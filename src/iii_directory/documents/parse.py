@@ -77,9 +77,6 @@ def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> Pars
     """What a registered body is; id and body must have passed their checks."""
     document = _read(body.removeprefix("\ufeff"))
     size = len(body.encode())
-    if _VISIBLE.search(document.text, document.body_start) is None:
-        # The body is served verbatim, so a lone front matter block is still something to read.
-        document = document._replace(body_start=0)
     skill = _skill(skill_id, document, size, registered_at, None)
     return ParsedFile(skill, None, _findings(skill_id, document.problems, skill))
 

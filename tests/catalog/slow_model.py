@@ -1,0 +1,173 @@
+"""The rules of the catalogue once more, plainly and slowly, for the fast one to be compared with.
+
+Nothing here is shared with the product: files are split into lines, YAML goes to PyYAML, and every question
+is answered by looking at everything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+SEGMENT = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+@dataclass
+class World:
+    """What there is: files by path, registered bodies by id, and who may be seen."""
+
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    registered: dict[str, str] = field(default_factory=dict[str, str])
+    installed: frozenset[str] | None = None
+    recorded: dict[str, tuple[str, set[str]]] = field(default_factory=dict[str, tuple[str, set[str]]])
+    """By namespace: ``call`` or ``auto``, and the files it was installed with."""
+
+
+def is_prompt(path: str) -> bool:
+    return "prompts" in path.split("/")[:-1]
+
+
+def id_of(path: str) -> str | None:
+    *folders, name = path.split("/")
+    if not name.endswith(".md") or any(part.startswith(".") for part in (*folders, name)):
+        return None
+    stem = "index" if name in ("SKILL.md", "SKILLS.md") else name[: -len(".md")]
+    parts = [*folders, stem]
+    if parts[0] == "fn" or not all(SEGMENT.fullmatch(part) for part in parts):
+        return None
+    return "/".join(parts)
+
+
+def text_of(raw: bytes) -> str | None:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text.removeprefix("\ufeff")
+
+
+def front_matter_and_body(text: str) -> tuple[dict[str, Any], str]:
+    lines = text.split("\n")
+    fences = [number for number, line in enumerate(lines) if line.rstrip("\r") == "---"]
+    if len(fences) < 2 or fences[0] != 0:
+        return {}, text
+    block, body = "\n".join(lines[1 : fences[1]]), "\n".join(lines[fences[1] + 1 :])
+    try:
+        values = yaml.safe_load(block)
+    except yaml.YAMLError:
+        values = None
+    return (values if isinstance(values, dict) else {}), body
+
+
+def word(values: dict[str, Any], key: str) -> str | None:
+    value = values.get(key)
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def paragraph(body: str) -> str:
+    found: list[str] = []
+    for line in body.split("\n"):
+        words = line.strip()
+        if not words or words[0] == ">" or re.match(r"#{1,6}(\s|$)", words):
+            if found:
+                break
+        else:
+            found.append(words)
+    return " ".join(found)
+
+
+def title_line(body: str) -> str:
+    for line in body.split("\n"):
+        if line.startswith("# "):
+            return line[2:].strip()
+    return ""
+
+
+def skill_row(skill_id: str, text: str, size: int) -> dict[str, Any]:
+    values, body = front_matter_and_body(text)
+    bare = skill_id.removesuffix("/index")
+    return {
+        "title": word(values, "title") or title_line(body) or bare,
+        "type": word(values, "type"),
+        "function_id": word(values, "function_id"),
+        "description": word(values, "description") or paragraph(body),
+        "bytes": size,
+    }
+
+
+def is_hidden(world: World, path: str) -> bool:
+    if "/" not in path or world.installed is None:
+        return False
+    namespace = path.split("/", maxsplit=1)[0]
+    if namespace in world.installed or namespace in ("iii", "iii-directory"):
+        return False
+    if namespace not in world.recorded or world.recorded[namespace][0] == "call":
+        return False
+    below = [
+        other for other in world.files if other.startswith(f"{namespace}/") and is_document(world, other)
+    ]
+    return {other.split("/", 1)[1] for other in below} <= world.recorded[namespace][1]
+
+
+def is_document(world: World, path: str) -> bool:
+    text = text_of(world.files[path])
+    if text is None:
+        return False
+    values, body = front_matter_and_body(text)
+    if not body.strip():
+        return False
+    if not is_prompt(path):
+        return id_of(path) is not None
+    return prompt_name(path, values) is not None
+
+
+def prompt_name(path: str, values: dict[str, Any]) -> str | None:
+    *folders, file = path.split("/")
+    if not file.endswith(".md") or any(part.startswith(".") for part in (*folders, file)):
+        return None
+    name = word(values, "name") or file[: -len(".md")]
+    return name if SEGMENT.fullmatch(name) and word(values, "description") else None
+
+
+def skills(world: World) -> list[dict[str, Any]]:
+    """The rows of the listing, without times."""
+    found: dict[str, dict[str, Any]] = {}
+    for skill_id, body in world.registered.items():
+        found[skill_id] = skill_row(skill_id, body, len(body.encode())) | {"source": "registered"}
+    # The first path wins, so the last one to be written down must be the first.
+    for path in sorted(world.files, reverse=True):
+        skill_id = id_of(path)
+        if is_prompt(path) or skill_id is None or not is_document(world, path) or is_hidden(world, path):
+            continue
+        raw = world.files[path]
+        found[skill_id] = skill_row(skill_id, text_of(raw) or "", len(raw)) | {"source": "folder"}
+    rows = [{"id": shown_as(skill_id, set(found)), **row} for skill_id, row in found.items()]
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def shown_as(skill_id: str, known: set[str]) -> str:
+    if skill_id.endswith("/index") and skill_id[: -len("/index")] not in known:
+        return skill_id[: -len("/index")]
+    return skill_id
+
+
+def prompts(world: World) -> list[tuple[str, str]]:
+    """Names and descriptions."""
+    claims: dict[str, list[tuple[bool, str, str]]] = {}
+    for path, raw in world.files.items():
+        if not is_prompt(path) or not is_document(world, path) or is_hidden(world, path):
+            continue
+        values, _ = front_matter_and_body(text_of(raw) or "")
+        name = prompt_name(path, values)
+        assert name is not None
+        only_claimed = path.split("/")[-1] != f"{name}.md"
+        claims.setdefault(name, []).append((only_claimed, path, word(values, "description") or ""))
+    return sorted((name, min(claimed)[2]) for name, claimed in claims.items())
+
+
+def left_out(world: World) -> set[str]:
+    """The files that are not served although nothing hides their namespace, and those that are shadowed."""
+    return {path for path in world.files if not is_document(world, path)}
