@@ -101,6 +101,7 @@ class Catalogue:
         """Registered entries are new, other, or gone; ``body`` gives the body of a skill by its id."""
         self._registered_body = body
         self._snapshot = self._snapshot.changed(registered=changes)
+        self._tell(finding for entry in changes.values() if entry is not None for finding in entry.findings)
 
     def note(self, key: str, finding: Finding | None) -> None:
         """Something outside the documents is worth a line in the diagnostics, or no more."""

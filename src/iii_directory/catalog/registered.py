@@ -58,6 +58,10 @@ class Table:
         record = self._held.get(key)
         return None if record is None or record.problem else cast("dict[str, Any]", record.value)
 
+    def key_of(self, key: str, old: object, new: object) -> str:
+        """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
+        return self._named(old if new is None else new) or key
+
     def next_stamp(self, key: str, now: int) -> int:
         """The time of a new registration: now, and later than everything known of the key, in nanoseconds."""
         known = max(self._last_stamp, self._known_stamp(key))
@@ -93,7 +97,6 @@ class Table:
     def seen(self, key: str, old: object, new: object) -> Outcome:
         """An event told of a write or (``new`` is None) of a deletion."""
         self._drop_unnamed(old)
-        key = self._named(old if new is None else new) or key
         self._touch(key)
         held, newest = self._held.get(key), self._known_stamp(key)
         self._remember(key, max(newest, _stamp_of(old), _stamp_of(new)))
@@ -193,7 +196,6 @@ class Table:
                 self._drop(key, 0)
 
     def _named(self, value: object) -> str | None:
-        """What a value says it is called, for a listing has nothing else to go by."""
         named = cast("dict[str, Any]", value).get(self.kind.key_field) if isinstance(value, dict) else None
         return named if isinstance(named, str) else None
 

@@ -68,6 +68,7 @@ class Finding:
         "undecodable",
         "download",
         "edited",
+        "unavailable",
         "watch",
     ]
     subject: str

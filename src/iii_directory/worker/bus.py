@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -93,9 +94,12 @@ class SdkBus:
     ) -> None:
         _quiet_the_sdk()
         self._name = name
+        # The same rule as the SDK's, which has no way to ask it for its answer.
+        self.namespace = namespace or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
         self._closing = False
         self._refused = False
         self._on_connected: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._on_lost: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._client: Any = III(
             url,
@@ -148,6 +152,10 @@ class SdkBus:
     def on_connected(self, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something on the bus's loop now if connected, and after every connect."""
         self._on_connected.append(action)
+
+    def on_lost(self, action: Callable[[], None]) -> None:
+        """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
+        self._on_lost.append(action)
 
     # Life
 
@@ -210,7 +218,10 @@ class SdkBus:
             self._refused = False
             for action in self._on_connected:
                 self._spawn(action())
-        elif state == "failed":
+            return
+        for lost in self._on_lost:
+            lost()
+        if state == "failed":
             # The engine lets one worker of a name in; the SDK gives up on the second. We wait instead.
             if not self._refused:
                 log.warning(

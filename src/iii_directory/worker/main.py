@@ -11,14 +11,18 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
 from iii_directory.worker.bus import CallError, SdkBus
 from iii_directory.worker.engine_view import EngineView
+from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import Handlers
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.overview import Overviews
 from iii_directory.worker.handlers.prompts import Prompts
 from iii_directory.worker.handlers.reading import Reading
+from iii_directory.worker.handlers.registering import Registering
 from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.handlers.uris import UriReader
-from iii_directory.worker.surfaces import functions_of
+from iii_directory.worker.registrations import FOLLOWER, Registrations
+from iii_directory.worker.surfaces import functions_of, trigger_types_of
+from iii_directory.worker.surfaces.table import NOTHING
 from iii_directory.worker.view import Installed, View
 
 if TYPE_CHECKING:
@@ -43,7 +47,11 @@ class DirectoryWorker:
         self._catalogue = Catalogue(folder)
         installed = Installed(self._bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
         self._engine = EngineView(self._bus, settings.state_timeout_ms)
-        self._view = View(self._catalogue, installed, settings)
+        self._events = Events(self._bus)
+        self._registrations = Registrations(
+            self._bus, self._events, self._catalogue, settings, namespace=self._bus.namespace
+        )
+        self._view = View(self._catalogue, installed, self._registrations, settings)
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
@@ -65,7 +73,16 @@ class DirectoryWorker:
                 response_schema=row.response,
                 metadata=dict(row.metadata) if row.metadata else None,
             )
+        for kind in trigger_types_of(self._settings.surfaces):
+            self._bus.register_trigger_type(
+                kind.id,
+                self._events.owner_for(kind.topic),
+                description=kind.description,
+                event_schema=kind.event,
+            )
+        self._follow_state()
         self._bus.on_connected(self._connected)
+        self._bus.on_lost(self._lost)
         self._bus.start()
 
     def wait_ready(self, seconds: float) -> bool:
@@ -91,14 +108,32 @@ class DirectoryWorker:
         return Handlers(
             reading=Reading(self._view, uris, Overviews(self._bus, self._settings)),
             resources=Resources(self._view, uris),
-            prompts=Prompts(self._view),
+            prompts=Prompts(self._view, self._bus, self._settings),
+            registering=Registering(self._registrations),
             introspection=Introspection(self._engine, self._view),
         )
+
+    def _follow_state(self) -> None:
+        self._bus.register_function(
+            FOLLOWER,
+            self._registrations.state_changed,
+            description="For the engine's state trigger alone: tells this worker of registrations.",
+            request_schema=NOTHING,
+            response_schema=None,
+            metadata={"internal": True},
+        )
+        for scope in self._registrations.scopes:
+            self._bus.bind("state", FOLLOWER, {"scope": scope})
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
         self._view.installed.forget()
         self._engine.forget()
+        await self._registrations.connected()
+
+    def _lost(self) -> None:
+        self._events.forget_subscribers()
+        self._registrations.connection_lost()
 
     async def _answered(self, deadline: float) -> bool:
         while time.monotonic() < deadline:
@@ -111,4 +146,6 @@ class DirectoryWorker:
         return False
 
     async def _close(self) -> None:
+        await self._events.sent()
+        self._registrations.close()
         self._catalogue.close()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.config import Settings
     from iii_directory.worker.bus import Bus
+    from iii_directory.worker.registrations import Registrations
 
 log = logging.getLogger("iii_directory.worker")
 INSTALLED_TIMEOUT_MS: Final = 5_000
@@ -73,12 +74,16 @@ def worker_names(answer: object) -> frozenset[str] | None:
 class View:
     """What every reading handler asks."""
 
-    def __init__(self, catalogue: Catalogue, installed: Installed, settings: Settings) -> None:
+    def __init__(
+        self, catalogue: Catalogue, installed: Installed, registrations: Registrations, settings: Settings
+    ) -> None:
         self.catalogue = catalogue
         self.installed = installed
+        self._registrations = registrations
         self._filter = settings.filter_unregistered
 
     async def current(self) -> Snapshot:
         names = await self.installed.known()
         self.catalogue.set_installed(names if self._filter else None)
+        await self._registrations.bring_up_to_date()
         return await self.catalogue.current()

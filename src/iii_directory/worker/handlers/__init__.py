@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.handlers.introspection import Introspection
     from iii_directory.worker.handlers.prompts import Prompts
     from iii_directory.worker.handlers.reading import Reading
+    from iii_directory.worker.handlers.registering import Registering
     from iii_directory.worker.handlers.resources import Resources
 
 
@@ -19,4 +20,5 @@ class Handlers:
     reading: Reading
     resources: Resources
     prompts: Prompts
+    registering: Registering
     introspection: Introspection

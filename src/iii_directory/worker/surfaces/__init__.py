@@ -23,5 +23,11 @@ def functions_of(generations: Collection[str]) -> list[FunctionRow]:
 
 
 def trigger_types_of(generations: Collection[str]) -> list[TriggerTypeRow]:
-    """Every trigger type of some generations."""
-    return [row for surface in SURFACES if surface.generation in generations for row in surface.trigger_types]
+    """Every trigger type of some generations, each once."""
+    chosen = {
+        row.id: row
+        for surface in SURFACES
+        if surface.generation in generations
+        for row in surface.trigger_types
+    }
+    return list(chosen.values())

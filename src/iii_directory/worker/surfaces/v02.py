@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from iii_directory.worker.surfaces.registering import (
+    MCP_PROMPT_ROWS,
+    PLAIN_TRIGGER_TYPES,
+    REGISTERING_ROWS,
+)
 from iii_directory.worker.surfaces.shared import FETCH_SKILL, PROMPTS_LIST, SKILL_FETCH, SKILLS_LIST
 from iii_directory.worker.surfaces.table import NOTHING, FunctionRow, Surface, obj, request, rows, text
 
@@ -61,5 +66,8 @@ SURFACE: Final = Surface(
         _RESOURCES_LIST,
         _RESOURCES_READ,
         _RESOURCES_TEMPLATES,
+        *REGISTERING_ROWS,
+        *MCP_PROMPT_ROWS,
     ),
+    PLAIN_TRIGGER_TYPES,
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from iii_directory.worker.surfaces import shapes
 from iii_directory.worker.surfaces.engine import V04_ROWS
+from iii_directory.worker.surfaces.registering import PLAIN_TRIGGER_TYPES
 from iii_directory.worker.surfaces.shared import FETCH_SKILL, PROMPTS_LIST, SKILL_FETCH, SKILLS_LIST
 from iii_directory.worker.surfaces.table import FunctionRow, Surface
 
@@ -18,5 +19,7 @@ _PROMPTS_GET: Final = FunctionRow(
 )
 
 SURFACE: Final = Surface(
-    "v0.4", (SKILLS_LIST, FETCH_SKILL, SKILL_FETCH, PROMPTS_LIST, _PROMPTS_GET, *V04_ROWS)
+    "v0.4",
+    (SKILLS_LIST, FETCH_SKILL, SKILL_FETCH, PROMPTS_LIST, _PROMPTS_GET, *V04_ROWS),
+    PLAIN_TRIGGER_TYPES,
 )

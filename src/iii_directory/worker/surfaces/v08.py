@@ -6,6 +6,7 @@ from typing import Final
 
 from iii_directory.worker.surfaces import shapes
 from iii_directory.worker.surfaces.engine import ENGINE_FUNCTION_INFO
+from iii_directory.worker.surfaces.registering import DIRECTORY_TRIGGER_TYPES
 from iii_directory.worker.surfaces.table import (
     NOTHING,
     FunctionRow,
@@ -99,5 +100,7 @@ _DIAGNOSTICS: Final = FunctionRow(
 )
 
 SURFACE: Final = Surface(
-    "v0.8", (_GET, _LIST, _INDEX, _PROMPTS_LIST, _PROMPTS_GET, ENGINE_FUNCTION_INFO, _DIAGNOSTICS)
+    "v0.8",
+    (_GET, _LIST, _INDEX, _PROMPTS_LIST, _PROMPTS_GET, ENGINE_FUNCTION_INFO, _DIAGNOSTICS),
+    DIRECTORY_TRIGGER_TYPES,
 )

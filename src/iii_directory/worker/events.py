@@ -1,0 +1,73 @@
+"""Telling subscribers of changes: the on-change trigger types, and who is bound to each of them.
+
+Events are sent one after the other by a task of their own, without waiting for answers: whoever changed
+something is not held up by those who want to know, and those not by one another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iii_directory.worker.bus import Bus, Subscription, TriggerOwner
+
+
+class Subscribers:
+    """The functions bound to one trigger type, by the id of the binding."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, Subscription] = {}
+
+    def subscribed(self, subscription: Subscription) -> None:
+        self.bound[subscription.id] = subscription
+
+    def unsubscribed(self, subscription_id: str) -> None:
+        self.bound.pop(subscription_id, None)
+
+
+class Events:
+    """Every trigger type of this worker, by the topic whose changes it reports."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._topics: dict[str, list[Subscribers]] = {}
+        self._waiting: deque[tuple[Subscription, Mapping[str, Any]]] = deque()
+        self._sender: asyncio.Task[None] | None = None
+
+    def owner_for(self, topic: str) -> TriggerOwner:
+        """Who keeps the subscriptions of one more trigger type of a topic."""
+        subscribers = Subscribers()
+        self._topics.setdefault(topic, []).append(subscribers)
+        return subscribers
+
+    def fire(self, topic: str, event: Mapping[str, Any]) -> None:
+        """Tell everyone bound to a topic. Returns at once; events keep their order."""
+        for subscribers in self._topics.get(topic, ()):
+            self._waiting.extend((subscription, event) for subscription in subscribers.bound.values())
+        if self._waiting and (self._sender is None or self._sender.done()):
+            self._sender = asyncio.get_running_loop().create_task(self._send())
+
+    def forget_subscribers(self) -> None:
+        """The connection is gone; the engine names those who are still there after the next one."""
+        for topic in self._topics.values():
+            for subscribers in topic:
+                subscribers.bound.clear()
+
+    async def sent(self) -> None:
+        """Wait until everything fired so far is on its way."""
+        if self._sender is not None:
+            await self._sender
+
+    async def _send(self) -> None:
+        while self._waiting:
+            subscription, event = self._waiting.popleft()
+            await self._bus.tell(
+                subscription.function_id,
+                event,
+                metadata=subscription.metadata,
+                namespace=subscription.namespace,
+            )

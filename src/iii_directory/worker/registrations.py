@@ -1,0 +1,250 @@
+"""Registered skills and prompts: written to iii-state, read from memory, and kept true by the state's events.
+
+No read asks the state. The tables are loaded after every connect, once the events are known to arrive, and
+follow them from then on; so another instance's writes are seen here, and ours there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
+from iii_directory.catalog.registered import Outcome, Table
+from iii_directory.documents.model import Finding
+from iii_directory.documents.timestamps import rfc3339
+from iii_directory.errors import ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.config import Settings
+    from iii_directory.worker.bus import Bus, Payload
+    from iii_directory.worker.events import Events
+
+log = logging.getLogger("iii_directory.worker")
+
+FOLLOWER: Final = "directory::__on_state_changed"
+_FIRST_PAUSE_SECONDS: Final = 0.05
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """One kind of registered entries: where the state keeps them, the copy in memory, and who is told."""
+
+    scope: str
+    table: Table
+    topic: str
+
+
+class Registrations:
+    """Both kinds. Everything happens on the bus's event loop."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        events: Events,
+        catalogue: Catalogue,
+        settings: Settings,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.skills = Registry(settings.skills_scope, Table(SKILLS), "skills")
+        self.prompts = Registry(settings.prompts_scope, Table(PROMPTS), "prompts")
+        self._bus = bus
+        self._events = events
+        self._catalogue = catalogue
+        self._timeout_ms = settings.state_timeout_ms
+        self._namespace = namespace
+        self._clock = clock
+        self._tried = asyncio.Event()
+        self._patience: float | None = None
+        """When readers stop waiting for the first load, by the clock of the loop."""
+        self._loaded = False
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._cut_short = False
+        self._loading: asyncio.Task[None] | None = None
+        self._asking: set[asyncio.Task[None]] = set()
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes whose events :meth:`state_changed` wants."""
+        return self.skills.scope, self.prompts.scope
+
+    # Reading
+
+    async def bring_up_to_date(self) -> None:
+        """Give the catalogue what is known; before the first load, wait for it as long as a call may take."""
+        if not self._tried.is_set():
+            await self._first_try()
+        for registry in (self.skills, self.prompts):
+            changes = registry.table.take_changes()
+            if changes:
+                self._catalogue.set_registered(changes, self._body)
+
+    # Writing
+
+    async def register(self, registry: Registry, fields: dict[str, Any]) -> str:
+        """Store checked fields as a record; the answer is its ``registered_at``."""
+        key = fields[registry.table.kind.key_field]
+        registered_at = rfc3339(registry.table.next_stamp(key, self._clock()))
+        record = {**fields, "registered_at": registered_at}
+        await self._ask_state("state::set", {"scope": registry.scope, "key": key, "value": record})
+        self._learned(registry, key, registry.table.written(key, record))
+        return registered_at
+
+    async def unregister(self, registry: Registry, key: str) -> bool:
+        """Delete a record; False when there was none."""
+        old = await self._ask_state("state::delete", {"scope": registry.scope, "key": key})
+        self._learned(registry, key, registry.table.deleted(key, old))
+        return old is not None
+
+    # Following
+
+    async def state_changed(self, event: Payload) -> None:
+        """The engine tells of a write to one of the scopes, by whomever."""
+        key, old, new = event.get("key"), event.get("old_value"), event.get("new_value")
+        for registry in (self.skills, self.prompts):
+            if event.get("scope") == registry.scope and isinstance(key, str):
+                known_as = registry.table.key_of(key, old, new)
+                self._learned(registry, known_as, registry.table.seen(known_as, old, new))
+
+    async def connected(self) -> None:
+        """Load everything anew: while there was no connection, nobody told of changes."""
+        self.connection_lost()
+        self._loading = asyncio.get_running_loop().create_task(self._load())
+
+    def connection_lost(self) -> None:
+        if self._loading is not None and self._loading.cancel():
+            self._cut_short = True
+
+    def close(self) -> None:
+        for task in (self._loading, *self._asking):
+            if task is not None:
+                task.cancel()
+
+    # Inner workings
+
+    async def _first_try(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._patience is None:
+            self._patience = loop.time() + self._timeout_ms / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._patience):
+                await self._tried.wait()
+
+    async def _load(self) -> None:
+        """List until it worked while the events were already on their way, so that no write falls between."""
+        if self._cut_short:
+            # A listing too large for a message ends the connection; it must not do so again at once.
+            await self._rest()
+        while True:
+            following = await self._is_following()
+            problem = await self._list_all()
+            self._note(problem)
+            self._tried.set()
+            if problem is None and following:
+                break
+            await self._rest()
+        self._pause, self._cut_short = _FIRST_PAUSE_SECONDS, False
+
+    async def _rest(self) -> None:
+        """Longer every time, until a load succeeds."""
+        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+        await asyncio.sleep(pause)
+
+    async def _list_all(self) -> str | None:
+        """What went wrong, or None."""
+        try:
+            for registry in (self.skills, self.prompts):
+                registry.table.listing_asked()
+                answer = await self._call("state::list", {"scope": registry.scope})
+                for key, outcome in registry.table.listed(values_of(answer)):
+                    # The first load is no change; later ones tell of what happened meanwhile.
+                    if self._loaded:
+                        self._learned(registry, key, outcome)
+        except CallError as error:
+            return str(error)
+        self._loaded = True
+        return None
+
+    async def _is_following(self) -> bool:
+        """Whether the engine has our bindings; it takes them in some time after a connect."""
+        asked = {"function_id": FOLLOWER, "namespace": self._namespace}
+        try:
+            answer = await self._call("engine::functions::info", asked)
+        except CallError:
+            return False
+        return set(self.scopes) <= bound_scopes(answer)
+
+    def _learned(self, registry: Registry, key: str, outcome: Outcome) -> None:
+        match outcome:
+            case Outcome.REGISTERED | Outcome.UNREGISTERED:
+                self._events.fire(registry.topic, {"op": outcome.value, registry.table.kind.key_field: key})
+            case Outcome.DOUBTFUL:
+                self._spawn(self._settle(registry, key))
+            case Outcome.NOTHING:
+                pass
+
+    async def _settle(self, registry: Registry, key: str) -> None:
+        outcome = Outcome.DOUBTFUL
+        while outcome is Outcome.DOUBTFUL:
+            try:
+                value = await self._call("state::get", {"scope": registry.scope, "key": key})
+            except CallError as error:
+                log.warning("the state of %s is in doubt, and iii-state does not answer: %s", key, error)
+                registry.table.leave_doubtful(key)
+                await self.connected()
+                return
+            outcome = registry.table.settle(key, value)
+        self._learned(registry, key, outcome)
+
+    async def _ask_state(self, function_id: str, payload: Payload) -> Any:
+        try:
+            return await self._call(function_id, payload)
+        except CallError as error:
+            raise DirectoryError(
+                ENGINE_FAILED, f"iii-state did not do it, and nothing was changed: {error}"
+            ) from None
+
+    async def _call(self, function_id: str, payload: Payload) -> Any:
+        return await self._bus.call(
+            function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
+        )
+
+    def _body(self, skill_id: str) -> str:
+        record = self.skills.table.get(skill_id)
+        if record is None:
+            raise DirectoryError(SKILL_NOT_FOUND, f"skill '{skill_id}' not found: it has just gone")
+        return record["skill"]
+
+    def _note(self, problem: str | None) -> None:
+        reason = f"registered skills and prompts cannot be loaded: {problem}"
+        fix = "see that the engine runs iii-state; it is tried again until it answers"
+        finding = None if problem is None else Finding("unavailable", "iii-state", reason, fix)
+        self._catalogue.note("iii-state", finding)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+
+def bound_scopes(answer: object) -> set[str]:
+    """The scopes of the state bindings in an answer of ``engine::functions::info``."""
+    rows = cast("dict[str, Any]", answer).get("registered_triggers") if isinstance(answer, dict) else None
+    found: set[str] = set()
+    for row in cast("list[object]", rows) if isinstance(rows, list) else []:
+        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
+        config = fields.get("config")
+        if fields.get("trigger_type") == "state" and isinstance(config, dict):
+            found.add(str(cast("dict[str, Any]", config).get("scope")))
+    return found
