@@ -110,3 +110,26 @@ MAX_STATE_VALUE_CHARS: Final = 31 * MIB
 
 # 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
 MAX_LOCK_FILE_BYTES: Final = 16 * MIB
+
+# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and sessions of 2025
+# clients, which hold memory until they end or idle out; hosts open one or two each.
+MAX_MCP_BODY_BYTES: Final = 4 * MIB
+MAX_MCP_SESSIONS: Final = 1000
+MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
+# Connections at once, streams that only wait for news included.
+MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
+# The protocol's own limit of values in one completion.
+MAX_COMPLETIONS: Final = 100
+# One sentence to a model; of another worker's failure no more than this is passed on.
+MAX_MCP_ERROR_CHARS: Final = 2000
+# How long a request waits for an engine that is not there, which is longer than a restart of one takes.
+MCP_ENGINE_SECONDS: Final = 8.0
+# After a connect, workers are still coming back; until then a missing function may only be late.
+MCP_SETTLE_SECONDS: Final = 10.0
+# One try of a read; a section or a prompt may take its own ten seconds on the way. Then once more.
+MCP_READ_SECONDS: Final = 15.0
+# A download, or a function of another worker.
+MCP_WORK_SECONDS: Final = 600.0
+MCP_PROGRESS_SECONDS: Final = 1.0
+# Changes that come together are told together: a download of 200 skills is one notification.
+MCP_BURST_SECONDS: Final = 0.05

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "skills": ("skills", "list, show or index the skills, with or without an engine"),
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),
     "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
+    "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),
     "trigger": ("trigger", "call any function on the engine"),
 }
 """Each command: the module below iii_directory.cli that has it, and what it does."""

@@ -39,7 +39,7 @@ async def start_engine(*, host: str, port: int, token: str | None, database: Dat
     except ValueError as error:
         fail(f"{error}. Pass --token or set III_TOKEN", code=2)
     except OSError as error:
-        fail(_cannot_listen(host, port, error))
+        fail(cannot_listen(host, port, error, "--port"))
     return server
 
 
@@ -52,9 +52,10 @@ async def until_stopped() -> None:
     await stopped.wait()
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> str:
+def cannot_listen(host: str, port: int, error: OSError, option: str) -> str:
+    """Why an address cannot be had, by whom it is taken, and the option that chooses another."""
     if error.errno == errno.EADDRINUSE:
         owner = port_owner(port)
         by = f" by {owner}" if owner else ""
-        return f"port {port} on {host} is in use{by}; pass --port to take another"
+        return f"port {port} on {host} is in use{by}; pass {option} to take another"
     return f"cannot listen on {host}:{port}: {error.strerror}"

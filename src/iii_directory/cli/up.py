@@ -19,11 +19,13 @@ from iii_directory.cli.common import (
     settings_from,
     url_option,
 )
+from iii_directory.cli.mcp import http_port_option, start_beside
 from iii_directory.config import DEFAULT_URL
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
+    from iii_directory.mcp.bridge import Bridge
     from iii_directory.worker.main import DirectoryWorker
 
 READY_SECONDS = 20.0
@@ -46,6 +48,7 @@ READY_SECONDS = 20.0
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder of skills and prompts, instead of the configured one.",
 )
+@http_port_option
 def command(
     config_path: Path,
     url: str | None,
@@ -53,6 +56,7 @@ def command(
     data: Path | None,
     in_memory: bool,
     skills_folder: Path | None,
+    http_port: int,
 ) -> None:
     set_up_log()
     if url is not None and port is not None:
@@ -62,10 +66,10 @@ def command(
     if skills_folder is not None:
         settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
     directory = None if in_memory else data or config_path.parent / "data"
-    asyncio.run(_up(settings, address, directory))
+    asyncio.run(_up(settings, address, directory, http_port))
 
 
-async def _up(settings: Settings, url: str, data: Path | None) -> None:
+async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -> None:
     from iii_directory.cli.running import until_stopped
     from iii_directory.worker.main import DirectoryWorker
 
@@ -74,9 +78,12 @@ async def _up(settings: Settings, url: str, data: Path | None) -> None:
     address = server.url if server else url
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, address, token=token)
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-    click.echo(_welcome(server, address, data, settings, worker))
+    bridge = await start_beside(address, http_port)
+    click.echo(_welcome(server, address, data, settings, worker, bridge))
     await until_stopped()
     click.echo("stopping")
+    if bridge is not None:
+        await asyncio.to_thread(bridge.close)
     await asyncio.to_thread(worker.stop)
     if server is not None:
         await server.stop()
@@ -101,7 +108,12 @@ async def _own_engine(url: str, token: str | None, data: Path | None) -> EngineS
 
 
 def _welcome(
-    server: EngineServer | None, url: str, data: Path | None, settings: Settings, worker: DirectoryWorker
+    server: EngineServer | None,
+    url: str,
+    data: Path | None,
+    settings: Settings,
+    worker: DirectoryWorker,
+    bridge: Bridge | None,
 ) -> str:
     if server is None:
         engine = f"{url} (already there)"
@@ -113,6 +125,7 @@ def _welcome(
             f"engine   {engine}",
             f"worker   {worker.summary()}",
             f"folder   {settings.skills_folder}",
+            *((f"mcp      {bridge.http_url}",) if bridge else ()),
             "",
             "Try in another terminal:",
             f"  iii-directory trigger directory::skills::index{elsewhere}",

@@ -72,6 +72,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def visible(text: str) -> str:
+    """``text`` as a label: one line, without controls, bidi and invisible characters."""
+    line = one_line(text)
+    return line if _is_plain(line) else _UNSAFE.sub("", line)
+
+
 def plain_line(text: str, limit: int | None = None) -> str:
     """``text`` for one line of a generated document: links become their words, nothing can open one."""
     line = one_line(_LINK.sub(r"\1", text))

@@ -53,17 +53,24 @@ class Access:
     token: str | None = None
 
     def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
-        """``headers`` has lower-case names and every value given."""
+        """What a handshake may go on to be. ``headers`` has lower-case names and every value given."""
+        refused = self.refusal(headers)
+        if refused is not None:
+            return refused
+        if "upgrade" not in ",".join(headers.get("connection", ())).lower():
+            return Refused(400, "Connection header did not include 'upgrade'")
+        return purpose_of(path)
+
+    def refusal(self, headers: Mapping[str, Sequence[str]]) -> Refused | None:
+        """Why a request of any kind is none of ours, or None."""
         host = _single(headers, "host")
         if host is None or (is_loopback(self.host) and host.lower() not in self._own_hosts()):
-            return Refused(421, "This engine does not answer to that Host.\n")
+            return Refused(421, "Nothing here answers to that Host.\n")
         if not self._origin_allowed(host, headers):
             return Refused(403, "Pages of that Origin may not connect.\n")
         if not self._token_given(headers):
             return Refused(401, "A token is needed: Authorization: Bearer …\n")
-        if "upgrade" not in ",".join(headers.get("connection", ())).lower():
-            return Refused(400, "Connection header did not include 'upgrade'")
-        return purpose_of(path)
+        return None
 
     def _own_hosts(self) -> set[str]:
         named = f"[{self.host}]" if ":" in self.host else self.host

@@ -1,0 +1,161 @@
+"""``iii-directory mcp``: the directory for MCP clients, over stdio or HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
+from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iii_directory.mcp.bridge import Bridge
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 3117
+HOW_TO_INSTALL = "pip install 'iii-directory[mcp]'"
+
+
+def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
+    return click.option(
+        "--http-port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULT_PORT,
+        show_default=True,
+        help="Where /mcp is served; 0 takes a free port.",
+    )(command)
+
+
+@click.command(
+    help="Show the skills, prompts and functions of an engine to MCP clients: over stdio, which is how "
+    "clients start it, or over HTTP. It waits for the engine and reconnects by itself."
+)
+@url_option
+@click.option("--http", is_flag=True, help="Serve /mcp over HTTP instead of stdio.")
+@http_port_option
+@click.option(
+    "--http-host",
+    default=DEFAULT_HOST,
+    show_default=True,
+    help="The address to listen on. Beyond loopback III_TOKEN is needed, and asked of every client.",
+)
+@click.option(
+    "--expose",
+    multiple=True,
+    metavar="GLOB",
+    help="Offer more functions of the engine as tools, by their ids, such as 'mail::*'. Repeatable.",
+)
+@click.option(
+    "--print-config",
+    type=click.Choice(list(CLIENTS)),
+    help="Print what this client needs in its configuration, and end.",
+)
+def command(
+    url: str | None,
+    http: bool,
+    http_port: int,
+    http_host: str,
+    expose: tuple[str, ...],
+    print_config: str | None,
+) -> None:
+    set_up_log()
+    address = engine_url(url)
+    if print_config is not None:
+        _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None))
+    elif http:
+        asyncio.run(_serve_http(address, expose, http_host, http_port))
+    else:
+        asyncio.run(_serve_stdio(address, expose))
+
+
+async def start_beside(url: str, port: int) -> Bridge | None:
+    """MCP over HTTP beside something else that runs. Where it cannot be had that is said, and is all."""
+    try:
+        return await asyncio.to_thread(_listening, url, (), DEFAULT_HOST, port)
+    except _NotServedError as error:
+        log.warning("MCP is not served: %s", error)
+        return None
+
+
+class _NotServedError(Exception):
+    """Why there is no MCP, in one sentence."""
+
+
+def _print_config(client: str, target: Launch | Address) -> None:
+    found = snippet(client, target)
+    click.echo(f"This goes into {found.file}:", err=True)
+    click.echo(found.text)
+
+
+def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> Launch | Address:
+    needs_token = engine_token() is not None
+    if http is not None:
+        return Address(f"http://{http[0]}:{http[1]}/mcp", needs_token)
+    # Beside the interpreter, since a client knows nothing of the environment this was installed in.
+    program = Path(sys.executable).with_name("iii-directory")
+    start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
+    globs = (part for glob in expose for part in ("--expose", glob))
+    return Launch(start[0], [*start[1:], "mcp", "--url", url, *globs], needs_token)
+
+
+async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> None:
+    from iii_directory.cli.running import until_stopped
+
+    try:
+        bridge = _listening(url, expose, host, port)
+    except _NotServedError as error:
+        fail(str(error))
+    click.echo(f"MCP at {bridge.http_url} for the engine at {url}. Ctrl-C stops it.")
+    await until_stopped()
+    await asyncio.to_thread(bridge.close)
+    click.echo("stopped")
+
+
+async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
+    from iii_directory.cli.running import until_stopped
+
+    try:
+        bridge = _new_bridge(url, expose)
+    except _NotServedError as error:
+        fail(str(error))
+    serving = asyncio.create_task(asyncio.to_thread(bridge.serve_stdio))
+    stopping = asyncio.create_task(until_stopped())
+    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    client_left = serving.done()
+    await asyncio.to_thread(bridge.close)
+    if not client_left:
+        # A thread waits for a line of stdin that may never come, and there is no way to call it off.
+        os._exit(0)
+    stopping.cancel()
+    await serving
+
+
+def _listening(url: str, expose: Sequence[str], host: str, port: int) -> Bridge:
+    from iii_directory.cli.running import cannot_listen
+
+    bridge = _new_bridge(url, expose)
+    try:
+        bridge.start_http(host=host, port=port)
+    except ValueError as error:
+        bridge.close()
+        raise _NotServedError(f"{error}. Set III_TOKEN") from None
+    except OSError as error:
+        bridge.close()
+        raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
+    return bridge
+
+
+def _new_bridge(url: str, expose: Sequence[str]) -> Bridge:
+    try:
+        from iii_directory.mcp.bridge import Bridge
+    except ModuleNotFoundError as error:
+        problem = f"its part is not installed ({error.name} is missing); get it with: {HOW_TO_INSTALL}"
+        raise _NotServedError(problem) from None
+    return Bridge(url, token=engine_token(), expose=expose)

@@ -1,0 +1,102 @@
+"""The few lines an MCP client needs to find the bridge, in the form each client wants them. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SERVER: Final = "iii-directory"
+TOKEN_PLACE: Final = "<the engine's token>"  # noqa: S105 (it is none)
+"""Stands where a secret goes: it is the reader's to fill in, not ours to print."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a client starts the bridge. It passes no environment on, so everything is in the arguments."""
+
+    command: str
+    arguments: Sequence[str]
+    needs_token: bool = False
+
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"command": self.command, "args": list(self.arguments)}
+        if self.needs_token:
+            found["env"] = {"III_TOKEN": TOKEN_PLACE}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a client finds a bridge that runs already."""
+
+    url: str
+    needs_token: bool = False
+
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"url": self.url}
+        if self.needs_token:
+            found["headers"] = {"Authorization": f"Bearer {TOKEN_PLACE}"}
+        return found
+
+
+Target = Launch | Address
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Lines for a client's configuration, and the file they belong in."""
+
+    file: str
+    text: str
+
+
+def snippet(client: str, target: Target) -> Snippet:
+    """What one of `CLIENTS` needs."""
+    return CLIENTS[client](target)
+
+
+def _claude(target: Target) -> Snippet:
+    return Snippet(".mcp.json in the project", _document("mcpServers", _typed(target)))
+
+
+def _cursor(target: Target) -> Snippet:
+    return Snippet(".cursor/mcp.json in the project or at home", _document("mcpServers", target.fields()))
+
+
+def _vscode(target: Target) -> Snippet:
+    return Snippet(".vscode/mcp.json in the project", _document("servers", _typed(target)))
+
+
+def _codex(target: Target) -> Snippet:
+    fields = target.fields()
+    if "headers" in fields:
+        fields["http_headers"] = fields.pop("headers")
+    lines = (f"{key} = {_toml(value)}" for key, value in fields.items())
+    return Snippet(".codex/config.toml at home", "\n".join((f"[mcp_servers.{SERVER}]", *lines)))
+
+
+def _typed(target: Target) -> dict[str, Any]:
+    return {"type": "stdio" if isinstance(target, Launch) else "http", **target.fields()}
+
+
+def _document(key: str, fields: dict[str, Any]) -> str:
+    return json.dumps({key: {SERVER: fields}}, indent=2, ensure_ascii=False)
+
+
+def _toml(value: str | list[str] | dict[str, str]) -> str:
+    """JSON's strings and arrays are TOML's too; its objects need another sign."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+CLIENTS: Final[dict[str, Callable[[Target], Snippet]]] = {
+    "claude": _claude,
+    "cursor": _cursor,
+    "vscode": _vscode,
+    "codex": _codex,
+}

@@ -1,0 +1,143 @@
+"""Which functions of an engine are tools, and what a client is told about each. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.documents.markdown import visible
+from iii_directory.documents.uris import GUARDED_PREFIXES
+from iii_directory.mcp.names import tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Row = dict[str, Any]
+
+RESOURCES_LIST: Final = "skills::resources-list"
+RESOURCES_READ: Final = "skills::resources-read"
+RESOURCES_TEMPLATES: Final = "skills::resources-templates"
+PROMPTS_LIST: Final = "prompts::mcp-list"
+PROMPTS_GET: Final = "prompts::mcp-get"
+FUNCTIONS_LIST: Final = "engine::functions::list"
+FUNCTIONS_INFO: Final = "engine::functions::info"
+MAX_INFO_BATCH: Final = 32
+"""How many functions an engine describes in one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a host may do without asking its user."""
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+    def as_annotations(self) -> Row:
+        return {
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": self.open_world,
+        }
+
+
+_READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+_ASKS_THE_REGISTRY: Final = Hints(read_only=True, destructive=False, idempotent=True)
+_INSTALLS: Final = Hints(idempotent=True)
+_UNKNOWN: Final = Hints()
+"""Of other workers' functions nothing is known, so the worst is said, as the protocol does by default."""
+
+OFFERED: Final[Mapping[str, Hints]] = {
+    # A live section behind an iii://fn/ link is a function that writes a document: reading it is its purpose.
+    "skill::fetch": _READS,
+    "directory::skills::index": _READS,
+    "directory::skills::list": _READS,
+    "directory::skills::get": _READS,
+    "directory::prompts::list": _READS,
+    "directory::prompts::get": _READS,
+    "directory::function-list": _READS,
+    "directory::engine::functions::info": _READS,
+    "directory::diagnostics": _READS,
+    "directory::registry::workers::list": _ASKS_THE_REGISTRY,
+    "directory::registry::workers::info": _ASKS_THE_REGISTRY,
+    "directory::skills::download_from_registry": _INSTALLS,
+    "directory::skills::download_from_repo": _INSTALLS,
+}
+"""The directory's tools, where the engine has them: the newest door to each thing, not every generation's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """One function that is a tool."""
+
+    name: str
+    function_id: str
+    hints: Hints
+
+
+def is_internal(row: Mapping[str, Any]) -> bool:
+    """Whether a function is nobody's tool, whatever was asked for."""
+    metadata = row.get("metadata")
+    marked = isinstance(metadata, dict) and cast("Row", metadata).get("internal") is True
+    return marked or str(row.get("function_id")).strip().startswith(GUARDED_PREFIXES)
+
+
+def exposed(rows: Iterable[Mapping[str, Any]], globs: Sequence[str], namespace: str) -> list[Exposed]:
+    """The tools of an engine's function list, sorted by name; ``globs`` ask for more than is offered."""
+    ids = {
+        str(row["function_id"])
+        for row in rows
+        if row.get("namespace", namespace) == namespace
+        and not is_internal(row)
+        and _is_asked_for(str(row["function_id"]), globs)
+    }
+    return [
+        Exposed(name, function_id, OFFERED.get(function_id, _UNKNOWN))
+        for name, function_id in sorted(tool_names(ids).items())
+    ]
+
+
+def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
+    """The tool as ``tools/list`` shows it, from what the engine knows of its function."""
+    row: Row = {
+        "name": tool.name,
+        "inputSchema": input_schema(detail.get("request_schema")),
+        "annotations": tool.hints.as_annotations(),
+    }
+    description = detail.get("description")
+    if isinstance(description, str):
+        row["description"] = visible(description)
+    return row
+
+
+def input_schema(schema: object) -> Row:
+    """The function's own schema if a client can use it as that of a tool, else one that takes any object."""
+    anything: Row = {"type": "object"}
+    if not isinstance(schema, dict):
+        return anything
+    known = cast("Row", schema)
+    properties, required = known.get("properties", {}), known.get("required", [])
+    usable = (
+        known.get("type") == "object"
+        and isinstance(known.get("$schema", ""), str)
+        and isinstance(properties, dict)
+        and all(isinstance(value, (dict, bool)) for value in cast("Row", properties).values())
+        and isinstance(required, list)
+        and all(isinstance(name, str) for name in cast("list[object]", required))
+    )
+    return known if usable else anything
+
+
+def result_text(result: object) -> str:
+    """What a function answered, for a model: text as it is, anything else as JSON without padding."""
+    if isinstance(result, str):
+        return result
+    return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_asked_for(function_id: str, globs: Sequence[str]) -> bool:
+    return function_id in OFFERED or any(fnmatchcase(function_id, glob) for glob in globs)

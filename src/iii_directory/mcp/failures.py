@@ -1,0 +1,84 @@
+"""What went wrong on the engine, as an MCP client is told: a code of the protocol and one sentence. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from iii_directory.documents.markdown import cut, visible
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_MCP_ERROR_CHARS
+
+if TYPE_CHECKING:
+    from iii_directory.errors import Kind
+
+Blame = Literal["not_found", "request", "server"]
+"""Whose fault it is: something asked for is not there, the request is wrong, or the other side failed."""
+
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""What 2025 calls a missing resource; 2026-07-28 retired the code in favour of INVALID_PARAMS."""
+
+_DIRECTORY: Final = ("skills::", "prompts::", "skill::", "directory::")
+_SENTENCE: Final = re.compile(r"D\d{3} (\w+): ")
+_BLAMES: Final[dict[str, Blame]] = {
+    "not_found": "not_found",
+    "invalid_input": "request",
+    "forbidden": "request",
+}
+
+
+class BridgeError(Exception):
+    """A call that did not work out; ``str()`` is the sentence for the client."""
+
+    def __init__(self, sentence: str, blame: Blame = "server") -> None:
+        super().__init__(sentence)
+        self.blame: Blame = blame
+
+    def code(self, *, about_resource: bool, modern: bool) -> int:
+        """The protocol's code; a missing resource had one of its own before 2026-07-28."""
+        if self.blame == "server":
+            return INTERNAL_ERROR
+        if self.blame == "not_found" and about_resource and not modern:
+            return RESOURCE_NOT_FOUND
+        return INVALID_PARAMS
+
+
+def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
+    """What a call on the engine came back with.
+
+    The directory's own errors are sentences already. Other workers may send anything, stack traces
+    included, so of theirs one cleaned, bounded line is passed on.
+    """
+    if code == "function_not_found":
+        steps = ("start iii-directory on that engine with: iii-directory serve",)
+        problem = f"function '{function_id}' not found on the engine"
+        return _own(ENGINE_NOT_FOUND, problem, *(steps if function_id.startswith(_DIRECTORY) else ()))
+    if code == "TIMEOUT":
+        return _own(ENGINE_FAILED, f"'{function_id}' did not answer in time")
+    line = cut(visible(message), MAX_MCP_ERROR_CHARS) or f"'{function_id}' failed without saying why"
+    found = _SENTENCE.match(line)
+    if found is not None:
+        return BridgeError(line, _BLAMES.get(found[1], "server"))
+    return BridgeError(line, "not_found" if "not found" in line.lower() else "server")
+
+
+def unreachable(url: str) -> BridgeError:
+    """Nothing answers where the engine should be."""
+    return _own(
+        ENGINE_FAILED,
+        f"no iii engine answers at {url}",
+        "start one with: iii-directory up",
+        "call it again later",
+    )
+
+
+def interrupted(function_id: str) -> BridgeError:
+    """The engine went away under a call that must not simply be made again."""
+    return _own(ENGINE_FAILED, f"the engine went away while '{function_id}' ran; whether it ran is not known")
+
+
+def _own(kind: Kind, problem: str, *next_steps: str) -> BridgeError:
+    error = DirectoryError(kind, problem, next_steps=next_steps or None)
+    return BridgeError(str(error), _BLAMES.get(kind.name, "server"))

@@ -1,0 +1,207 @@
+"""What answers each request of the protocol: a call of the directory's functions on the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from iii_directory.documents.markdown import quoted
+from iii_directory.limits import MCP_PROGRESS_SECONDS
+from iii_directory.mcp import rows
+from iii_directory.mcp.exposure import (
+    FUNCTIONS_LIST,
+    PROMPTS_GET,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    RESOURCES_READ,
+    RESOURCES_TEMPLATES,
+    result_text,
+)
+from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+
+    from mcp.server.context import ServerRequestContext
+
+    from iii_directory.mcp.exposure import Exposed
+    from iii_directory.mcp.tools import Tools
+    from iii_directory.mcp.upstream import Upstream
+
+    Context = ServerRequestContext[Any]
+
+log = logging.getLogger("iii_directory.mcp")
+SKILL_TEMPLATE: Final = ("iii://{skill_id}", "skill_id")
+SECTION_TEMPLATE: Final = ("iii://fn/{function_path}", "function_path")
+
+
+class Handlers:
+    """One method a request. None keeps anything of a session, so one instance serves all."""
+
+    def __init__(self, upstream: Upstream, tools: Tools) -> None:
+        self._upstream = upstream
+        self._tools = tools
+
+    # Resources
+
+    async def list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        found = await self._list(ctx, params, RESOURCES_LIST, rows.resources, "resources")
+        return types.ListResourcesResult.model_validate({"resources": found})
+
+    async def list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        found = await self._list(ctx, params, RESOURCES_TEMPLATES, rows.templates, "resourceTemplates")
+        return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": found})
+
+    async def read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        payload = {"uri": params.uri}
+        answer = await self._ask(ctx, RESOURCES_READ, payload, about_resource=True)
+        contents = rows.contents(answer)
+        if contents is None:
+            raise MCPError(
+                INTERNAL_ERROR, f"{quoted(params.uri)} was answered in a shape that is no resource"
+            )
+        return types.ReadResourceResult.model_validate({"contents": contents})
+
+    # Prompts
+
+    async def list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        found = await self._list(ctx, params, PROMPTS_LIST, rows.prompts, "prompts")
+        return types.ListPromptsResult.model_validate({"prompts": found})
+
+    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        payload = {"name": params.name, "arguments": params.arguments or {}}
+        answer = await self._ask(ctx, PROMPTS_GET, payload)
+        try:
+            return types.GetPromptResult.model_validate(rows.prompt(answer))
+        except ValidationError:
+            # A prompt's function may answer messages of its own making.
+            problem = f"prompt {quoted(params.name)} was answered with messages that are none of MCP's"
+            raise MCPError(INTERNAL_ERROR, problem) from None
+
+    # Tools
+
+    async def list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        _refuse_cursor(params)
+        with _protocol_errors(ctx):
+            return types.ListToolsResult.model_validate({"tools": await self._tools.listed()})
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            tool = await self._tools.find(params.name)
+            if tool is None:
+                raise MCPError(
+                    INVALID_PARAMS, f"there is no tool {quoted(params.name)}; tools/list has them all"
+                )
+            answer = await self._called(ctx, tool, params.arguments or {})
+        except BridgeError as failure:
+            return _said(str(failure), is_error=True)
+        return _said(result_text(answer))
+
+    # Completion
+
+    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        candidates = await self._candidates(ctx, params)
+        found = rows.completion(params.argument.value, candidates)
+        return types.CompleteResult.model_validate({"completion": found})
+
+    async def _candidates(self, ctx: Context, params: types.CompleteRequestParams) -> list[str]:
+        if isinstance(params.ref, types.PromptReference):
+            # What may be given for an argument is known to the function that renders the prompt alone.
+            return []
+        match (params.ref.uri, params.argument.name):
+            case template if template == SKILL_TEMPLATE:
+                return rows.skill_ids(await self._ask(ctx, RESOURCES_LIST, {}))
+            case template if template == SECTION_TEMPLATE:
+                return rows.function_paths(await self._ask(ctx, FUNCTIONS_LIST, {}))
+            case (uri, argument):
+                problem = f"there is no argument {quoted(argument)} in a template {quoted(uri)}"
+                raise MCPError(INVALID_PARAMS, f"{problem}; resources/templates/list has them all")
+
+    # Inner workings
+
+    async def _list(
+        self,
+        ctx: Context,
+        params: types.PaginatedRequestParams | None,
+        function_id: str,
+        taken: Callable[[object], list[rows.Row]],
+        key: str,
+    ) -> list[rows.Row]:
+        _refuse_cursor(params)
+        answer = await self._ask(ctx, function_id, {})
+        found = taken(answer)
+        left_out = len(rows.rows_of(answer, key)) - len(found)
+        if left_out:
+            log.warning(
+                "%s: %d entries are of a shape no client could use, and left out", function_id, left_out
+            )
+        return found
+
+    async def _ask(
+        self, ctx: Context, function_id: str, payload: dict[str, Any], *, about_resource: bool = False
+    ) -> Any:
+        with _protocol_errors(ctx, about_resource=about_resource):
+            return await self._upstream.call(function_id, payload, repeatable=True)
+
+    async def _called(self, ctx: Context, tool: Exposed, arguments: dict[str, Any]) -> Any:
+        if tool.hints.read_only:
+            return await self._upstream.call(tool.function_id, arguments, repeatable=True)
+        async with _progress(ctx, f"{tool.function_id} is at work"):
+            return await self._upstream.call(tool.function_id, arguments, repeatable=False)
+
+
+@contextmanager
+def _protocol_errors(ctx: Context, *, about_resource: bool = False) -> Generator[None]:
+    """A failure as the error of the protocol version that the client speaks."""
+    try:
+        yield
+    except BridgeError as failure:
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        code = failure.code(about_resource=about_resource, modern=modern)
+        raise MCPError(code, str(failure)) from None
+
+
+@asynccontextmanager
+async def _progress(ctx: Context, message: str) -> AsyncGenerator[None]:
+    """Tell a client that wants to know how many seconds the work has taken; nobody knows what is left."""
+
+    async def tell() -> None:
+        for ticks in count():
+            await ctx.session.report_progress(ticks * MCP_PROGRESS_SECONDS, None, message)
+            await asyncio.sleep(MCP_PROGRESS_SECONDS)
+
+    telling = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        # Nothing may follow the answer.
+        telling.cancel()
+        with suppress(asyncio.CancelledError):
+            await telling
+
+
+def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "there is no such page: every list comes whole, without a cursor")
+
+
+def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)

@@ -1,0 +1,146 @@
+"""``/mcp`` over HTTP: who may ask, how much they may send, and the SDK's sessions behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from iii_directory.engine.access import Access, Refused, is_loopback
+from iii_directory.limits import (
+    MAX_MCP_BODY_BYTES,
+    MAX_MCP_CONNECTIONS,
+    MAX_MCP_SESSIONS,
+    MCP_SESSION_IDLE_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from iii_directory.mcp.server import BridgeServer
+
+PATH: Final = "/mcp"
+DEFAULT_PORT: Final = 3117
+_BACKLOG: Final = 512
+_GOODBYE_SECONDS: Final = 2
+_NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
+_STOPPING: Final = Refused(503, "The server is stopping.\n")
+
+
+class HttpEndpoint:
+    """One listener. Beyond loopback it needs a token, and once there is a token everybody needs it."""
+
+    def __init__(self, server: BridgeServer, *, host: str, port: int, token: str | None) -> None:
+        """Bind at once, so that a port in use is an error of whoever starts this.
+
+        Raises:
+            ValueError: the address is not loopback and there is no token.
+            OSError: the address cannot be had.
+        """
+        if not is_loopback(host) and not token:
+            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        self._socket = _bound(host, port)
+        self._host = host
+        self.port: int = self._socket.getsockname()[1]
+        self._access = Access(host, self.port, token or None)
+        self._sessions = StreamableHTTPSessionManager(
+            server,
+            session_idle_timeout=MCP_SESSION_IDLE_SECONDS,
+            max_request_body_size=MAX_MCP_BODY_BYTES,
+            max_sessions=MAX_MCP_SESSIONS,
+        )
+        self._stopping = asyncio.Event()
+        self._open = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.port}{PATH}"
+
+    async def start(self) -> None:
+        """Serve until `stop`."""
+        self._listener = uvicorn.Server(
+            uvicorn.Config(
+                self._answer,
+                interface="asgi3",
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=MAX_MCP_CONNECTIONS,
+                timeout_graceful_shutdown=_GOODBYE_SECONDS,
+            )
+        )
+        ready = asyncio.Event()
+        self._tasks = [
+            asyncio.create_task(self._keep_sessions(ready)),
+            asyncio.create_task(self._listener.serve(sockets=[self._socket])),
+        ]
+        await ready.wait()
+
+    async def stop(self) -> None:
+        """End every session, which ends its streams, and then the listener, which waits for them."""
+        self._open = False
+        self._stopping.set()
+        sessions, listener = self._tasks
+        await sessions
+        self._listener.should_exit = True
+        await listener
+        await _end_watchers()
+
+    async def _keep_sessions(self, ready: asyncio.Event) -> None:
+        async with self._sessions.run():
+            self._open = True
+            ready.set()
+            await self._stopping.wait()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application: nothing of a request's body is read before its headers have passed."""
+        refused = self._access.refusal(_headers(scope))
+        if refused is None and scope["path"] != PATH:
+            refused = _NOT_HERE
+        elif refused is None and not self._open:
+            refused = _STOPPING
+        if refused is not None:
+            await _refuse(refused, send)
+        else:
+            await self._sessions.handle_request(scope, receive, send)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in scope["headers"]:
+        found[name.decode("latin-1")].append(value.decode("latin-1"))
+    return found
+
+
+async def _end_watchers() -> None:
+    """The SDK's library for streams leaves a task on every loop it served on, to wait for a signal."""
+    watchers = [
+        task
+        for task in asyncio.all_tasks()
+        if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher"
+    ]
+    for task in watchers:
+        task.cancel()
+    await asyncio.gather(*watchers, return_exceptions=True)
+
+
+async def _refuse(refused: Refused, send: Send) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    if refused.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": refused.text.encode()})

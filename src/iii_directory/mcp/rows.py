@@ -1,0 +1,112 @@
+"""What the directory's MCP-shaped functions answer, made safe to pass on. Pure.
+
+Titles, names and descriptions reach people and models in lists, so they are cleaned of what cannot be seen;
+bodies are served as they are. A row that is no row is left out: one of them must not cost a client the list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.documents.ids import segments_problem
+from iii_directory.documents.markdown import visible
+from iii_directory.documents.uris import SCHEME
+from iii_directory.limits import MAX_COMPLETIONS
+from iii_directory.mcp.exposure import is_internal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Row = dict[str, Any]
+_LABELS: Final = ("name", "title", "description")
+
+
+def rows_of(answer: object, key: str) -> list[Row]:
+    """The objects of a list in an answer; nothing where there is none."""
+    found = cast("Row", answer).get(key) if isinstance(answer, dict) else None
+    rows = cast("list[object]", found) if isinstance(found, list) else []
+    return [cast("Row", row) for row in rows if isinstance(row, dict)]
+
+
+def resources(answer: object) -> list[Row]:
+    """The entries of ``skills::resources-list``."""
+    found = (row for row in rows_of(answer, "resources") if _handles(row, "uri") and _texts(row, "name"))
+    return [_labelled(row, "uri", "mimeType") for row in found]
+
+
+def templates(answer: object) -> list[Row]:
+    """The entries of ``skills::resources-templates``."""
+    found = rows_of(answer, "resourceTemplates")
+    return [
+        _labelled(row, "uriTemplate", "mimeType")
+        for row in found
+        if _handles(row, "uriTemplate") and _texts(row, "name")
+    ]
+
+
+def prompts(answer: object) -> list[Row]:
+    """The entries of ``prompts::mcp-list``."""
+    return [
+        {**_labelled(row), "arguments": _arguments(row)}
+        for row in rows_of(answer, "prompts")
+        if _handles(row, "name")
+    ]
+
+
+def prompt(answer: object) -> Row:
+    """The answer of ``prompts::mcp-get``; its messages are the prompt's body and stay as they are."""
+    found = cast("Row", answer) if isinstance(answer, dict) else {}
+    return _labelled(found) | {"messages": found.get("messages")}
+
+
+def contents(answer: object) -> list[Row] | None:
+    """The entries of ``skills::resources-read`` as they are, or None for an answer of another shape."""
+    found = rows_of(answer, "contents")
+    return found if found and all(_texts(row, "uri", "text") for row in found) else None
+
+
+def skill_ids(answer: object) -> list[str]:
+    """What ``{skill_id}`` can stand for, from the list of resources."""
+    return [uri.removeprefix(SCHEME) for row in resources(answer) if (uri := row["uri"]).startswith(SCHEME)]
+
+
+def function_paths(answer: object) -> list[str]:
+    """What ``{function_path}`` can stand for: functions that have an address and may back a section."""
+    ids = {str(row.get("function_id")) for row in rows_of(answer, "functions") if not is_internal(row)}
+    paths = (one.replace("::", "/") for one in ids if "/" not in one)
+    return sorted(path for path in paths if segments_problem(path, "function path") is None)
+
+
+def completion(typed: str, candidates: Iterable[str]) -> Row:
+    """The candidates that start with what was typed, then those that contain it; at most 100."""
+    needle = typed.strip().lower()
+    found = [one for one in candidates if needle in one]
+    found.sort(key=lambda one: not one.startswith(needle))
+    return {
+        "values": found[:MAX_COMPLETIONS],
+        "total": len(found),
+        "hasMore": len(found) > MAX_COMPLETIONS,
+    }
+
+
+def _labelled(row: Row, *others: str) -> Row:
+    cleaned = {key: visible(row[key]) for key in _LABELS if isinstance(row.get(key), str)}
+    return cleaned | {key: row[key] for key in others if isinstance(row.get(key), str)}
+
+
+def _arguments(row: Row) -> list[Row]:
+    return [
+        {**_labelled(argument), "required": argument.get("required") is True}
+        for argument in rows_of(row, "arguments")
+        if _handles(argument, "name")
+    ]
+
+
+def _handles(row: Row, key: str) -> bool:
+    """Whether the field can be sent back to ask for the thing: it is text that cleaning would not change."""
+    value = row.get(key)
+    return isinstance(value, str) and value == visible(value) != ""
+
+
+def _texts(row: Row, *keys: str) -> bool:
+    return all(isinstance(row.get(key), str) for key in keys)

@@ -1,0 +1,88 @@
+"""The tools of one engine: asked for afresh by every listing, remembered for the calls after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.mcp.exposure import (
+    FUNCTIONS_INFO,
+    FUNCTIONS_LIST,
+    MAX_INFO_BATCH,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    exposed,
+    tool_row,
+)
+from iii_directory.mcp.notifications import Change
+from iii_directory.mcp.rows import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from iii_directory.mcp.exposure import Exposed, Row
+    from iii_directory.mcp.upstream import Upstream
+
+_BEHIND: Final = {RESOURCES_LIST: Change.RESOURCES, PROMPTS_LIST: Change.PROMPTS}
+"""The functions without which a list cannot be had."""
+
+
+class Tools:
+    """What is exposed; ``globs`` are the function ids that were asked for beyond the directory's own."""
+
+    def __init__(self, upstream: Upstream, globs: Sequence[str]) -> None:
+        self._upstream = upstream
+        self._globs = tuple(globs)
+        self._exposed: dict[str, Exposed] = {}
+        self._schemas: dict[str, Row] = {}
+        self._listed: set[str] | None = None
+        """The names a client may have seen; None while nobody asked."""
+        self._there: set[str] | None = None
+
+    async def listed(self) -> list[Row]:
+        """Every tool as a client sees it, sorted by name."""
+        tools = await self._refreshed()
+        details = await self._details([tool.function_id for tool in tools])
+        listing = [tool_row(tool, details.get(tool.function_id, {})) for tool in tools]
+        self._schemas = {row["name"]: row["inputSchema"] for row in listing}
+        self._listed = set(self._schemas)
+        return listing
+
+    async def find(self, name: str) -> Exposed | None:
+        """The function behind a name. A name not seen before may have come since the last look."""
+        if name not in self._exposed:
+            await self._refreshed()
+        return self._exposed.get(name)
+
+    def schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """The schema a client was shown."""
+        return self._schemas.get(name)
+
+    def changes(self, event: Mapping[str, Any]) -> Iterator[Change]:
+        """Which lists differ from what clients may have seen, by the engine's event about its functions."""
+        rows = rows_of(event, "functions")
+        names = {tool.name for tool in self._remembered(rows)}
+        if self._listed is not None and names != self._listed:
+            self._listed = names
+            yield Change.TOOLS
+        there = {str(row.get("function_id")) for row in rows} & set(_BEHIND)
+        if self._there is not None:
+            yield from (_BEHIND[function_id] for function_id in there ^ self._there)
+        self._there = there
+
+    async def _refreshed(self) -> list[Exposed]:
+        answer = await self._upstream.call(FUNCTIONS_LIST, {}, repeatable=True)
+        return self._remembered(rows_of(answer, "functions"))
+
+    def _remembered(self, rows: list[Row]) -> list[Exposed]:
+        tools = exposed(rows, self._globs, self._upstream.namespace)
+        self._exposed = {tool.name: tool for tool in tools}
+        return tools
+
+    async def _details(self, function_ids: list[str]) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        for start in range(0, len(function_ids), MAX_INFO_BATCH):
+            batch = function_ids[start : start + MAX_INFO_BATCH]
+            payload = {"function_ids": batch, "namespace": self._upstream.namespace}
+            answer = await self._upstream.call(FUNCTIONS_INFO, payload, repeatable=True)
+            found |= {str(row.get("function_id")): row for row in rows_of(answer, "functions")}
+        return found

@@ -1,0 +1,154 @@
+"""The one connection to the engine that every MCP session shares.
+
+Everything of the bridge runs on this connection's event loop, so a call costs no change of threads. While the
+engine is away, requests wait for it a little; a read under way when it goes is made again when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.limits import (
+    MCP_ENGINE_SECONDS,
+    MCP_READ_SECONDS,
+    MCP_SETTLE_SECONDS,
+    MCP_WORK_SECONDS,
+)
+from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
+from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError, SdkBus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from iii_directory.worker.bus import Payload
+
+log = logging.getLogger("iii_directory.mcp")
+NAME: Final = "iii-directory-mcp"
+DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
+_LATE_POLL_SECONDS: Final = 0.1
+# The engine lost the answer, or the worker went while it worked; either is worth one more try of a read.
+_WORTH_A_RETRY: Final = ("TIMEOUT", "invocation_stopped")
+
+
+class _LostError(Exception):
+    """The connection went away under a call."""
+
+
+class Upstream:
+    """A worker without functions for others: it calls, and hears of changes."""
+
+    def __init__(self, url: str, *, token: str | None = None) -> None:
+        self.url = url
+        self.namespace = os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
+        # Unique: an engine lets one worker of a name in, and every client may run a bridge of its own.
+        self._name = f"{NAME}-{os.getpid()}-{token_hex(3)}"
+        self._bus = SdkBus(url, name=self._name, description=DESCRIPTION, token=token)
+        self._connected = asyncio.Event()
+        self._connected_at = 0.0
+        self._under_way: set[asyncio.Timeout] = set()
+        self._missed_something = False
+
+    # From any thread
+
+    def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
+        """Hear the events of trigger types, now or whenever somebody offers them; call before `start`."""
+
+        async def handler(event: Payload) -> None:
+            heard(event)
+
+        function_id = f"{self._name}::{purpose}"
+        self._bus.register_function(
+            function_id,
+            handler,
+            description=f"Tells the MCP clients of {self._name} what changed.",
+            request_schema={"type": "object"},
+            response_schema=None,
+            metadata={"internal": True},
+        )
+        for trigger_type in trigger_types:
+            self._bus.bind(trigger_type, function_id, {})
+
+    def start(self, on_back: Callable[[], None]) -> None:
+        """Follow the connection; ``on_back`` runs when it is there after events or requests were lost."""
+
+        async def connected() -> None:
+            log.info("connected to the engine at %s", self.url)
+            self._connected_at = asyncio.get_running_loop().time()
+            self._connected.set()
+            if self._missed_something:
+                self._missed_something = False
+                on_back()
+
+        self._bus.on_connected(connected)
+        self._bus.on_lost(self._lost)
+        self._bus.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the bridge's loop from another thread and wait for it."""
+        return self._bus.run(work)
+
+    def close(self) -> None:
+        self._bus.close()
+
+    # On the bridge's loop
+
+    async def call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
+        """The answer of a function; a ``repeatable`` one changes nothing and is called again if need be.
+
+        Raises:
+            BridgeError: what to tell the client.
+        """
+        seconds = MCP_READ_SECONDS if repeatable else MCP_WORK_SECONDS
+        retries = 1 if repeatable else 0
+        while True:
+            await self._await_engine()
+            try:
+                return await self._call(function_id, payload, seconds)
+            except _LostError:
+                if not repeatable:
+                    raise interrupted(function_id) from None
+            except CallError as error:
+                if error.code == "function_not_found" and self._is_settling():
+                    await asyncio.sleep(_LATE_POLL_SECONDS)
+                elif error.code in _WORTH_A_RETRY and retries:
+                    retries -= 1
+                else:
+                    raise remote_failure(function_id, error.code, str(error)) from None
+
+    # Inner workings
+
+    async def _await_engine(self) -> None:
+        try:
+            async with asyncio.timeout(MCP_ENGINE_SECONDS):
+                await self._connected.wait()
+        except TimeoutError:
+            self._missed_something = True
+            raise unreachable(self.url) from None
+
+    async def _call(self, function_id: str, payload: Mapping[str, Any], seconds: float) -> Any:
+        # The SDK leaves a call under way to its timeout when the connection goes; ours end then and there.
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._under_way.add(scope)
+                try:
+                    return await self._bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
+                finally:
+                    self._under_way.discard(scope)
+        except TimeoutError:
+            raise _LostError from None
+
+    def _is_settling(self) -> bool:
+        return asyncio.get_running_loop().time() - self._connected_at < MCP_SETTLE_SECONDS
+
+    def _lost(self) -> None:
+        if self._connected.is_set():
+            log.warning("the engine at %s went away; waiting for it", self.url)
+            self._missed_something = True
+        self._connected.clear()
+        under_way, self._under_way = self._under_way, set()
+        for call in under_way:
+            call.reschedule(asyncio.get_running_loop().time())
