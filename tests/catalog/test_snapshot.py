@@ -1,0 +1,201 @@
+"""Who owns an id, what it is shown as, and what one change costs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.catalog.worlds import of_paths, parsed, parsed_records
+
+from iii_directory.catalog.diagnostics import findings
+from iii_directory.catalog.rows import list_skills, registry_rows
+from iii_directory.catalog.shelf import Shelf, shelve
+from iii_directory.catalog.snapshot import EMPTY, Snapshot
+
+
+def with_records(snapshot: Snapshot, **bodies: str) -> Snapshot:
+    return snapshot.changed(
+        registered=parsed_records({key.replace("__", "/"): body for key, body in bodies.items()})
+    )
+
+
+def shadowed(snapshot: Snapshot) -> list[str]:
+    return [finding.subject for finding in findings(snapshot) if finding.kind == "shadowed"]
+
+
+# Owners
+
+
+def test_a_file_wins_over_a_registration_and_the_loser_is_told() -> None:
+    snapshot = with_records(of_paths("db.md"), db="# Registered")
+
+    skill = snapshot.get("db")
+    assert skill is not None
+    assert skill.source == "folder"
+    assert shadowed(snapshot) == ["registered skill db"]
+    assert "db.md has the same id 'db'" in findings(snapshot)[0].reason
+
+
+def test_a_registration_comes_back_when_the_file_before_it_goes() -> None:
+    snapshot = with_records(of_paths("db.md"), db="# Registered").changed({"db.md": None})
+
+    skill = snapshot.get("db")
+    assert skill is not None
+    assert skill.source == "registered"
+    assert shadowed(snapshot) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "winner"),
+    [
+        (("index", "SKILL", "SKILLS"), "SKILL"),
+        (("index", "SKILLS"), "SKILLS"),
+        (("index", "SKILL"), "SKILL"),
+        (("SKILLS", "SKILL"), "SKILL"),
+    ],
+)
+def test_of_several_files_for_one_overview_the_first_in_order_wins(
+    names: tuple[str, ...], winner: str
+) -> None:
+    for order in (names, names[::-1]):
+        snapshot = EMPTY
+        for name in order:
+            snapshot = snapshot.changed(parsed({f"db/{name}.md": b"# T\n"}))
+
+        skill = snapshot.get("db/index")
+        assert skill is not None
+        assert skill.path == f"db/{winner}.md"
+        assert sorted(shadowed(snapshot)) == sorted(f"db/{name}.md" for name in names if name != winner)
+
+
+def test_a_prompt_where_it_lies_wins_over_one_that_only_claims_its_name() -> None:
+    claim = b"---\ndescription: claim\nname: deploy\n---\nx"
+    place = b"---\ndescription: place\n---\nx"
+    snapshot = EMPTY.changed(parsed({"a/prompts/evil.md": claim, "z/prompts/deploy.md": place}))
+
+    prompt = snapshot.prompt("deploy")
+    assert prompt is not None
+    assert prompt.path == "z/prompts/deploy.md"
+    assert shadowed(snapshot) == ["a/prompts/evil.md"]
+
+
+def test_of_two_prompts_in_their_place_the_first_path_wins() -> None:
+    text = b"---\ndescription: x\n---\nx"
+    snapshot = EMPTY.changed(parsed({"b/prompts/p.md": text, "a/prompts/p.md": text}))
+
+    prompt = snapshot.prompt("p")
+    assert prompt is not None
+    assert prompt.path == "a/prompts/p.md"
+
+
+def test_a_prompt_that_changes_its_name_leaves_the_old_one() -> None:
+    before = EMPTY.changed(parsed({"a/prompts/p.md": b"---\ndescription: x\n---\nx"}))
+    after = before.changed(parsed({"a/prompts/p.md": b"---\ndescription: x\nname: q\n---\nx"}))
+
+    assert (before.prompts.keys, after.prompts.keys) == (["p"], ["q"])
+
+
+# Display ids
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (("db/index.md",), ["db"]),
+        (("db/SKILL.md", "db/a.md"), ["db", "db/a"]),
+        (("db/index.md", "db.md"), ["db", "db/index"]),
+        (("index.md",), ["index"]),
+        (("a/index/index.md",), ["a/index"]),
+        (("a/index/index.md", "a/index.md"), ["a", "a/index/index"]),
+        (("a/b/index.md", "a/b.md", "a/index.md"), ["a", "a/b", "a/b/index"]),
+        (("skills/index.md",), ["skills"]),
+    ],
+)
+def test_an_overview_is_shown_by_the_name_of_its_folder_unless_that_is_taken(
+    paths: tuple[str, ...], shown: list[str]
+) -> None:
+    assert of_paths(*paths).skills.keys == shown
+
+
+def test_a_registered_skill_takes_the_name_of_a_folder_too() -> None:
+    assert with_records(of_paths("db/index.md"), db="# T").skills.keys == ["db", "db/index"]
+
+
+def test_an_id_finds_itself_before_the_overview_below_it() -> None:
+    snapshot = of_paths("db.md", "db/index.md", "x/index.md")
+
+    assert [
+        skill and skill.path for skill in map(snapshot.find, ("db", "db/index", "x", "x/index", "y"))
+    ] == [
+        "db.md",
+        "db/index.md",
+        "x/index.md",
+        "x/index.md",
+        None,
+    ]
+
+
+def test_the_skills_below_a_namespace_are_those_of_exactly_that_name() -> None:
+    snapshot = of_paths("a/b.md", "a/c/d.md", "a-b/c.md", "ab/c.md", "a.md", "a0.md")
+
+    assert [skill.id for skill in snapshot.skills_below("a")] == ["a/b", "a/c/d"]
+    assert snapshot.namespaces() == {"a", "a-b", "ab", "a0"}
+
+
+def test_the_skills_about_a_function_are_those_whose_front_matter_names_it() -> None:
+    files = {
+        "a.md": b"---\nfunction_id: db::query\n---\nx",
+        "b.md": b"---\nfunctions: [db::query, db::x]\n---\nx",
+        "c.md": b"db::query",
+    }
+
+    assert [skill.id for skill in EMPTY.changed(parsed(files)).documenting("db::query")] == ["a", "b"]
+
+
+# What one change costs
+
+
+def test_nothing_new_is_the_same_snapshot() -> None:
+    snapshot = of_paths("a.md")
+
+    assert snapshot.changed() is snapshot
+    assert snapshot.changed({}, {}, snapshot.visibility) is snapshot
+
+
+def test_one_changed_file_makes_one_new_row_and_keeps_the_others() -> None:
+    paths = [f"w/doc-{number:03}.md" for number in range(100)]
+    before = of_paths(*paths)
+    rows = list_skills(before)
+
+    after = before.changed(parsed({"w/doc-050.md": b"# New\n"}))
+
+    fresh = [new for old, new in zip(rows, list_skills(after), strict=True) if new is not old]
+    assert [row["title"] for row in fresh] == ["New"]
+    assert list_skills(before) is rows
+    assert list_skills(after) is list_skills(after)
+
+
+def test_an_edit_that_hides_or_shows_nothing_keeps_all_it_can() -> None:
+    before = of_paths(*(f"w/doc-{number}.md" for number in range(100)))
+    after = before.changed(registered=parsed_records({"w/doc-1": "# Shadowed"}))
+
+    assert after.skills is before.skills
+    assert registry_rows(after) is registry_rows(before)
+
+
+# The shelf itself
+
+
+def test_a_shelf_inserts_replaces_and_removes_in_place_of_order() -> None:
+    shelf = shelve({"b": 1, "d": 2})
+    shelf.column(lambda key, item: key)
+
+    changed = shelf.changed({"a": 0, "b": None, "c": 3, "d": 4, "x": None})
+
+    assert (changed.keys, changed.items) == (["a", "c", "d"], [0, 3, 4])
+    assert (shelf.keys, shelf.items) == (["b", "d"], [1, 2])
+
+
+def test_the_range_of_a_prefix_is_exact() -> None:
+    shelf = Shelf(["a", "a-", "a/", "a/b", "a/z", "a0", "b"], [0] * 7)
+
+    assert [shelf.keys[at] for at in shelf.range_of("a/")] == ["a/", "a/b", "a/z"]
+    assert list(shelf.range_of("c")) == []
