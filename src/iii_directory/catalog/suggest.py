@@ -66,10 +66,10 @@ def _trimmed(left: str, right: str) -> tuple[str, str]:
 
 
 def _one_slip_away(asked: str, known: AbstractSet[str]) -> list[str]:
-    stem = asked.removeprefix(_COMMON_PREFIX)
-    if len(stem) not in _SLIP_LENGTHS:
+    if len(asked) not in _SLIP_LENGTHS:
         return []
-    forms = {stem, _COMMON_PREFIX + stem}
+    stem = asked.removeprefix(_COMMON_PREFIX)
+    forms = {asked, stem, _COMMON_PREFIX + stem} if len(stem) in _SLIP_LENGTHS else {asked}
     slips = {slip for form in forms for slip in _slips(form)} | forms
     return sorted(slips & known)
 

@@ -1,0 +1,42 @@
+"""Bodies that nobody wrote."""
+
+from __future__ import annotations
+
+from iii_directory.catalog.generated import registered_prompt_body, worker_overview
+from iii_directory.documents.model import Prompt, PromptArgument
+
+
+def test_a_registered_prompt_says_who_renders_it_and_how_to_call_it() -> None:
+    arguments = (PromptArgument("to", "Who", required=True), PromptArgument("cc"))
+
+    body = registered_prompt_body(
+        Prompt("send", "Sends\nmail.", "", "registered", None, "mail::render", arguments)
+    )
+
+    assert body == (
+        "# send\n\nSends mail.\n\nThe function `mail::render` renders this prompt.\n\n"
+        "- `to` (required) — Who\n- `cc` (optional)\n\n"
+        'Render it: `prompts::mcp-get {"name": "send", "arguments": {"to": "…", "cc": "…"}}`\n'
+    )
+
+
+def test_a_prompt_without_arguments_lists_none() -> None:
+    body = registered_prompt_body(Prompt("send", "Sends.", "", "registered", None, "mail::render"))
+
+    assert '`prompts::mcp-get {"name": "send", "arguments": {}}`' in body
+    assert "- `" not in body
+
+
+def test_an_overview_of_a_worker_lists_its_functions_in_order() -> None:
+    body = worker_overview("iii-http", "Serves\nHTTP.", [("http::b", ""), ("http::a", "Does [a](iii://x).")])
+
+    assert body.startswith(
+        "# iii-http\n\nServes HTTP.\n\n## Functions\n\n- `http::a` — Does a.\n- `http::b`\n"
+    )
+    assert "directory::engine::functions::info" in body
+
+
+def test_a_worker_the_engine_knows_nothing_of_still_gets_an_overview() -> None:
+    assert worker_overview("x", " ", []) == (
+        "# x\n\nThis worker ships no documents.\n\nIt has no functions on this engine right now.\n"
+    )
