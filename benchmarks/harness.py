@@ -12,6 +12,7 @@ the ratios of the rounds. Goals in milliseconds or megabytes use `repeat` and na
 
 from __future__ import annotations
 
+import gc
 import importlib
 import pkgutil
 import statistics
@@ -74,6 +75,7 @@ def timed(work: Callable[[], object], *, times: int = 1) -> Callable[[], float]:
     """A sampler: the seconds one call of ``work`` takes, averaged over ``times`` calls in a row."""
 
     def sample() -> float:
+        gc.collect()  # what earlier samples left behind is not this one's to clear away
         start = time.perf_counter()
         for _ in range(times):
             work()

@@ -121,7 +121,10 @@ class Editor:
         (path / "x.md").write_text(self.text(), encoding="utf-8")
 
     def link(self) -> None:
-        os.symlink(self.random.choice((self.anything(), self.outside, Path("x.md"))), self.anything())
+        target, path = self.random.choice((self.anything(), self.outside, Path("x.md"))), self.anything()
+        # A new scan would resolve a folder that became a link; who follows it from before does not.
+        if path not in self.roots:
+            os.symlink(target, path)
 
     def move_in(self) -> None:
         tree = self.outside / "tree"

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from iii_directory import limits
 from iii_directory.catalog.tree import Tree
 from iii_directory.documents.model import ParsedFile
+
+if TYPE_CHECKING:
+    import pytest
 
 FILE = ParsedFile()
 
