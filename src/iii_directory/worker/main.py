@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
+from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.bus import CallError, SdkBus
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
@@ -18,6 +19,7 @@ from iii_directory.worker.handlers.overview import Overviews
 from iii_directory.worker.handlers.prompts import Prompts
 from iii_directory.worker.handlers.reading import Reading
 from iii_directory.worker.handlers.registering import Registering
+from iii_directory.worker.handlers.registry import Registry
 from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.handlers.uris import UriReader
 from iii_directory.worker.registrations import FOLLOWER, Registrations
@@ -52,6 +54,11 @@ class DirectoryWorker:
             self._bus, self._events, self._catalogue, settings, namespace=self._bus.namespace
         )
         self._view = View(self._catalogue, installed, self._registrations, settings)
+        self._registry = RegistryClient(
+            settings.registry_url,
+            timeout_ms=settings.download_timeout_ms,
+            cache_ttl_ms=settings.registry_cache_ttl_ms,
+        )
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
@@ -111,6 +118,7 @@ class DirectoryWorker:
             prompts=Prompts(self._view, self._bus, self._settings),
             registering=Registering(self._registrations),
             introspection=Introspection(self._engine, self._view),
+            registry=Registry(self._registry),
         )
 
     def _follow_state(self) -> None:
@@ -148,4 +156,5 @@ class DirectoryWorker:
     async def _close(self) -> None:
         await self._events.sent()
         self._registrations.close()
+        await self._registry.close()
         self._catalogue.close()

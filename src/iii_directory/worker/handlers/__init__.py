@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.handlers.prompts import Prompts
     from iii_directory.worker.handlers.reading import Reading
     from iii_directory.worker.handlers.registering import Registering
+    from iii_directory.worker.handlers.registry import Registry
     from iii_directory.worker.handlers.resources import Resources
 
 
@@ -22,3 +23,4 @@ class Handlers:
     prompts: Prompts
     registering: Registering
     introspection: Introspection
+    registry: Registry

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.surfaces import shapes
-from iii_directory.worker.surfaces.engine import V04_ROWS
+from iii_directory.worker.surfaces import engine, registry, shapes
 from iii_directory.worker.surfaces.registering import PLAIN_TRIGGER_TYPES
 from iii_directory.worker.surfaces.shared import FETCH_SKILL, PROMPTS_LIST, SKILL_FETCH, SKILLS_LIST
 from iii_directory.worker.surfaces.table import FunctionRow, Surface
@@ -20,6 +19,14 @@ _PROMPTS_GET: Final = FunctionRow(
 
 SURFACE: Final = Surface(
     "v0.4",
-    (SKILLS_LIST, FETCH_SKILL, SKILL_FETCH, PROMPTS_LIST, _PROMPTS_GET, *V04_ROWS),
+    (
+        SKILLS_LIST,
+        FETCH_SKILL,
+        SKILL_FETCH,
+        PROMPTS_LIST,
+        _PROMPTS_GET,
+        *engine.V04_ROWS,
+        *registry.V04_ROWS,
+    ),
     PLAIN_TRIGGER_TYPES,
 )

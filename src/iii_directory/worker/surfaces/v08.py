@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.surfaces import shapes
+from iii_directory.worker.surfaces import registry, shapes
 from iii_directory.worker.surfaces.engine import ENGINE_FUNCTION_INFO
 from iii_directory.worker.surfaces.registering import DIRECTORY_TRIGGER_TYPES
 from iii_directory.worker.surfaces.table import (
@@ -101,6 +101,15 @@ _DIAGNOSTICS: Final = FunctionRow(
 
 SURFACE: Final = Surface(
     "v0.8",
-    (_GET, _LIST, _INDEX, _PROMPTS_LIST, _PROMPTS_GET, ENGINE_FUNCTION_INFO, _DIAGNOSTICS),
+    (
+        _GET,
+        _LIST,
+        _INDEX,
+        _PROMPTS_LIST,
+        _PROMPTS_GET,
+        ENGINE_FUNCTION_INFO,
+        _DIAGNOSTICS,
+        *registry.V08_ROWS,
+    ),
     DIRECTORY_TRIGGER_TYPES,
 )
