@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
@@ -16,20 +16,15 @@ from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.documents.ids import Place
-
 _VISIBLE: Final = re.compile(r"\S")
 _KEY_LINE: Final = re.compile(r"---[ \t]*\r?\n[A-Za-z_][A-Za-z0-9_-]*:(?:\s|$)")
 _FIX_FRONT_MATTER: Final = "correct the front matter"
+_SKILL_KEYS: Final = ("title", "type", "function_id", "description")
+_PROMPT_KEYS: Final = ("name", "description")
 
 
-class _Document(NamedTuple):
-    """A text with its front matter read; ``problems`` are sentences about the block."""
-
-    text: str
-    values: dict[str, Any]
-    body_start: int
-    problems: list[str]
+# What front matter says, where the body starts, and sentences about what is wrong with the block.
+_Head = tuple[dict[str, Any], int, list[str]]
 
 
 def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> ParsedFile:
@@ -47,13 +42,13 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         return _skipped(relative_path, "it is not UTF-8", "save it as UTF-8")
-    document = _read(text.removeprefix("\ufeff"))
-    if _VISIBLE.search(document.text, document.body_start) is None:
+    text = text.removeprefix("\ufeff")
+    head = _read(text)
+    if _VISIBLE.search(text, head[1]) is None:
         return _skipped(relative_path, "it is empty", "write a body, or delete it")
     if place.is_prompt:
-        return _prompt(relative_path, place, document, modified_at)
-    skill = _skill(place.key, document, size, modified_at, relative_path)
-    return ParsedFile(skill, None, _findings(relative_path, document.problems, skill))
+        return _prompt(place.key, head, modified_at, relative_path)
+    return _skill(place.key, text, head, size, modified_at, relative_path)
 
 
 def body_of(raw: bytes) -> str:
@@ -75,10 +70,8 @@ def check_body(body: str) -> None:
 
 def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> ParsedFile:
     """What a registered body is; id and body must have passed their checks."""
-    document = _read(body.removeprefix("\ufeff"))
-    size = len(body.encode())
-    skill = _skill(skill_id, document, size, registered_at, None)
-    return ParsedFile(skill, None, _findings(skill_id, document.problems, skill))
+    text = body.removeprefix("\ufeff")
+    return _skill(skill_id, text, _read(text), len(body.encode()), registered_at, None)
 
 
 def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> ParsedFile:
@@ -90,57 +83,48 @@ def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> Pa
     description = cut(fields["description"].strip(), MAX_DESCRIPTION_CHARS)
     name, function_id = fields["name"], fields["function_id"].strip()
     prompt = Prompt(name, description, registered_at, "registered", None, function_id, arguments)
-    return ParsedFile(None, prompt, _findings(name, [], prompt))
+    return ParsedFile(None, prompt, _findings(name, [], description))
 
 
-def _read(text: str) -> _Document:
+def _read(text: str) -> _Head:
     bounds = frontmatter.find(text)
     if bounds is None:
         problems = ["its front matter is not closed by a '---' line"] if _KEY_LINE.match(text) else []
-        return _Document(text, {}, 0, problems)
+        return {}, 0, problems
     block_start, block_end, body_start = bounds
     block = text[block_start:block_end]
     values = frontmatter.scan(block)
     if values is not None:
-        return _Document(text, values, body_start, [])
+        return values, body_start, []
     values, problem, repaired = frontmatter.read(block)
     if problem is None:
-        return _Document(text, values, body_start, [])
+        return values, body_start, []
     effect = "it was read as if quoted" if repaired else "the block is ignored"
     problem = f"its front matter cannot be read: {problem}; {effect}"
-    return _Document(text, values, body_start, [problem])
+    return values, body_start, [problem]
 
 
-def _skill(skill_id: str, document: _Document, size: int, modified_at: str, path: str | None) -> Skill:
-    text, values, body_start, problems = document
-    title = kind = function_id = description = None
-    functions: tuple[str, ...] = ()
-    if values:
-        title = _text(values, "title", problems)
-        kind = _text(values, "type", problems)
-        function_id = _text(values, "function_id", problems)
-        description = _text(values, "description", problems)
-        functions = _functions(values.get("functions"), problems)
-    return Skill(
-        skill_id,
-        title or heading(text, body_start) or bare_id(skill_id),
-        kind,
-        function_id,
-        cut(description, MAX_DESCRIPTION_CHARS) if description else first_paragraph(text, body_start),
-        size,
-        modified_at,
-        "registered" if path is None else "folder",
-        functions,
-        path,
-    )
+def _skill(
+    skill_id: str, text: str, head: _Head, size: int, modified_at: str, path: str | None
+) -> ParsedFile:
+    values, body_start, problems = head
+    title, kind, function_id, description = _texts(values, _SKILL_KEYS, problems)
+    title = title or heading(text, body_start) or bare_id(skill_id)
+    if description is None:
+        description = first_paragraph(text, body_start)
+    elif len(description) > MAX_DESCRIPTION_CHARS:
+        description = cut(description, MAX_DESCRIPTION_CHARS)
+    functions = _functions(values["functions"], problems) if "functions" in values else ()
+    source = "registered" if path is None else "folder"
+    skill = Skill(skill_id, title, kind, function_id, description, size, modified_at, source, functions, path)
+    return ParsedFile(skill, None, _findings(path or skill_id, problems, title + description))
 
 
-def _prompt(path: str, place: Place, document: _Document, modified_at: str) -> ParsedFile:
-    values, problems = document.values, document.problems
-    name = _text(values, "name", problems) or place.key
-    description = _text(values, "description", problems)
+def _prompt(stem: str, head: _Head, modified_at: str, path: str) -> ParsedFile:
+    values, _, problems = head
+    name, description = _texts(values, _PROMPT_KEYS, problems)
     arguments = read_arguments(values, problems)
-    problem = prompt_name_problem(name)
+    problem = prompt_name_problem(name or stem)
     if problem is not None:
         problems.append(f"a prompt needs a valid name: {problem}")
     if description is None:
@@ -148,19 +132,22 @@ def _prompt(path: str, place: Place, document: _Document, modified_at: str) -> P
     if problem is not None or description is None:
         return _skipped(path, "; ".join(problems), _FIX_FRONT_MATTER)
     description = cut(description, MAX_DESCRIPTION_CHARS)
-    prompt = Prompt(name, description, modified_at, "folder", path, None, arguments)
-    return ParsedFile(None, prompt, _findings(path, problems, prompt))
+    prompt = Prompt(name or stem, description, modified_at, "folder", path, None, arguments)
+    return ParsedFile(None, prompt, _findings(path, problems, description))
 
 
-def _text(values: dict[str, Any], key: str, problems: list[str]) -> str | None:
-    """A key that must be text; a wrong type loses only this key."""
-    value = values.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        problems.append(f"'{key}' in its front matter is not text and is ignored")
-        return None
-    return value.strip() or None
+def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -> list[str | None]:
+    """Keys that must be text; one of a wrong type loses only itself, and an empty one counts as none."""
+    found: list[str | None] = []
+    for key in keys:
+        value = values.get(key)
+        if isinstance(value, str):
+            found.append(value.strip() or None)
+        else:
+            found.append(None)
+            if value is not None:
+                problems.append(f"'{key}' in its front matter is not text and is ignored")
+    return found
 
 
 def _functions(value: Any, problems: list[str]) -> tuple[str, ...]:
@@ -174,8 +161,8 @@ def _functions(value: Any, problems: list[str]) -> tuple[str, ...]:
     return ()
 
 
-def _findings(subject: str, problems: list[str], entry: Skill | Prompt) -> tuple[Finding, ...]:
-    shown = entry.description if isinstance(entry, Prompt) else entry.title + entry.description
+def _findings(subject: str, problems: list[str], shown: str) -> tuple[Finding, ...]:
+    """What is wrong with the front matter, and whether what is shown of a document hides something."""
     if not problems and not has_unsafe(shown):
         return ()
     found = [Finding("front_matter", subject, problem, _FIX_FRONT_MATTER) for problem in problems]
