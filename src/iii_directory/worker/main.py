@@ -65,7 +65,12 @@ class DirectoryWorker:
     def started(cls, settings: Settings, url: str, **options: Any) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
         worker = cls(settings, url, **options)
-        worker.start()
+        try:
+            worker.start()
+        except BaseException:
+            # The SDK's threads would keep the process alive.
+            worker.stop()
+            raise
         return worker
 
     def start(self) -> None:
