@@ -169,6 +169,14 @@ def test_text_that_cannot_be_seen_is_reported_and_kept(key: str) -> None:
     assert [finding.kind for finding in found.findings] == ["invisible_text"]
 
 
+def test_a_description_of_several_lines_is_nothing_to_report() -> None:
+    found = parse("a.md", "---\ndescription: |\n  One\ttab,\n  two lines.\n---\nText\n")
+
+    assert found.skill is not None
+    assert found.skill.description == "One\ttab,\ntwo lines."
+    assert found.findings == ()
+
+
 def test_a_description_as_long_as_a_document_is_cut() -> None:
     found = skill("---\ndescription: " + "x" * 5000 + "\n---\nText\n")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem
-from iii_directory.documents.markdown import cut, first_paragraph, has_unsafe, heading
+from iii_directory.documents.markdown import cut, first_paragraph, has_unsafe, heading, one_line
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.errors import BAD_BODY, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
@@ -163,10 +163,12 @@ def _functions(value: Any, problems: list[str]) -> tuple[str, ...]:
 
 def _findings(subject: str, problems: list[str], shown: str) -> tuple[Finding, ...]:
     """What is wrong with the front matter, and whether what is shown of a document hides something."""
-    if not problems and not has_unsafe(shown):
+    # Line breaks are no disguise: a long description may have been written on several lines.
+    is_disguised = has_unsafe(shown) and has_unsafe(one_line(shown))
+    if not problems and not is_disguised:
         return ()
     found = [Finding("front_matter", subject, problem, _FIX_FRONT_MATTER) for problem in problems]
-    if has_unsafe(shown):
+    if is_disguised:
         reason = "its title or description holds characters that cannot be seen"
         found.append(Finding("invisible_text", subject, reason, "look at the document before trusting it"))
     return tuple(found)
