@@ -70,6 +70,10 @@ MAX_REDIRECTS: Final = 5
 MAX_REGISTRY_QUERY_CHARS: Final = 1024
 MAX_VERSION_CHARS: Final = 128
 MAX_CACHED_ANSWERS: Final = 256
+# Most installed workers publish no skills; asking for them again and again tells the registry, not us.
+ABSENT_WORKER_SECONDS: Final = 3600.0
+# Namespaces looked after at the same time: enough to hide the network, too few to bother a server.
+PARALLEL_DOWNLOADS: Final = 4
 # The registry of one's own: rows a page, and the size of a worker.yaml that is still metadata.
 REGISTRY_PAGE_ROWS: Final = 20
 MAX_WORKER_YAML_BYTES: Final = 1 * MIB

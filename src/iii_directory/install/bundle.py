@@ -43,6 +43,12 @@ class Bundle:
     def hashes(self) -> dict[str, str]:
         return {path: content_hash(content) for path, content in self.files.items()}
 
+    def prompt_name(self, path: str) -> str:
+        """The name of the prompt in a file: what its front matter says, else the stem."""
+        block, _ = frontmatter.split(self.files[path].decode("utf-8", "replace"))
+        name = frontmatter.read(block).values.get("name") if block is not None else None
+        return name if isinstance(name, str) and name else path.rpartition("/")[2].removesuffix(".md")
+
     def of_kind(self, kind: FileKind) -> list[str]:
         return sorted(path for path in self.files if kind_of(self.namespace, path) == kind)
 

@@ -71,7 +71,8 @@ class SkillsFolder:
                 known = read_lock(self._files, root).namespaces.get(namespace)
                 scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
                 plan = decide(scan.disk, known)
-                commit(job, plan, scan, written)
+                if plan.touches_files or plan.entry != known:
+                    commit(job, plan, scan, written)
             return plan
 
     def recover(self) -> None:

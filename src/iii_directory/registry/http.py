@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PARSED_IN_PLACE: Final = 256 * limits.KIB
 _WBITS_ANY: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, told apart by their headers
 
 
@@ -52,7 +53,8 @@ async def get_json(
         raise _failed(f"the registry did not finish its answer within {timeout_ms} ms") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise _failed("the registry could not be reached, or broke off its answer") from error
-    return _decoded(body)
+    # Megabytes take long enough to parse that others would notice the loop standing still.
+    return await asyncio.to_thread(_decoded, body) if len(body) > _PARSED_IN_PLACE else _decoded(body)
 
 
 async def _get(client: httpx.AsyncClient, url: httpx.URL, limit: int, what: str) -> bytes:

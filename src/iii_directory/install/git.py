@@ -1,0 +1,245 @@
+"""Skills from git repositories, read and never checked out.
+
+One commit is fetched into a bare, empty repository in a scratch folder; its tree is listed, every name,
+mode and size is vetted, and only then are the blobs read. Nothing of the repository is executed, no hook,
+filter, submodule or configuration of it or of the user takes part, and git may speak one protocol only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import limits
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
+from iii_directory.install.git_answers import (
+    Blob,
+    failed,
+    no_folder,
+    no_ref,
+    parse_listing,
+    reads,
+    vetted,
+)
+from iii_directory.install.names import refused
+from iii_directory.install.process import Finished, ProcessStoppedError, folder_size, run
+from iii_directory.install.repos import Address, RepoRequest, address_of, is_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+_SETTINGS: Final = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "credential.helper": "",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.followRedirects": "false",
+    "protocol.version": "2",
+    "transfer.bundleURI": "false",
+}
+# All that git and ssh get to see of our environment: how to reach programs, agents, proxies and trust.
+_INHERITED: Final = (
+    *("PATH", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+)
+SCRATCH_PREFIX: Final = "iii-directory-git-"
+_TIP: Final = "refs/iii/tip"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The files of a skill folder at one commit; hidden ones without their content."""
+
+    commit: str
+    entries: tuple[tuple[str, bytes], ...]
+
+
+class GitSource:
+    """Git repositories under one set of rules. All methods block; run them in a thread."""
+
+    def __init__(self, *, mirrors: Mapping[str, str], allow_file: bool, timeout_ms: int) -> None:
+        self._mirrors = mirrors
+        self._allow_file = allow_file
+        self._timeout_ms = timeout_ms
+
+    def fetch(self, request: RepoRequest) -> Fetched:
+        """The folder ``skills/<skill>`` of a repository, as its branch, tag or commit has it now."""
+        with self._git(request) as git:
+            git.start("sha256" if len(request.branch) == 64 and is_commit(request.branch) else "sha1")
+            commit = git.fetch(request.branch)
+            blobs = git.listed(commit, f"skills/{request.skill}/")
+            if not blobs:
+                raise no_folder(request, git.folders(commit))
+            wanted = vetted(blobs)
+            contents = git.read(wanted)
+        return Fetched(commit, tuple((blob.path, contents.get(blob.path, b"")) for blob in blobs))
+
+    def resolve(self, request: RepoRequest) -> str:
+        """The commit that a branch, tag or commit id stands for now, without fetching it."""
+        if is_commit(request.branch):
+            return request.branch
+        with self._git(request) as git:
+            found = git.remote_refs(_names(request.branch))
+        for name in _names(request.branch):
+            if name in found:
+                return found.get(f"{name}^{{}}", found[name])
+        raise no_ref(request)
+
+    @contextmanager
+    def _git(self, request: RepoRequest) -> Generator[_Git]:
+        address = address_of(request.repo, self._mirrors, allow_file=self._allow_file)
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        try:
+            with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
+                yield _Git(request, address, scratch, deadline)
+        except ProcessStoppedError as stopped:
+            raise DirectoryError(
+                SOURCE_FAILED, f"git was stopped at {quoted(request.repo)}: {stopped}"
+            ) from None
+        except FileNotFoundError:
+            raise DirectoryError(SOURCE_FAILED, "git is not installed here") from None
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else "it gave no reason"
+            raise DirectoryError(
+                SOURCE_FAILED, f"git could not be run: the system refused ({reason})"
+            ) from error
+
+
+class _Git:
+    """Git in a scratch folder, for one repository and until one deadline."""
+
+    def __init__(self, request: RepoRequest, address: Address, scratch: str, deadline: float) -> None:
+        self._request = request
+        self._address = address
+        self._scratch = scratch
+        self._deadline = deadline
+        self._repository = os.path.join(scratch, "repository")
+        self._environment = _environment(scratch, address)
+
+    def start(self, hashes: str) -> None:
+        """An empty repository for one kind of object names."""
+        shutil.rmtree(self._repository, ignore_errors=True)
+        os.mkdir(self._repository)
+        self._expect(self._run(["init", "--bare", "--quiet", "--template=", f"--object-format={hashes}"]))
+
+    def fetch(self, ref: str) -> str:
+        """Fetch one commit without its history; its id."""
+        for name in [ref] if is_commit(ref) else _names(ref):
+            done = self._fetch(name)
+            if done.code and b"mismatched algorithms" in done.errors:
+                self.start("sha256")
+                done = self._fetch(name)
+            if done.code == 0:
+                return self._commit()
+            if not re.search(rb"couldn't find remote ref|not our ref|unadvertised object", done.errors):
+                raise failed(self._request, done.code, done.errors)
+        heads = self.remote_refs(["refs/heads/*"])
+        raise no_ref(self._request, (name.removeprefix("refs/heads/") for name in heads))
+
+    def _fetch(self, name: str) -> Finished:
+        options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
+        refspec = f"+{name}:{_TIP}"
+        return self._run(["fetch", *options, "--no-auto-maintenance", "--", self._address.url, refspec])
+
+    def _commit(self) -> str:
+        done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{_TIP}^{{commit}}"])
+        commit = done.output.decode("ascii", "replace").strip()
+        if done.code or not is_commit(commit):
+            raise DirectoryError(SOURCE_REFUSED, f"{quoted(self._request.branch)} does not name a commit")
+        return commit
+
+    def remote_refs(self, names: list[str]) -> dict[str, str]:
+        """The refs of a repository by name; annotated tags come a second time with ``^{}``."""
+        peeled = [f"{name}^{{}}" for name in names if "*" not in name]
+        done = self._run(["ls-remote", "--quiet", "--", self._address.url, *names, *peeled])
+        self._expect(done)
+        lines = (line.partition("\t") for line in done.output.decode("utf-8", "replace").splitlines())
+        return {name: commit for commit, _, name in lines}
+
+    def listed(self, commit: str, prefix: str) -> list[Blob]:
+        """Every file below a folder of a commit, with paths relative to it."""
+        try:
+            done = self._run(["ls-tree", "-r", "-l", "-z", "--full-tree", commit, prefix])
+        except ProcessStoppedError as stopped:
+            if "too much" not in str(stopped):
+                raise
+            raise refused(f"the bundle has more than {limits.MAX_BUNDLE_FILES} files") from None
+        self._expect(done)
+        return parse_listing(done.output, prefix)
+
+    def folders(self, commit: str) -> list[str]:
+        """The names below ``skills/``, to suggest one of them."""
+        done = self._run(["ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "skills/"])
+        names = done.output.decode("utf-8", "replace").split("\0") if done.code == 0 else []
+        return [name.removeprefix("skills/") for name in names if name]
+
+    def read(self, blobs: list[Blob]) -> dict[str, bytes]:
+        """The contents of blobs whose sizes were vetted, by path."""
+        sent = "".join(f"{blob.name}\n" for blob in blobs).encode()
+        room = sum(blob.size for blob in blobs) + 200 * (len(blobs) + 1)
+        done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
+        self._expect(done)
+        return reads(done.output, blobs)
+
+    def _run(
+        self, arguments: list[str], *, sent: bytes = b"", room: int = limits.MAX_GIT_LISTING_BYTES
+    ) -> Finished:
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        folder = self._repository if os.path.isdir(self._repository) else self._scratch
+        return run(
+            ["git", *settings, *arguments],
+            environment=self._environment,
+            folder=folder,
+            deadline=self._deadline,
+            max_output=room,
+            max_errors=limits.MAX_GIT_ERROR_BYTES,
+            sent=sent,
+            watch=self._watch,
+        )
+
+    def _watch(self) -> str | None:
+        return "it is too large" if folder_size(self._scratch) > limits.MAX_GIT_FETCH_BYTES else None
+
+    def _expect(self, done: Finished) -> None:
+        if done.code:
+            raise failed(self._request, done.code, done.errors)
+
+
+def _environment(scratch: str, address: Address) -> dict[str, str]:
+    configuration = os.path.join(scratch, "configuration")
+    with open(configuration, "w", encoding="utf-8") as file:
+        if address.is_mirror and address.protocol == "file":
+            # The operator named this folder; it may belong to whoever keeps the mirror.
+            file.write("[safe]\n\tdirectory = *\n")
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {
+        **kept,
+        "GIT_ALLOW_PROTOCOL": address.protocol,
+        "GIT_ASKPASS": "",
+        "GIT_CONFIG_GLOBAL": configuration,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oPermitLocalCommand=no -oClearAllForwardings=yes",
+        "GIT_TERMINAL_PROMPT": "0",
+        "HOME": scratch,
+        "LC_ALL": "C",
+        "SSH_ASKPASS": "",
+        "SSH_ASKPASS_REQUIRE": "never",
+        "TMPDIR": scratch,
+        "XDG_CONFIG_HOME": scratch,
+    }
+
+
+def _names(ref: str) -> list[str]:
+    return [f"refs/heads/{ref}", f"refs/tags/{ref}"]

@@ -1,0 +1,122 @@
+"""Addresses and names of git sources, checked before git hears of them. Pure.
+
+Nothing is filtered out of a value and nothing is escaped: what is not plainly a repository, a ref or a
+folder name is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote
+
+from iii_directory import limits
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError
+from iii_directory.install.names import is_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Protocol = Literal["https", "http", "ssh", "file"]
+
+DEFAULT_BRANCH: Final = "main"
+
+_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
+_HOST: Final = rf"{_NAME}(?::[0-9]{{1,5}})?"
+# A path whose parts are neither empty (but for the end) nor start with a dash.
+_PATH: Final = r"(?:/(?!-)[^/\s\\?#@:]+)+/?"
+_HTTPS: Final = re.compile(rf"https?://{_HOST}{_PATH}")
+_SSH: Final = re.compile(rf"ssh://(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?{_HOST}{_PATH}")
+_SCP: Final = re.compile(rf"git@{_NAME}:/?[^/\s\\?#@:-][^\s\\?#@:]*")
+_FILE: Final = re.compile(r"file://(?:/(?!-)[^/\s\\?#:]+)+/?")
+# Encoded dots, slashes, backslashes and control characters would mean something else once decoded.
+_ENCODED: Final = re.compile(r"%(?:2e|2f|5c|7f|[01][0-9a-f]|$|.$|[^0-9a-f]|.[^0-9a-f])", re.IGNORECASE)
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# What git check-ref-format refuses.
+_BAD_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(?:^|/)\.|\.lock(?:/|$)|^[-/]|[/.]$|^@$")
+
+
+@dataclass(frozen=True, slots=True)
+class RepoRequest:
+    """The folder ``skills/<skill>`` of a repository at a branch, a tag or a full commit id."""
+
+    repo: str
+    skill: str
+    branch: str = DEFAULT_BRANCH
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where git is sent, and by which one protocol it may go."""
+
+    url: str
+    protocol: Protocol
+    is_mirror: bool = False
+
+
+def repo_request(
+    repo: str, skill: str, branch: str | None = None, *, allow_file: bool = False
+) -> RepoRequest:
+    """Check what a caller sent; raises D331."""
+    _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    if not is_namespace(skill):
+        rule = "use lowercase letters, digits, '-' and '_'"
+        raise _refused(f"{quoted(skill)} cannot be the name of a skill folder: {rule}")
+    ref = branch or DEFAULT_BRANCH
+    if len(ref) > limits.MAX_REF_CHARS or not ref.isprintable() or _BAD_REF.search(ref):
+        raise _refused(f"{quoted(ref)} cannot be a branch, a tag or a commit id")
+    return RepoRequest(repo, skill, ref.lower() if is_commit(ref.lower()) else ref)
+
+
+def is_commit(ref: str) -> bool:
+    """Whether a ref is a full commit id, which never moves."""
+    return _COMMIT.fullmatch(ref) is not None
+
+
+def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> Address:
+    """Where a repository is really fetched from; the longest prefix among the mirrors wins."""
+    matching = [prefix for prefix in mirrors if _is_below(repo, prefix)]
+    if not matching:
+        return Address(repo, _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh")))
+    prefix = max(matching, key=len)
+    target = mirrors[prefix]
+    if target.startswith("/"):
+        target = f"file://{quote(target)}"
+    between = "" if target.endswith(("/", ":")) else "/"
+    url = f"{target}{between}{repo[len(prefix) :].lstrip('/')}"
+    allowed = ("https", "http", "ssh", "file") if allow_file else ("https", "http", "ssh")
+    try:
+        return Address(url, _protocol_of(url, allowed), is_mirror=True)
+    except DirectoryError:
+        hint = "set allow_file_repos, or name an https, ssh or git@ address"
+        raise _refused(f"the mirror configured for {quoted(repo)} cannot be used: {hint}") from None
+
+
+def _is_below(repo: str, prefix: str) -> bool:
+    """Whether a prefix ends where a part of the address ends, so that no longer name passes for it."""
+    rest = repo[len(prefix) :]
+    return repo.startswith(prefix) and bool(rest) and (prefix.endswith(("/", ":")) or rest.startswith("/"))
+
+
+def _protocol_of(url: str, allowed: tuple[Protocol, ...]) -> Protocol:
+    """The protocol of an address that is plainly one; anything else is refused without repeating it."""
+    if len(url) > limits.MAX_REPO_URL_CHARS or not url.isprintable() or _ENCODED.search(url):
+        raise _refused("the repository address is too long or holds characters that do not belong there")
+    if any(part in (".", "..") for part in url.split("/")):
+        raise _refused("the repository address must not climb folders")
+    found: Protocol | None = None
+    if _HTTPS.fullmatch(url):
+        found = "https" if url.startswith("https:") else "http"
+    elif _SSH.fullmatch(url) or _SCP.fullmatch(url):
+        found = "ssh"
+    elif _FILE.fullmatch(url):
+        found = "file"
+    if found is None or found not in allowed:
+        raise _refused("the repository must be an https://, ssh:// or git@ address without credentials")
+    return found
+
+
+def _refused(problem: str) -> DirectoryError:
+    return DirectoryError(SOURCE_REFUSED, problem)

@@ -1,0 +1,168 @@
+"""The installer: what the worker and the command line call. Blocking work happens in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from iii_directory import limits
+from iii_directory.errors import REGISTRY_NOT_FOUND, DirectoryError
+from iii_directory.install.diff import unified_diff
+from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.lockfile import By, RegistrySource
+from iii_directory.install.plan import Disk, Plan, plan_install
+from iii_directory.install.reports import Installed, Preview, installed
+from iii_directory.install.repos import repo_request
+from iii_directory.install.sources import Sources, is_pinned
+from iii_directory.install.upkeep import Upkeep, refuse_older
+from iii_directory.registry.client import RegistryClient
+from iii_directory.registry.requests import worker_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.config import Settings
+    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.lockfile import Entry
+    from iii_directory.install.plan import EditedFiles
+    from iii_directory.install.requests import DownloadRequest
+
+    # Told of a phase ("fetch" or "write"), how much of it is done and how much there is; from any thread.
+    Progress = Callable[[str, int, int], None]
+
+
+def _silent(phase: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class Installer(Upkeep):
+    """Installs into the skills folder of the settings. Belongs to one event loop, as its client does."""
+
+    def __init__(
+        self, settings: Settings, *, registry: RegistryClient | None = None, now: Callable[[], str] = _now
+    ) -> None:
+        self._own_registry = registry is None
+        self._registry = registry or RegistryClient(
+            settings.registry_url,
+            timeout_ms=settings.download_timeout_ms,
+            cache_ttl_ms=settings.registry_cache_ttl_ms,
+        )
+        self._allow_file = settings.allow_file_repos
+        self._absent: dict[str, float] = {}
+        super().__init__(SkillsFolder(settings.skills_folder), Sources(settings, self._registry), now)
+
+    async def close(self) -> None:
+        """Close the registry client, unless it was given to us."""
+        if self._own_registry:
+            await self._registry.close()
+
+    async def recover(self) -> None:
+        """Put right what crashed installs left; to be awaited at every start."""
+        await asyncio.to_thread(self._folder.recover)
+
+    async def download_from_registry(
+        self,
+        worker: str,
+        version: str | None = None,
+        tag: str | None = None,
+        *,
+        by: By = "call",
+        progress: Progress = _silent,
+    ) -> Installed:
+        """Install a worker's skills and prompts from the registry."""
+        return await self.download(worker_request(worker, version, tag), by=by, progress=progress)
+
+    async def download_from_repo(
+        self,
+        repo: str,
+        skill: str,
+        branch: str | None = None,
+        *,
+        by: By = "call",
+        progress: Progress = _silent,
+    ) -> Installed:
+        """Install the folder ``skills/<skill>`` of a git repository."""
+        request = repo_request(repo, skill, branch, allow_file=self._allow_file)
+        return await self.download(request, by=by, progress=progress)
+
+    async def download(
+        self, request: DownloadRequest, *, by: By = "call", progress: Progress = _silent
+    ) -> Installed:
+        """Install what a checked request stands for; a call replaces edited files, ``auto`` keeps them."""
+        progress("fetch", 0, 0)
+        bundle = await self._sources.bundle(request)
+        return await asyncio.to_thread(self._install, bundle, by, progress)
+
+    async def preview(self, request: DownloadRequest, *, edited: EditedFiles = "overwrite") -> Preview:
+        """What `download` would do, with a diff, and without doing it."""
+        bundle = await self._sources.bundle(request)
+        return await asyncio.to_thread(self._preview, bundle, edited)
+
+    async def auto_download(
+        self, worker: str, version: str | None = None, tag: str | None = None
+    ) -> Installed | None:
+        """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.
+
+        What someone pinned or took from a repository is theirs and left alone; a tag they chose is kept.
+        A worker without skills in the registry is not asked for again for an hour.
+        """
+        entry = await self._installed_entry(worker)
+        if entry is not None and isinstance(entry.source, RegistrySource) and version is None:
+            tag = tag or entry.source.tag
+        request = worker_request(worker, version, tag)
+        if entry is not None and (entry.resolved == version or _is_theirs(entry)):
+            return None
+        if self._absent.get(worker, 0.0) > time.monotonic():
+            return None
+        try:
+            bundle = await self._sources.bundle(request)
+        except DirectoryError as error:
+            if error.kind is not REGISTRY_NOT_FOUND:
+                raise
+            self._absent[worker] = time.monotonic() + limits.ABSENT_WORKER_SECONDS
+            return None
+        if entry is not None:
+            if bundle.resolved == entry.resolved:
+                return None
+            refuse_older(bundle, entry)
+        return await asyncio.to_thread(self._install, bundle, "auto", _silent)
+
+    async def _installed_entry(self, namespace: str) -> Entry | None:
+        """The record of a namespace that is really there; without its folder it counts as not installed."""
+        disk, entry = await asyncio.to_thread(self._folder.look, namespace, ())
+        return entry if disk.exists else None
+
+    def _install(self, bundle: Bundle, by: By, progress: Progress) -> Installed:
+        done = 0
+        total = 0
+
+        def decide(disk: Disk, known: Entry | None) -> Plan:
+            nonlocal total
+            edited: EditedFiles = "overwrite" if by == "call" else "keep"
+            plan = plan_install(bundle, disk, known, edited=edited, by=by, now=self._now())
+            total = len(plan.writes)
+            return plan
+
+        def written() -> None:
+            nonlocal done
+            done += 1
+            progress("write", done, total)
+
+        return installed(bundle, self._folder.change(bundle.namespace, bundle.files, decide, written))
+
+    def _preview(self, bundle: Bundle, edited: EditedFiles) -> Preview:
+        disk, known = self._folder.look(bundle.namespace, bundle.files)
+        plan = plan_install(bundle, disk, known, edited=edited, by="call", now=self._now())
+        old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
+        diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
+        return Preview(bundle.namespace, bundle.resolved, plan.changes, diff, bundle.left_out)
+
+
+def _is_theirs(entry: Entry) -> bool:
+    return entry.by == "call" and (is_pinned(entry) or not isinstance(entry.source, RegistrySource))

@@ -1,0 +1,187 @@
+"""Looking after what is installed: newer versions, lost files, hand-made edits."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from iii_directory import limits
+from iii_directory.documents.markdown import quoted
+from iii_directory.errors import DirectoryError
+from iii_directory.install.diff import unified_diff
+from iii_directory.install.names import refused
+from iii_directory.install.plan import (
+    Changes,
+    Disk,
+    Plan,
+    plan_install,
+    plan_remove,
+    plan_restore,
+    verify_entry,
+)
+from iii_directory.install.reports import Installed, Report, installed
+from iii_directory.install.sources import is_pinned
+from iii_directory.registry.versions import is_older
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.folder import SkillsFolder
+    from iii_directory.install.lockfile import Entry
+    from iii_directory.install.plan import EditedFiles
+    from iii_directory.install.sources import Sources
+
+
+class Upkeep:
+    """The part of the installer that works on what the record names: all of it, or some namespaces."""
+
+    def __init__(self, folder: SkillsFolder, sources: Sources, now: Callable[[], str]) -> None:
+        self._folder = folder
+        self._sources = sources
+        self._now = now
+
+    async def update(self, namespaces: Sequence[str] = (), *, prune: bool = False) -> list[Report]:
+        """Bring namespaces up to date: clean files are replaced, edited ones kept, and each is reported."""
+        return await self._each(namespaces, lambda name, entry: self._update(name, entry, prune=prune))
+
+    async def outdated(self, namespaces: Sequence[str] = ()) -> list[Report]:
+        """Whether the sources have something newer; nothing is changed."""
+        return await self._each(namespaces, self._outdated)
+
+    async def restore(self, namespaces: Sequence[str] = (), *, force: bool = False) -> list[Report]:
+        """Bring back exactly what the record names; edited files are kept unless forced."""
+        return await self._each(
+            namespaces, lambda name, entry: self._restore(name, entry, "overwrite" if force else "keep")
+        )
+
+    async def verify(self, namespaces: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Recompute every hash: ``{namespace, status, clean, edited, missing, own}`` each."""
+        lock = await asyncio.to_thread(self._folder.lock)
+        rows: list[dict[str, Any]] = []
+        for name in namespaces or sorted(lock.namespaces):
+            entry = _known(lock.namespaces.get(name), name)
+            found = verify_entry(entry, (await asyncio.to_thread(self._folder.look, name))[0])
+            status = "edited" if found["edited"] or found["missing"] else "clean"
+            rows.append({"namespace": name, "status": status, **found})
+        return rows
+
+    async def diff(self, namespaces: Sequence[str] = ()) -> str:
+        """What was edited by hand since the install, as a patch from the recorded state to the disk."""
+        edited = [row for row in await self.verify(namespaces) if row["status"] == "edited"]
+        texts = [await self._edits(row["namespace"], row["edited"] + row["missing"]) for row in edited]
+        return "".join(texts)
+
+    async def remove(self, namespace: str, *, force: bool = False) -> Report:
+        """Take away what the record names of a namespace; edited files stay unless forced."""
+
+        def decide(disk: Disk, known: Entry | None) -> Plan:
+            return plan_remove(namespace, disk, _known(known, namespace), force=force)
+
+        lock = await asyncio.to_thread(self._folder.lock)
+        entry = _known(lock.namespaces.get(namespace), namespace)
+        plan = await asyncio.to_thread(self._folder.change, namespace, (), decide)
+        status = "edited" if plan.changes.kept else "updated"
+        return Report(namespace, status, installed=entry.resolved, changes=plan.changes)
+
+    async def _each(
+        self, namespaces: Sequence[str], act: Callable[[str, Entry], Awaitable[Report]]
+    ) -> list[Report]:
+        """One report a namespace, some at a time; what fails fails alone."""
+        lock = await asyncio.to_thread(self._folder.lock)
+        turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
+
+        async def one(name: str) -> Report:
+            entry = lock.namespaces.get(name)
+            async with turn:
+                try:
+                    return await act(name, _known(entry, name))
+                except DirectoryError as error:
+                    resolved = entry.resolved if entry is not None else None
+                    return Report(name, "failed", installed=resolved, reason=str(error))
+
+        return await asyncio.gather(*(one(name) for name in namespaces or sorted(lock.namespaces)))
+
+    async def _update(self, name: str, entry: Entry, *, prune: bool) -> Report:
+        if is_pinned(entry):
+            return await self._unmoved(name, entry)
+        bundle = await self._sources.bundle(self._sources.request_for(entry))
+        if bundle.resolved == entry.resolved and bundle.hashes() != dict(entry.files):
+            raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed")
+        refuse_older(bundle, entry)
+        done = await asyncio.to_thread(self._bring, bundle, entry, prune=prune)
+        changes = done.changes
+        moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
+        status = "edited" if changes.kept else "updated" if moved else "current"
+        return Report(
+            name, status, entry.resolved, bundle.resolved, changes=changes, result=done if moved else None
+        )
+
+    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> Installed:
+        def decide(disk: Disk, known: Entry | None) -> Plan:
+            plan = plan_install(bundle, disk, known, edited="keep", by=entry.by, now=self._now(), prune=prune)
+            same = known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes()
+            return replace(plan, entry=known) if same else plan
+
+        return installed(bundle, self._folder.change(bundle.namespace, bundle.files, decide))
+
+    async def _unmoved(self, name: str, entry: Entry) -> Report:
+        disk, _ = await asyncio.to_thread(self._folder.look, name, ())
+        edited = tuple(verify_entry(entry, disk)["edited"])
+        return Report(
+            name,
+            "edited" if edited else "current",
+            entry.resolved,
+            entry.resolved,
+            pinned=True,
+            changes=Changes(kept=edited),
+        )
+
+    async def _outdated(self, name: str, entry: Entry) -> Report:
+        available = await self._sources.current(entry)
+        # A registry's pre-release may be newer than what its latest tag names.
+        newer = available != entry.resolved and not is_older(available, entry.resolved)
+        status = "outdated" if newer else "current"
+        return Report(name, status, entry.resolved, available, pinned=is_pinned(entry))
+
+    async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
+        disk, _ = await asyncio.to_thread(self._folder.look, name, ())
+        found = verify_entry(entry, disk)
+        if not found["missing"] and (edited == "keep" or not found["edited"]):
+            kept = Changes(kept=tuple(found["edited"]))
+            return Report(name, "edited" if found["edited"] else "current", entry.resolved, changes=kept)
+        bundle = await self._sources.recorded(entry)
+
+        def decide(disk: Disk, known: Entry | None) -> Plan:
+            return plan_restore(bundle, disk, _known(known, name), edited=edited)
+
+        plan = await asyncio.to_thread(self._folder.change, name, bundle.files, decide)
+        status = "edited" if plan.changes.kept else "restored"
+        return Report(
+            name,
+            status,
+            entry.resolved,
+            bundle.resolved,
+            changes=plan.changes,
+            result=installed(bundle, plan),
+        )
+
+    async def _edits(self, name: str, paths: list[str]) -> str:
+        lock = await asyncio.to_thread(self._folder.lock)
+        bundle = await self._sources.recorded(_known(lock.namespaces.get(name), name))
+        here = {path: await asyncio.to_thread(self._folder.read, name, path) for path in paths}
+        return unified_diff(name, [(path, bundle.files.get(path), here[path]) for path in paths])
+
+
+def refuse_older(bundle: Bundle, entry: Entry) -> None:
+    """A tag that went back is followed only by whoever asks for that version."""
+    if is_older(bundle.resolved, entry.resolved):
+        way = f"download version {bundle.resolved} by an explicit call if it is wanted"
+        raise refused(f"the source has {quoted(bundle.resolved)}, older than what is installed: {way}")
+
+
+def _known(entry: Entry | None, namespace: str) -> Entry:
+    if entry is None:
+        raise refused(f"the namespace {quoted(namespace)} is not in the record of downloads")
+    return entry
