@@ -4,10 +4,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.folders import Folder, View, no_watcher
+from tests.support.folders import Folder, View, no_watcher, real_watcher
 
 from iii_directory.catalog.folder import FolderSource
-from iii_directory.catalog.watch import system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +38,7 @@ def watcher(request: pytest.FixtureRequest) -> Callable[[], Watcher | None]:
         return no_watcher
     if sys.platform != "linux":
         pytest.skip("only Linux has inotify")
-    return system_watcher
+    return real_watcher
 
 
 @pytest.fixture

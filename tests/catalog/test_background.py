@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,9 +65,19 @@ def test_a_folder_that_appears_is_found_at_the_next_look(
     tmp_path: Any, watcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01)
-    view = View(FolderSource(tmp_path / "later", watcher=watcher))
+    looked_in_vain = threading.Event()
+
+    class Source(FolderSource):
+        def catch_up(self, at_most: int | None = None) -> bool:
+            done = super().catch_up(at_most)
+            if not self.has_changes:
+                looked_in_vain.set()
+            return done
+
+    view = View(Source(tmp_path / "later", watcher=watcher))
 
     async def scenario(shows: Callable[[str], Awaitable[None]]) -> None:
+        assert await asyncio.to_thread(looked_in_vain.wait, 30)
         await asyncio.to_thread(Folder(tmp_path / "later").document, "a.md", "There")
         await shows("There")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.folders import Folder, View, no_watcher, scanned
+from tests.support.folders import Folder, View, no_watcher, real_watcher, scanned
 
 from iii_directory.catalog.folder import FolderSource
-from iii_directory.catalog.watch import CannotWatchError, Event, system_watcher
+from iii_directory.catalog.watch import CannotWatchError, Event
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:
@@ -388,9 +389,7 @@ class Shaky:
     """A real watcher that can lose its events, or run out of watches."""
 
     def __init__(self, room: int = 1000) -> None:
-        real = system_watcher()
-        assert real is not None
-        self.real = real
+        self.real = real_watcher()
         self.room = room
         self.losing = False
         self.after_reading: Callable[[], None] = lambda: None
@@ -521,6 +520,18 @@ def test_one_directory_at_two_places_is_rescanned_rather_than_lost(skills: Folde
 
     assert "two places" in view.source.findings[0].reason
     view.source.close()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_scan_leaves_the_garbage_collector_as_it_found_it(skills: Folder, enabled: bool) -> None:
+    skills.document("a.md", "A")
+    source = FolderSource(skills.root, watcher=no_watcher)
+    (gc.enable if enabled else gc.disable)()
+    try:
+        source.refresh()
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
 
 
 def test_a_round_that_breaks_off_is_made_up_for_by_the_next(skills: Folder, watcher: Any) -> None:

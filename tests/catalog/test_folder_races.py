@@ -8,11 +8,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.folders import Folder
+from tests.support.folders import Folder, real_watcher
 
 from iii_directory.catalog.folder import FolderSource
 from iii_directory.catalog.safe_open import RefusedError
-from iii_directory.catalog.watch import system_watcher
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> No
             leaked_to_parse.append(path)
         return parse_file(path, raw, size, modified_at)
 
-    source = FolderSource(skills.root, parse=watching_parse, watcher=system_watcher)
+    source = FolderSource(skills.root, parse=watching_parse, watcher=real_watcher)
     source.refresh()
     # Bodies are asked for by known paths; a reader whose source is not refreshed knows them throughout.
     known = FolderSource(skills.root)

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.folders import View, no_watcher, scanned
+from tests.support.folders import View, no_watcher, real_watcher, scanned
 
 from iii_directory.catalog.folder import FolderSource
-from iii_directory.catalog.watch import system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +193,7 @@ def test_edits_during_the_refreshes_are_all_seen_in_the_end(tmp_path: Path, watc
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("how", [system_watcher, no_watcher])
+@pytest.mark.parametrize("how", [real_watcher, no_watcher])
 def test_ten_thousand_long_sequences_end_as_a_new_scan(tmp_path: Path, how: Any) -> None:
     for seed in range(1000, 6000):
         check(tmp_path / "one", seed, 100, how)

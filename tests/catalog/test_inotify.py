@@ -164,6 +164,16 @@ def test_closing_twice_is_no_mistake() -> None:
     watcher.close()
 
 
+def test_a_queue_nobody_closed_goes_with_its_object() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    watcher = Inotify()
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+
+    del watcher
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_source_gives_everything_back(skills: Folder) -> None:
     skills.document("a/b/c.md", "C")
     before = len(os.listdir("/proc/self/fd"))

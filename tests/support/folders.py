@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from iii_directory.catalog.folder import Changes, FolderSource
+from iii_directory.catalog.watch import system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
     from iii_directory.catalog.watch import Watcher
     from iii_directory.documents.model import ParsedFile
+
+
+def real_watcher() -> Watcher:
+    """The watcher of this system; a test that means to be watched must not be rescanned unnoticed."""
+    found = system_watcher()
+    assert found is not None
+    return found
 
 
 def no_watcher() -> None:

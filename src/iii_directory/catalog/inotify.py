@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import struct
+import weakref
 from typing import Final
 
 from iii_directory.catalog.watch import CannotWatchError, Event
@@ -82,6 +83,8 @@ class Inotify:
         if self._queue < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
+        # A user has few queues (128), so one that nobody closed must not outlive its object.
+        self._close = weakref.finalize(self, os.close, self._queue)
 
     def add(self, directory: int) -> int:
         if not _is_local(directory):
@@ -110,9 +113,7 @@ class Inotify:
         return self._queue
 
     def close(self) -> None:
-        if self._queue >= 0:
-            os.close(self._queue)
-            self._queue = -1
+        self._close()
 
 
 def _decode(data: bytes, events: list[Event]) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Parse = Callable[[str, bytes, int, str], ParsedFile]
 
-_TOGETHER: Final = 16
+_TOGETHER: Final = 32
 
 # What installs leave at the root of the folder: no documents, and nobody's mistake.
 _OWN: Final = frozenset({LOCKFILE, INSTALLER_FOLDER})
