@@ -37,6 +37,7 @@ class Tools:
         self._listed: set[str] | None = None
         """The names a client may have seen; None while nobody asked."""
         self._there: set[str] | None = None
+        """The functions behind the other lists, as of the last event; None before the first."""
 
     async def listed(self) -> list[Row]:
         """Every tool as a client sees it, sorted by name."""
@@ -65,9 +66,12 @@ class Tools:
             self._listed = names
             yield Change.TOOLS
         there = {str(row.get("function_id")) for row in rows} & set(_BEHIND)
+        other = there & self._upstream.missing
         if self._there is not None:
-            yield from (_BEHIND[function_id] for function_id in there ^ self._there)
+            other |= there ^ self._there
         self._there = there
+        self._upstream.missing -= there
+        yield from (_BEHIND[function_id] for function_id in other)
 
     async def _refreshed(self) -> list[Exposed]:
         answer = await self._upstream.call(FUNCTIONS_LIST, {}, repeatable=True)

@@ -19,7 +19,7 @@ from iii_directory.limits import (
     MCP_WORK_SECONDS,
 )
 from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
-from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError, SdkBus
+from iii_directory.worker.bus import CallError, SdkBus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -43,14 +43,16 @@ class Upstream:
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
         self.url = url
-        self.namespace = os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
         # Unique: an engine lets one worker of a name in, and every client may run a bridge of its own.
         self._name = f"{NAME}-{os.getpid()}-{token_hex(3)}"
         self._bus = SdkBus(url, name=self._name, description=DESCRIPTION, token=token)
+        self.namespace = self._bus.namespace
         self._connected = asyncio.Event()
         self._connected_at = 0.0
         self._under_way: set[asyncio.Timeout] = set()
         self._missed_something = False
+        self.missing: set[str] = set()
+        """Functions that a client was told are not there; whoever tells it that they came takes them out."""
 
     # From any thread
 
@@ -117,6 +119,7 @@ class Upstream:
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
                 else:
+                    self._note_missing(function_id, error.code)
                     raise remote_failure(function_id, error.code, str(error)) from None
 
     # Inner workings
@@ -140,6 +143,10 @@ class Upstream:
                     self._under_way.discard(scope)
         except TimeoutError:
             raise _LostError from None
+
+    def _note_missing(self, function_id: str, code: str) -> None:
+        if code == "function_not_found":
+            self.missing.add(function_id)
 
     def _is_settling(self) -> bool:
         return asyncio.get_running_loop().time() - self._connected_at < MCP_SETTLE_SECONDS

@@ -1,0 +1,172 @@
+"""The official SDK's clients on a bridge: every transport and both protocol eras, driven from plain tests."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import anyio
+import anyio.from_thread
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import ResourceTemplateReference
+from tests.support.commands import START_SECONDS, environment
+from tests.support.engine import WAIT
+
+from iii_directory.mcp.bridge import Bridge
+from mcp import Client, MCPError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+
+    from anyio.from_thread import BlockingPortal
+
+Transport = Literal["stdio", "http"]
+Era = Literal["2025", "2026"]
+MODES: Final[dict[Era, str]] = {"2025": "legacy", "2026": "auto"}
+EVERY_KIND: Final = tuple(product(("stdio", "http"), ("2025", "2026")))
+CHANGES: Final = ("resources", "prompts", "tools")
+
+
+@dataclass
+class Session:
+    """One client's session; every wait of it is bounded."""
+
+    client: Client
+    portal: BlockingPortal
+    era: Era
+    _news: queue.Queue[str]
+
+    def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """What a method of the SDK's client gives."""
+
+        async def bounded() -> Any:
+            with anyio.fail_after(WAIT):
+                return await getattr(self.client, method)(*arguments, **options)
+
+        return self.portal.call(bounded)
+
+    def refusal(self, method: str, *arguments: Any, **options: Any) -> MCPError:
+        """The error of a request that must fail."""
+        try:
+            answer = self.ask(method, *arguments, **options)
+        except MCPError as error:
+            return error
+        raise AssertionError(f"{method} answered {answer!r}")
+
+    def next_change(self, seconds: float = WAIT) -> str:
+        """What the client is told of next.
+
+        Raises:
+            queue.Empty: it is told of nothing.
+        """
+        return self._news.get(timeout=seconds)
+
+    def told(self, *changes: str) -> None:
+        """Wait until the client is told of changes, in any order; other news among it is passed over."""
+        missing = set(changes)
+        while missing:
+            missing.discard(self.next_change())
+
+    # What tests ask most
+
+    def uris(self) -> list[str]:
+        return [row.uri for row in self.ask("list_resources").resources]
+
+    def text(self, uri: str) -> str:
+        (content,) = self.ask("read_resource", uri).contents
+        assert content.uri == uri
+        return content.text
+
+    def tools(self) -> dict[str, Any]:
+        return {tool.name: tool for tool in self.ask("list_tools").tools}
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """The text of a call that works."""
+        result = self.ask("call_tool", tool, arguments)
+        (content,) = result.content
+        assert not result.is_error, content.text
+        return content.text
+
+    def tool_error(self, tool: str, **arguments: Any) -> str:
+        """The text of a call that does not."""
+        result = self.ask("call_tool", tool, arguments)
+        (content,) = result.content
+        assert result.is_error, content.text
+        return content.text
+
+    def completions(self, template: str, argument: str, typed: str) -> Any:
+        reference = ResourceTemplateReference(uri=template)
+        return self.ask("complete", reference, {"name": argument, "value": typed}).completion
+
+
+@asynccontextmanager
+async def _session(target: Any, era: Era, news: queue.Queue[str]) -> AsyncGenerator[Client]:
+    async def handle(message: Any) -> None:
+        method = getattr(message, "method", "")
+        if method.endswith("/list_changed"):
+            news.put(method.split("/")[1])
+
+    async with AsyncExitStack() as stack:
+        client = Client(
+            target, mode=MODES[era], message_handler=handle, read_timeout_seconds=START_SECONDS, cache=None
+        )
+        await stack.enter_async_context(client)
+        if era == "2026":
+            # What arrives on the stream is handed to the message handler as well.
+            stream = client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            )
+            await stack.enter_async_context(stream)
+        yield client
+
+
+@contextmanager
+def session(target: Any, era: Era) -> Generator[Session]:
+    """A client on a URL or on a command to start, in a thread of its own."""
+    news: queue.Queue[str] = queue.Queue()
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(_session(target, era, news)) as client,
+    ):
+        yield Session(client, portal, era, news)
+
+
+def command(url: str, *arguments: str) -> StdioServerParameters:
+    """The bridge as a client starts it."""
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "iii_directory", "mcp", "--url", url, *arguments],
+        env=environment(),
+    )
+
+
+@contextmanager
+def http_bridge(url: str, **options: Any) -> Generator[str]:
+    """A bridge on a free port; the address that clients ask at."""
+    bridge = Bridge(url, **options)
+    try:
+        bridge.start_http(host="127.0.0.1", port=0)
+        assert bridge.http_url is not None
+        yield bridge.http_url
+    finally:
+        bridge.close()
+
+
+def wait_for_stream(one: Session, change: Callable[[], object]) -> None:
+    """Make changes until the client hears of one.
+
+    A 2025 client over HTTP opens the stream for news after it said it is ready; what happens between is
+    told to nobody, as the protocol has it.
+    """
+    for _ in range(int(WAIT / 0.5)):
+        change()
+        try:
+            one.next_change(0.5)
+        except queue.Empty:
+            continue
+        return
+    raise AssertionError("the client never heard of a change")

@@ -1,0 +1,126 @@
+"""A client hears that a list changed, and then finds the change in the list."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.mcp.stage import CHANGES, http_bridge, session, wait_for_stream
+from tests.support.directory import directory as directory_on
+from tests.support.engine import WAIT
+from tests.support.reader import OtherWorker
+
+from iii_directory.mcp.notifications import Announcer, Change
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.mcp.stage import Session
+    from tests.support.engine import EngineThread
+    from tests.support.reader import Reader
+
+QUIET_SECONDS = 0.5
+"""How long nothing may come where nothing should; a wait that a right program always sits out."""
+
+
+@pytest.fixture(scope="module")
+def listening(client: Session, directory: Reader) -> Session:
+    """A client that certainly hears."""
+    wait_for_stream(client, lambda: directory.call("skills::register", id="first", skill="# First\n"))
+    return client
+
+
+def _sit_out(client: Session) -> list[str]:
+    heard: list[str] = []
+    while True:
+        try:
+            heard.append(client.next_change(QUIET_SECONDS))
+        except queue.Empty:
+            return heard
+
+
+def test_a_registered_skill_is_told_and_then_there(listening: Session, directory: Reader) -> None:
+    directory.call("skills::register", id="new/skill", skill="# New\n")
+
+    listening.told("resources")
+    assert "iii://new/skill" in listening.uris()
+
+    directory.call("skills::unregister", id="new/skill")
+
+    listening.told("resources")
+    assert "iii://new/skill" not in listening.uris()
+
+
+def test_a_registered_prompt_is_told_and_then_there(listening: Session, directory: Reader) -> None:
+    fields = {"description": "New", "function_id": "weather::greet"}
+    directory.call("prompts::register", name="new", **fields)
+
+    listening.told("prompts")
+    assert "new" in {row.name for row in listening.ask("list_prompts").prompts}
+
+    directory.call("prompts::unregister", name="new")
+
+    listening.told("prompts")
+    assert "new" not in {row.name for row in listening.ask("list_prompts").prompts}
+
+
+def test_a_new_function_is_told_if_it_is_a_tool(listening: Session, engine_url: str) -> None:
+    listening.tools()
+    with OtherWorker(engine_url) as other:
+        other.offer("weather::forecast", lambda _: "rain")
+
+        listening.told("tools")
+        assert listening.call("weather__forecast") == "rain"
+
+    listening.told("tools")
+    assert "weather__forecast" not in listening.tools()
+
+
+def test_a_new_function_that_is_no_tool_is_not_told(
+    listening: Session, directory: Reader, engine_url: str
+) -> None:
+    listening.tools()
+    with OtherWorker(engine_url) as other:
+        other.offer("private::thing", lambda _: "mine")
+        _sit_out(listening)
+        other.offer("private::other", lambda _: "mine")
+
+        assert "tools" not in _sit_out(listening)
+
+
+def test_changes_that_come_together_are_told_together() -> None:
+    async def main() -> list[object]:
+        announcer, told = Announcer(), asyncio.Queue[object]()
+        announcer._bus.subscribe(told.put_nowait)
+        for _ in range(50):
+            announcer.changed([Change.RESOURCES])
+            announcer.changed([Change.PROMPTS])
+            announcer.changed([])
+        async with asyncio.timeout(WAIT):
+            heard = [await told.get(), await told.get()]
+            announcer.changed([Change.TOOLS])
+            return [*heard, await told.get()]
+
+    heard = asyncio.run(main())
+    assert {str(one) for one in heard[:2]} == {"ResourcesListChanged()", "PromptsListChanged()"}
+    assert [str(one) for one in heard[2:]] == ["ToolsListChanged()"]
+
+
+def test_the_directory_coming_and_going_is_told(
+    engine: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_SETTLE_SECONDS", 0.0)
+    with http_bridge(engine.url) as url, session(url, "2026") as client:
+        assert client.tools() == {}
+        for method in ("list_resources", "list_prompts"):
+            assert "iii-directory serve" in client.refusal(method).message
+
+        with directory_on(engine.url, tmp_path):
+            client.told(*CHANGES)
+            assert "iii://skills" in client.uris()
+            assert "skill__fetch" in client.tools()
+
+        client.told(*CHANGES)
+        assert client.tools() == {}

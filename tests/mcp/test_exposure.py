@@ -1,0 +1,141 @@
+"""Which functions are tools, and how they are shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from iii_directory.documents.uris import GUARDED_PREFIXES
+from iii_directory.errors import KINDS
+from iii_directory.mcp.exposure import OFFERED, exposed, input_schema, is_internal, result_text, tool_row
+from iii_directory.worker.surfaces import functions_of
+
+ALL = ("*", "*::*", "[a-z]*")
+
+
+def row(function_id: str, **fields: Any) -> dict[str, Any]:
+    return {"function_id": function_id, "namespace": "default", **fields}
+
+
+def ids(rows: list[dict[str, Any]], *globs: str) -> list[str]:
+    return [tool.function_id for tool in exposed(rows, globs, "default")]
+
+
+def test_without_being_asked_only_the_directorys_functions_are_tools() -> None:
+    rows = [row("skill::fetch"), row("mail::send"), row("directory::skills::get"), row("publish")]
+
+    assert ids(rows) == ["directory::skills::get", "skill::fetch"]
+
+
+def test_a_glob_asks_for_more() -> None:
+    rows = [row("mail::send"), row("mail::list"), row("orders::list"), row("Mail::send")]
+
+    assert ids(rows, "mail::*") == ["mail::list", "mail::send"]
+    assert ids(rows, "*::list", "Mail::*") == ["Mail::send", "mail::list", "orders::list"]
+
+
+@pytest.mark.parametrize("prefix", GUARDED_PREFIXES)
+def test_an_internal_namespace_is_never_a_tool(prefix: str) -> None:
+    assert ids([row(f"{prefix}thing"), row(f" {prefix}thing")], *ALL, f"{prefix}*") == []
+
+
+def test_a_function_marked_internal_is_never_a_tool() -> None:
+    hidden = row("directory::__on_worker_added", metadata={"internal": True})
+
+    assert ids([hidden], *ALL) == []
+    assert not is_internal(row("a::b", metadata={"internal": "yes"}))
+    assert not is_internal(row("a::b", metadata="internal"))
+
+
+def test_a_function_of_another_namespace_is_no_tool() -> None:
+    assert ids([row("mail::send") | {"namespace": "elsewhere"}], *ALL) == []
+    assert ids([{"function_id": "mail::send"}], *ALL) == ["mail::send"]
+
+
+def test_the_same_id_in_two_namespaces_is_one_tool() -> None:
+    assert ids([row("mail::send"), row("mail::send") | {"namespace": "other"}], *ALL) == ["mail::send"]
+
+
+def test_what_is_offered_is_what_the_worker_has() -> None:
+    known = {one.id for one in functions_of(frozenset({"v0.2", "v0.4", "v0.5", "v0.8"}))}
+    missing = set(OFFERED) - known
+
+    assert missing <= PROMISED
+
+
+PROMISED = {
+    "directory::registry::workers::list",
+    "directory::registry::workers::info",
+    "directory::skills::download_from_registry",
+    "directory::skills::download_from_repo",
+}
+
+
+def test_every_function_that_an_error_sends_an_agent_to_is_a_tool() -> None:
+
+    named = {
+        name for kind in KINDS for step in kind.next_steps for name in re.findall(r"directory::[\w:-]+", step)
+    }
+
+    assert named <= set(OFFERED)
+
+
+def test_a_read_may_go_unasked_and_an_install_may_not() -> None:
+    assert OFFERED["skill::fetch"].as_annotations() == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert OFFERED["directory::skills::download_from_repo"].as_annotations() == {
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": True,
+    }
+
+
+def test_a_description_is_cleaned() -> None:
+    (tool,) = exposed([row("mail::send")], ["mail::*"], "default")
+    shown = tool_row(tool, {"description": "Send\x1b[31m\nmail \u202enow\u200b"})
+
+    assert shown["description"] == "Send[31m mail now"
+    assert "description" not in tool_row(tool, {"description": 7})
+
+
+def test_a_usable_schema_is_the_functions_own() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": True},
+        "required": ["a"],
+        "$defs": {},
+    }
+
+    assert input_schema(schema) is schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        "object",
+        {"type": "string"},
+        {"properties": {}},
+        {"type": ["object", "null"]},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"a": 1}},
+        {"type": "object", "required": "a"},
+        {"type": "object", "required": [1]},
+        {"type": "object", "$schema": 1},
+    ],
+)
+def test_a_schema_no_client_could_use_becomes_one_that_takes_any_object(schema: object) -> None:
+    assert input_schema(schema) == {"type": "object"}
+
+
+def test_a_text_is_passed_on_and_anything_else_is_json() -> None:
+    assert result_text("# A\n") == "# A\n"
+    assert result_text({"a": [1, "é"]}) == '{"a":[1,"é"]}'
+    assert result_text(None) == "null"
