@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.hostile import HOSTILE
 from tests.support.folders import Folder, View, no_watcher, scanned
 
 from iii_directory import limits
 from iii_directory.catalog import rules
 from iii_directory.catalog.folder import FolderSource
-from iii_directory.catalog.safe_open import RefusedError
+from iii_directory.catalog.safe_open import RefusedError, read_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,6 +289,39 @@ def test_a_path_nobody_listed_is_never_opened(tmp_path: Path, skills: Folder, vi
 
     with pytest.raises(RefusedError):
         view.source.read_body(path)
+
+
+def test_no_hostile_string_is_a_path_that_is_read(tmp_path: Path, skills: Folder, view: View) -> None:
+    for name in ("a", "etc/passwd", "skills2/secret", "skills.bak/secret"):
+        Folder(tmp_path).write(name, "canary")
+    skills.document("a/b.md", "Inside")
+    view.refresh()
+
+    for text in HOSTILE:
+        for path in (text, f"a/{text}", f"{text}/b.md", f"a/{text}/b.md"):
+            with pytest.raises(RefusedError):
+                view.source.read_body(path)
+            with pytest.raises(RefusedError):
+                read_below(os.fspath(skills.root), path, 100)
+
+
+def test_a_file_with_a_hostile_name_is_listed_or_has_its_reason(skills: Folder, view: View) -> None:
+    made: set[str] = set()
+    for text in HOSTILE:
+        name = f"{text}.md"
+        with contextlib.suppress(OSError, ValueError):
+            skills.path("ns").mkdir(exist_ok=True)
+            with open(os.path.join(skills.root, "ns", name), "xb") as file:
+                file.write(b"# Hostile")
+            made |= {f"ns/{name}"} if "/" not in name else set()
+    view.refresh()
+
+    assert len(made) > 100
+    assert made <= view.files.keys()
+    for path in made:
+        file = view.files[path]
+        assert file.skill or file.findings
+        assert all(json.dumps(f.subject, ensure_ascii=False).encode("utf-8") for f in file.findings)
 
 
 def test_the_lock_file_is_read_from_the_skills_folder(skills: Folder, local: Folder) -> None:

@@ -184,6 +184,7 @@ def edit_while_reading(base: Path, seed: int, steps: int, watcher: Callable[[], 
     thread.join()
     view.refresh()
     assert view.files == scanned(*editor.roots)
+    assert len(view.source.wake_fds()) == (0 if watcher is no_watcher else 2)
     view.source.close()
 
 

@@ -124,23 +124,27 @@ class Scanner:
     def _enter(self, directory: Directory, fd: int) -> None:
         holder = self._watches.claim(directory, fd)
         if holder is not directory:
-            self._make_way(holder, fd)
+            self._make_way(holder, directory, fd)
             self._watches.claim(directory, fd)
         self._visit(directory, fd)
 
-    def _make_way(self, holder: Directory, fd: int) -> None:
+    def _make_way(self, holder: Directory, directory: Directory, fd: int) -> None:
         """The open directory is known elsewhere, from before it was moved."""
-        try:
-            with directory_below(self.path, holder.names) as there:
-                if os.path.samestat(os.fstat(there), os.fstat(fd)):
-                    raise CannotWatchError("one directory is mounted at two places in it")
-        except RefusedError:
-            pass
+        # Looked for twice at the one place, lest a directory that is moved to and fro seems to be at both.
+        if all(self._is_at(place, fd) for place in (holder, directory, holder)):
+            raise CannotWatchError("one directory is mounted at two places in it")
         if holder.parent is None:
             self._watches.release(holder)
             self.root_again = True
         else:
             self._detach(holder.parent, holder.name)
+
+    def _is_at(self, directory: Directory, fd: int) -> bool:
+        try:
+            with directory_below(self.path, directory.names) as there:
+                return os.path.samestat(os.fstat(there), os.fstat(fd))
+        except RefusedError:
+            return False
 
     def _visit(self, directory: Directory, fd: int) -> None:
         seen: set[str] = set()
