@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.contract.requirements import requirement
 from tests.support.commands import run
 
 from iii_directory import __version__
@@ -32,6 +33,7 @@ def test_a_quick_answer_imports_nothing_slow(flag: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@requirement("cli.flags")
 def test_every_command_is_in_the_help_and_has_a_help_of_its_own(name: str) -> None:
     own = run(name, "--help")
 
@@ -40,10 +42,12 @@ def test_every_command_is_in_the_help_and_has_a_help_of_its_own(name: str) -> No
     assert own.stdout.startswith(f"Usage: iii-directory {name}")
 
 
+@requirement("cli.flags")
 def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"iii-directory {__version__}\n"
 
 
+@requirement("cli.flags")
 def test_the_manifest_describes_the_worker_without_an_engine() -> None:
     done = run("--manifest", "--url", "ws://127.0.0.1:1")
 

@@ -9,6 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.contract.requirements import requirement
 from tests.support.commands import free_port, run, running
 from tests.support.engine import EngineThread
 
@@ -22,6 +23,7 @@ def ask(url: str, *arguments: str) -> object:
     return json.loads(done.stdout)
 
 
+@requirement("cli.signals")
 def test_up_runs_engine_and_worker_and_says_what_to_type_next(tmp_path: Path) -> None:
     (tmp_path / "skills" / "coffee").mkdir(parents=True)
     (tmp_path / "skills" / "coffee" / "SKILL.md").write_text("# coffee\n\nHot.\n", encoding="utf-8")
@@ -121,6 +123,7 @@ def test_a_corrupt_database_is_set_aside_and_named(tmp_path: Path) -> None:
     assert kept[0].name in engine.output
 
 
+@requirement("cli.signals", "cli.flags")
 def test_the_worker_alone_waits_for_an_engine_and_joins_it(tmp_path: Path) -> None:
     port = free_port()
 
@@ -134,6 +137,7 @@ def test_the_worker_alone_waits_for_an_engine_and_joins_it(tmp_path: Path) -> No
     assert "Traceback" not in worker.output
 
 
+@requirement("config.defaults")
 def test_a_broken_configuration_is_a_warning_and_defaults(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("skills_folder: [\n", encoding="utf-8")
     url = f"ws://127.0.0.1:{free_port()}"

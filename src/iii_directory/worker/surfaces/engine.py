@@ -94,7 +94,15 @@ def _function_detail(named: dict[str, Schema]) -> Schema:
             "how_guide": _GUIDE,
             "related_skills": _RELATED,
         },
-        optional=("how_guide", "related_skills"),
+        optional=(
+            "worker_name",
+            "description",
+            "request_schema",
+            "response_schema",
+            "metadata",
+            "how_guide",
+            "related_skills",
+        ),
     )
 
 
@@ -198,7 +206,7 @@ V04_ROWS: Final = (
         request({"name": text("The name of the worker.")}, required=("name",)),
         obj(
             {
-                "worker": _WORKER_ROW,
+                "worker": {**_WORKER_ROW, "description": "Its row, as directory::worker-list has it."},
                 "functions": rows(_FUNCTION, "What it registered."),
                 "trigger_types": rows(_TRIGGER_TYPE, "What it can tell of."),
                 "registered_triggers": rows(_BINDING, "What calls it."),

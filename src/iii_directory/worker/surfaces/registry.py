@@ -66,6 +66,7 @@ _PAGE: Final = obj(
                 "has_more": flag("Whether there is a next page."),
                 "page_size": count("How many rows a page has; the registry decides."),
             },
+            optional=("next_cursor", "has_more", "page_size"),
             description="Where this page stands.",
         ),
     }
@@ -96,21 +97,26 @@ _TREE: Final = obj(
             obj({"path": text("The path of a document.")}), "The documents a download would bring."
         ),
         "prompts": rows(
-            obj({"name": text("The name of a prompt."), "description": text("What it is for.")}),
+            obj(
+                {"name": text("The name of a prompt."), "description": text("What it is for.")},
+                optional=("description",),
+            ),
             "The prompts a download would bring.",
         ),
     },
+    optional=("skills", "prompts"),
     description="What directory::skills::download_from_registry would install.",
 )
 _INFO: Final = obj(
     {
-        "worker": _WORKER,
+        "worker": {**_WORKER, "description": "Its row, as directory::registry::workers::list has it."},
         "readme": text("Its README, in markdown."),
         "api_reference": obj(
             {
                 "functions": rows(_API_FUNCTION, "The functions it registers."),
                 "triggers": rows(_API_TRIGGER, "The trigger types it provides."),
             },
+            optional=("functions", "triggers"),
             description="What it offers, with schemas: the same as after installing it.",
         ),
         "skills_tree": _TREE,
