@@ -290,3 +290,20 @@ def test_a_journal_that_was_cut_short_counts_as_none(tmp_path: Path, journal: by
     SkillsFolder(tmp_path).recover()
 
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc", "A", "fn", ".iii-directory", "a\0"])
+def test_a_name_that_is_no_namespace_reaches_no_disk(tmp_path: Path, name: str) -> None:
+    put(tmp_path, {"x/SKILL.md": b"canary", "skills/y/SKILL.md": b"y"})
+    folder = SkillsFolder(tmp_path / "skills")
+
+    with pytest.raises(DirectoryError, match=r"^D340 "):
+        folder.read("y", "../../x/SKILL.md")
+    for act in (
+        lambda: folder.look(name),
+        lambda: folder.read(name, "SKILL.md"),
+        lambda: folder.change(name, (), lambda disk, known: pytest.fail("asked for a plan")),
+    ):
+        with pytest.raises(DirectoryError, match=r"^D340 "):
+            act()
+    assert contents(tmp_path) == {"x/SKILL.md": b"canary", "skills/y/SKILL.md": b"y"}

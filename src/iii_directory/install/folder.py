@@ -7,12 +7,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
+from iii_directory.documents.markdown import quoted
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
 from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock, recover
 from iii_directory.install.files import PosixFiles, closing_fd, opened_folder, read_file, status_or_none
 from iii_directory.install.guard import HIDDEN, LOCK_SUFFIX, RECORD, held
 from iii_directory.install.lockfile import Entry, Lock
-from iii_directory.install.names import is_namespace
+from iii_directory.install.names import is_namespace, refused, vet_path
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import scan_namespace
 
@@ -45,6 +46,7 @@ class SkillsFolder:
 
     def look(self, namespace: str, wanted: Collection[str] | None = None) -> tuple[Disk, Entry | None]:
         """A namespace without changing anything; hashes of the wanted and the recorded files, or of all."""
+        _vet(namespace)
         with _disk_errors(), self._existing() as root:
             if root is None:
                 return Disk(), None
@@ -53,6 +55,8 @@ class SkillsFolder:
 
     def read(self, namespace: str, path: str) -> bytes | None:
         """The bytes of one file of a namespace, None when there is no such file."""
+        _vet(namespace)
+        vet_path(path)
         with _disk_errors(), self._existing() as root:
             return None if root is None else self._read(root, [namespace, *path.split("/")])
 
@@ -64,6 +68,7 @@ class SkillsFolder:
         written: Callable[[], None] = _nothing,
     ) -> Plan:
         """Ask for a plan under the namespace's lock and carry it out; ``written`` is told of every file."""
+        _vet(namespace)
         with _disk_errors(), self._made() as root:
             with held(self._files, root, namespace, self._wait) as hidden:
                 job = Transaction(self._files, root, hidden, namespace, self._wait)
@@ -143,6 +148,11 @@ class SkillsFolder:
         made.append(path)
         with closing_fd(self._files.open_root(parent)) as above:
             self._files.sync(above)
+
+
+def _vet(namespace: str) -> None:
+    if not is_namespace(namespace):
+        raise refused(f"{quoted(namespace)} cannot be the name of a namespace")
 
 
 def _owner(name: str) -> str:

@@ -112,10 +112,10 @@ class Installer(Upkeep):
         What someone pinned or took from a repository is theirs and left alone; a tag they chose is kept.
         A worker without skills in the registry is not asked for again for an hour.
         """
-        entry = await self._installed_entry(worker)
-        if entry is not None and isinstance(entry.source, RegistrySource) and version is None:
-            tag = tag or entry.source.tag
         request = worker_request(worker, version, tag)
+        entry = await self._installed_entry(worker)
+        if entry is not None and isinstance(entry.source, RegistrySource) and not (version or tag):
+            request = worker_request(worker, tag=entry.source.tag)
         if entry is not None and (entry.resolved == version or _is_theirs(entry)):
             return None
         if self._absent.get(worker, 0.0) > time.monotonic():
