@@ -119,6 +119,17 @@ def test_a_registered_skill_takes_the_name_of_a_folder_too() -> None:
     assert with_records(of_paths("db/index.md"), db="# T").skills.keys == ["db", "db/index"]
 
 
+def test_a_skill_that_comes_or_goes_renames_the_overview_below_it() -> None:
+    alone = of_paths("db/index.md", *(f"w/doc-{number}.md" for number in range(40)))
+    list_skills(alone)
+
+    beside = alone.changed(parsed({"db.md": b"# Plain\n"}))
+    again = beside.changed({"db.md": None})
+
+    assert [row["id"] for row in list_skills(beside)][:2] == ["db", "db/index"]
+    assert list_skills(again) == list_skills(alone)
+
+
 def test_an_id_finds_itself_before_the_overview_below_it() -> None:
     snapshot = of_paths("db.md", "db/index.md", "x/index.md")
 

@@ -126,8 +126,7 @@ class Snapshot:
             hidden = set[str]()
         for namespace in asked:
             paths = self._namespaces.get(namespace)
-            # A file at the root belongs to no namespace that a download could have written.
-            if paths and namespace and not self.visibility.shows(namespace, paths):
+            if paths and not self.visibility.shows(namespace, paths):
                 hidden.add(namespace)
         return frozenset(hidden)
 
@@ -209,7 +208,7 @@ def _is_document(entry: ParsedFile | None) -> bool:
 
 
 def _folder(path: str) -> str:
-    """The namespace a file belongs to: the folder at the root it lies in, or none."""
+    """The namespace a file belongs to: the folder at the root it lies in, or none, which nothing hides."""
     namespace, slash, _ = path.partition("/")
     return namespace if slash else ""
 
