@@ -40,3 +40,10 @@ def test_a_worker_the_engine_knows_nothing_of_still_gets_an_overview() -> None:
     assert worker_overview("x", " ", []) == (
         "# x\n\nThis worker ships no documents.\n\nIt has no functions on this engine right now.\n"
     )
+
+
+def test_an_overview_of_a_worker_with_many_functions_stays_short() -> None:
+    body = worker_overview("x", "", [(f"x::f{number:03}", "") for number in range(120)])
+
+    assert body.count("- `x::f") == 50
+    assert "- and 70 more: `directory::function-list`" in body

@@ -32,10 +32,10 @@ READING = {
         "directory::skills::index",
         "directory::prompts::list",
         "directory::prompts::get",
-        "directory::diagnostics",
     },
 }
-EVERY = set[str]().union(*READING.values())
+ALWAYS = {"directory::diagnostics"}
+EVERY = ALWAYS.union(*READING.values())
 
 
 def registered(directory: Reader) -> set[str]:
@@ -66,11 +66,9 @@ def test_every_reading_function_is_registered_by_default(directory: Reader) -> N
 @pytest.mark.parametrize("generation", READING)
 @requirement("surfaces.switch-off")
 def test_a_generation_alone_brings_its_own_functions(start: Callable[..., Reader], generation: str) -> None:
-    # directory::diagnostics is asked to see whether the worker is up, and stays with v0.8.
-    directory = start(surfaces=tuple({generation, "v0.8"}))
+    directory = start(surfaces=(generation,))
 
-    wanted = READING[generation] | READING["v0.8"]
-    assert registered(directory) & EVERY == wanted
+    assert registered(directory) & EVERY == READING[generation] | ALWAYS
 
 
 @requirement("payload.caller-and-unknown-fields")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.documents.markdown import one_line, plain_line
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from iii_directory.documents.model import Prompt, PromptArgument
+
+
+# An overview is short; the listing of functions is another call.
+MAX_FUNCTIONS: Final = 50
 
 
 def registered_prompt_body(prompt: Prompt) -> str:
@@ -37,7 +41,9 @@ def worker_overview(worker: str, description: str, functions: Iterable[tuple[str
     rows = sorted(functions)
     if rows:
         lines += ["## Functions", ""]
-        lines += [f"- `{one_line(function_id)}`{_dash(text)}" for function_id, text in rows]
+        lines += [f"- `{one_line(function_id)}`{_dash(text)}" for function_id, text in rows[:MAX_FUNCTIONS]]
+        if len(rows) > MAX_FUNCTIONS:
+            lines.append(f"- and {len(rows) - MAX_FUNCTIONS} more: `directory::function-list` has them all")
         lines += ["", "Schemas: `directory::engine::functions::info` with the function id.", ""]
     else:
         lines += ["It has no functions on this engine right now.", ""]

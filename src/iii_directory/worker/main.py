@@ -118,7 +118,7 @@ class DirectoryWorker:
     def _handlers(self) -> Handlers:
         uris = UriReader(self._view, self._bus, self._settings)
         return Handlers(
-            reading=Reading(self._view, uris, Overviews(self._bus, self._settings)),
+            reading=Reading(self._view, uris, Overviews(self._engine)),
             resources=Resources(self._view, uris),
             prompts=Prompts(self._view, self._bus, self._settings),
             registering=Registering(self._registrations),

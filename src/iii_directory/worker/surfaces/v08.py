@@ -15,7 +15,6 @@ from iii_directory.worker.surfaces.table import (
     flag,
     obj,
     request,
-    rows,
     text,
 )
 
@@ -84,20 +83,6 @@ _PROMPTS_GET: Final = FunctionRow(
     shapes.NAMED_PROMPT,
     shapes.PROMPT,
 )
-_DIAGNOSTICS: Final = FunctionRow(
-    "directory::diagnostics",
-    lambda h: h.reading.diagnostics,
-    "What the directory left out or found odd, each with its reason and what to do: skipped files, shadowed "
-    "ids, broken front matter, records that cannot be read, failed downloads. Call it when something is "
-    "missing.",
-    NOTHING,
-    obj(
-        {
-            "counts": {"type": "object", "description": "How many findings there are of each kind."},
-            "findings": rows(shapes.FINDING, "Every finding."),
-        }
-    ),
-)
 
 SURFACE: Final = Surface(
     "v0.8",
@@ -108,7 +93,6 @@ SURFACE: Final = Surface(
         _PROMPTS_LIST,
         _PROMPTS_GET,
         ENGINE_FUNCTION_INFO,
-        _DIAGNOSTICS,
         *registry.V08_ROWS,
     ),
     DIRECTORY_TRIGGER_TYPES,
