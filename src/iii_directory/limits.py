@@ -93,8 +93,9 @@ MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
 HANDSHAKE_SECONDS: Final = 10.0
-# How long a goodbye may stay unanswered, and a client that was said goodbye to may read nothing.
+# How long a goodbye may stay unanswered; and a client that still has something to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0
+STALL_SECONDS: Final = 60.0
 NAMESPACE_GRACE_SECONDS: Final = 5.0
 TRIGGER_ACK_SECONDS: Final = 10.0
 # Events about functions are gathered this long, so that a worker with 40 functions makes one event.

@@ -72,9 +72,9 @@ class EngineThread:
                 port=self._wanted_port, token=self._token, database=self._database, limits=self._limits
             )
             await self.server.start()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (whoever waits for the start raises it)
             self._failure = error
-            raise
+            return
         finally:
             self._started.set()
         await self._stopped.wait()

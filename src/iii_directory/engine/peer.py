@@ -20,6 +20,7 @@ from iii_directory.limits import (
     MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_UNSENT_BYTES,
+    STALL_SECONDS,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class SocketLimits:
     unsent_bytes: int = MAX_UNSENT_BYTES
     handshake_seconds: float = HANDSHAKE_SECONDS
     close_seconds: float = CLOSE_SECONDS
+    stall_seconds: float = STALL_SECONDS
 
 
 class Role:
@@ -242,19 +244,18 @@ class Peer(asyncio.Protocol):
         if not self._ending:
             self._ending = True
             self._stop_timer()
-            self._give_up_without_progress(None)
+            self._give_up_unless_progress(None)
 
-    def _give_up_without_progress(self, unsent_before: int | None) -> None:
+    def _give_up_unless_progress(self, unsent_before: int | None) -> None:
         transport = self._transport
         if transport is None:
             return
         unsent = transport.get_write_buffer_size()
-        if unsent_before is not None and not unsent < unsent_before:
+        if unsent == unsent_before:
             transport.abort()
             return
-        self._timer = asyncio.get_running_loop().call_later(
-            self._limits.close_seconds, self._give_up_without_progress, unsent
-        )
+        seconds = self._limits.stall_seconds if unsent else self._limits.close_seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up_unless_progress, unsent)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
