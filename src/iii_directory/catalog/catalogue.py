@@ -16,7 +16,7 @@ from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.parse import body_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
-from iii_directory.install.lockfile import Lock, parse_lock
+from iii_directory.install.lockfile import Lock, changed_namespaces, parse_lock
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
     from iii_directory.errors import Kind
+    from iii_directory.install.lockfile import NamespaceChange
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -44,7 +45,9 @@ class Catalogue:
         self._replacing: set[str] = set()
         self._snapshot = EMPTY
         self._installed: frozenset[str] | None = None
-        self._locked = Lock()
+        self._locked: Lock | None = None
+        self.on_installed: Callable[[NamespaceChange], None] = lambda _change: None
+        """Told of each namespace that was installed since, by this process or another."""
         self._extra: dict[str, Finding] = {}
         self._told: set[Finding] = set()
         self._background: asyncio.Task[None] | None = None
@@ -111,10 +114,15 @@ class Catalogue:
             self._extra[key] = finding
             self._tell([finding])
 
+    def drop_notes(self, prefix: str) -> None:
+        """What was noted under keys that start so is no more."""
+        for key in [key for key in self._extra if key.startswith(prefix)]:
+            del self._extra[key]
+
     def findings(self) -> list[Finding]:
         return [
             *self._folder.findings,
-            *self._locked.findings,
+            *self.lockfile.findings,
             *self._extra.values(),
             *findings(self._snapshot),
         ]
@@ -122,14 +130,15 @@ class Catalogue:
     @property
     def lockfile(self) -> Lock:
         """What the lock file records, as of the last change seen."""
-        return self._locked
+        return self._locked or Lock()
 
     # Inner workings
 
     def _take(self) -> None:
         changes = self._folder.take_changes()
         files = {**self._own_changes(changes.files), **changes.files}
-        if changes.lock_file:
+        before = self._locked
+        if changes.lock_file or before is None:
             self._locked = parse_lock(self._read_lock_file())
         rules_changed = changes.lock_file or self._folder.local_namespaces != self._snapshot.visibility.local
         self._snapshot = self._snapshot.changed(
@@ -137,6 +146,9 @@ class Catalogue:
         )
         self._tell(self._folder.findings)
         self._tell(finding for entry in files.values() if entry is not None for finding in entry.findings)
+        if before is not None and changes.lock_file:
+            for change in changed_namespaces(before, self.lockfile):
+                self.on_installed(change)
 
     def _own_changes(self, changed: Mapping[str, ParsedFile | None]) -> Mapping[str, ParsedFile | None]:
         """A namespace called like this worker in the folder replaces what the package carries."""
@@ -150,7 +162,7 @@ class Catalogue:
         return self._own.files if wanted else dict.fromkeys(self._own.files)
 
     def _visibility(self) -> Visibility:
-        return Visibility(self._installed, self._locked.namespaces, self._folder.local_namespaces)
+        return Visibility(self._installed, self.lockfile.namespaces, self._folder.local_namespaces)
 
     def _read(self, path: str, missing: Kind, what: str) -> str:
         if self._own_shown and path in self._own.files:

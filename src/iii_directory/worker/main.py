@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
+from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
+from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.bus import CallError, SdkBus
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import Handlers
+from iii_directory.worker.handlers.downloads import Downloads
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.overview import Overviews
 from iii_directory.worker.handlers.prompts import Prompts
@@ -29,6 +32,7 @@ from iii_directory.worker.view import Installed, View
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
+    from iii_directory.install.lockfile import NamespaceChange
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -59,6 +63,11 @@ class DirectoryWorker:
             timeout_ms=settings.download_timeout_ms,
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
+        self._installer = Installer(settings, registry=self._registry)
+        self._automatic = AutoDownload(
+            self._bus, self._installer, self._catalogue, installed, wanted=settings.auto_download
+        )
+        self._catalogue.on_installed = self._installed
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
@@ -74,7 +83,7 @@ class DirectoryWorker:
         return worker
 
     def start(self) -> None:
-        self._bus.run(self._catalogue.open())
+        self._bus.run(self._open())
         handlers = self._handlers()
         for row in self._functions:
             self._bus.register_function(
@@ -124,6 +133,7 @@ class DirectoryWorker:
             registering=Registering(self._registrations),
             introspection=Introspection(self._engine, self._view),
             registry=Registry(self._registry),
+            downloads=Downloads(self._installer, self._catalogue, self._automatic, self._settings),
         )
 
     def _follow_state(self) -> None:
@@ -138,11 +148,24 @@ class DirectoryWorker:
         for scope in self._registrations.scopes:
             self._bus.bind("state", FOLLOWER, {"scope": scope})
 
+    async def _open(self) -> None:
+        await self._installer.recover()
+        await self._catalogue.open()
+
     async def _connected(self) -> None:
         log.info("connected to the engine")
         self._view.installed.forget()
         self._engine.forget()
         await self._registrations.connected()
+        await self._automatic.connected()
+
+    def _installed(self, change: NamespaceChange) -> None:
+        """A namespace was installed, by us or by another process: tell the subscribers."""
+        event = {"op": "download", "namespace": change.namespace, "source": change.source}
+        if change.skills:
+            self._events.fire("skills", event)
+        if change.prompts:
+            self._events.fire("prompts", event)
 
     def _lost(self) -> None:
         self._events.forget_subscribers()
@@ -160,6 +183,7 @@ class DirectoryWorker:
 
     async def _close(self) -> None:
         await self._events.sent()
+        self._automatic.close()
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()

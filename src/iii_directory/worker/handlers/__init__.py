@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from iii_directory.worker.handlers.downloads import Downloads
     from iii_directory.worker.handlers.introspection import Introspection
     from iii_directory.worker.handlers.prompts import Prompts
     from iii_directory.worker.handlers.reading import Reading
@@ -24,3 +25,4 @@ class Handlers:
     registering: Registering
     introspection: Introspection
     registry: Registry
+    downloads: Downloads

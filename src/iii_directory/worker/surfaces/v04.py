@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.surfaces import engine, registry, shapes
+from iii_directory.worker.surfaces import downloads, engine, registry, shapes
 from iii_directory.worker.surfaces.registering import PLAIN_TRIGGER_TYPES
 from iii_directory.worker.surfaces.shared import FETCH_SKILL, PROMPTS_LIST, SKILL_FETCH, SKILLS_LIST
 from iii_directory.worker.surfaces.table import FunctionRow, Surface
@@ -27,6 +27,7 @@ SURFACE: Final = Surface(
         _PROMPTS_GET,
         *engine.V04_ROWS,
         *registry.V04_ROWS,
+        downloads.V04_DOWNLOAD,
     ),
     PLAIN_TRIGGER_TYPES,
 )

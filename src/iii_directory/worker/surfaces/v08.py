@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.surfaces import registry, shapes
+from iii_directory.worker.surfaces import downloads, registry, shapes
 from iii_directory.worker.surfaces.engine import ENGINE_FUNCTION_INFO
 from iii_directory.worker.surfaces.registering import DIRECTORY_TRIGGER_TYPES
 from iii_directory.worker.surfaces.table import (
@@ -94,6 +94,7 @@ SURFACE: Final = Surface(
         _PROMPTS_GET,
         ENGINE_FUNCTION_INFO,
         *registry.V08_ROWS,
+        *downloads.V08_ROWS,
     ),
     DIRECTORY_TRIGGER_TYPES,
 )

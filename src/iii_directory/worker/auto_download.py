@@ -1,0 +1,132 @@
+"""Fetching the skills of workers as they are installed, without being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from iii_directory.documents.model import Finding
+from iii_directory.errors import DirectoryError
+from iii_directory.registry.requests import is_worker
+from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+
+if TYPE_CHECKING:
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.install.reports import Installed as InstalledBundle
+    from iii_directory.install.service import Installer
+    from iii_directory.worker.bus import Payload, SdkBus
+    from iii_directory.worker.view import Installed
+
+log = logging.getLogger("iii_directory.worker")
+ADDED: Final = "directory::__on_worker_added"
+_NOT_ASKED_FOR: Final = frozenset({"iii-directory", "iii"})
+_HEALTH_TIMEOUT_MS: Final = 5_000
+
+
+class AutoDownload:
+    """Binds to the ``worker`` trigger type and catches up at every connect, where it is switched on.
+
+    On the embedded engine no daemon says what is installed, so it is off there unless the settings say on:
+    names of workers that merely connect are nobody's business but ours.
+    """
+
+    def __init__(
+        self,
+        bus: SdkBus,
+        installer: Installer,
+        catalogue: Catalogue,
+        installed: Installed,
+        *,
+        wanted: bool | None,
+    ) -> None:
+        self._bus = bus
+        self._installer = installer
+        self._catalogue = catalogue
+        self._installed = installed
+        self._wanted = wanted
+        self._on = False
+        self._bound = False
+        self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._fetcher: asyncio.Task[None] | None = None
+
+    async def connected(self) -> None:
+        """Find out whether to work on this engine; if so, fetch what the installed workers lack."""
+        self._on = not await self._is_embedded() if self._wanted is None else self._wanted
+        if not self._on:
+            return
+        if not self._bound:
+            self._bound = True
+            self._bus.bind("worker", ADDED, {"operations": ["add"], "stages": ["done"]})
+        for name in sorted(await self._installed.known() or ()):
+            self._fetch(name)
+
+    def worker_added(self, event: Payload) -> None:
+        """The ``worker`` trigger fired, or somebody called its function."""
+        self._installed.forget()
+        name = event.get("worker")
+        done = event.get("operation", "add") == "add" and event.get("stage", "done") == "done"
+        if self._on and done and isinstance(name, str):
+            self._fetch(name)
+
+    def note_findings(self, done: InstalledBundle) -> None:
+        """What a download left out or kept goes to the diagnostics, in place of what the last one did."""
+        namespace = done.reply["namespace"]
+        self._catalogue.drop_notes(f"download {namespace} ")
+        for number, finding in enumerate(done.findings):
+            self._catalogue.note(f"download {namespace} {number}", finding)
+
+    def close(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.cancel()
+
+    async def idle(self) -> None:
+        """Wait until everything asked for so far was tried."""
+        await self._queue.join()
+
+    # Inner workings
+
+    def _fetch(self, name: str) -> None:
+        if not is_worker(name) or name in _NOT_ASKED_FOR:
+            return
+        self._queue.put_nowait(name)
+        if self._fetcher is None or self._fetcher.done():
+            self._fetcher = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            name = await self._queue.get()
+            try:
+                await self._try(name)
+            finally:
+                self._queue.task_done()
+
+    async def _try(self, name: str) -> None:
+        key = f"auto-download {name}"
+        try:
+            done = await self._installer.auto_download(name)
+        except DirectoryError as error:
+            reason = f"its skills could not be fetched: {error.problem}"
+            fix = f"call directory::skills::download_from_registry with worker {name} to try again"
+            self._catalogue.note(key, Finding("download", name, reason, fix))
+            return
+        self._catalogue.note(key, None)
+        if done is not None:
+            log.info("fetched the skills of %s", name)
+            self.note_findings(done)
+            await self._catalogue.current()
+
+    async def _is_embedded(self) -> bool:
+        try:
+            health = await self._bus.call(
+                "engine::health::check", {}, timeout_ms=_HEALTH_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE
+            )
+        except CallError:
+            return False
+        return _kind_of_engine(health) == "embedded"
+
+
+def _kind_of_engine(health: object) -> object:
+    components: Any = cast("dict[str, Any]", health).get("components") if isinstance(health, dict) else None
+    engine: Any = cast("dict[str, Any]", components).get("engine") if isinstance(components, dict) else None
+    return cast("dict[str, Any]", engine).get("kind") if isinstance(engine, dict) else None

@@ -1,0 +1,48 @@
+"""Downloads: the functions that write to the skills folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iii_directory.install.requests import any_download, registry_download, repo_download
+
+if TYPE_CHECKING:
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.config import Settings
+    from iii_directory.install.requests import DownloadRequest
+    from iii_directory.install.service import Installer
+    from iii_directory.worker.auto_download import AutoDownload
+    from iii_directory.worker.bus import Payload
+
+
+class Downloads:
+    """``directory::skills::download*``, ``skills::download`` and what the ``worker`` trigger calls."""
+
+    def __init__(
+        self, installer: Installer, catalogue: Catalogue, automatic: AutoDownload, settings: Settings
+    ) -> None:
+        self._installer = installer
+        self._catalogue = catalogue
+        self._automatic = automatic
+        self._allow_file = settings.allow_file_repos
+
+    async def download(self, payload: Payload) -> dict[str, Any]:
+        return await self._install(any_download(payload, allow_file=self._allow_file))
+
+    async def from_registry(self, payload: Payload) -> dict[str, Any]:
+        return await self._install(registry_download(payload))
+
+    async def from_repo(self, payload: Payload) -> dict[str, Any]:
+        return await self._install(repo_download(payload, allow_file=self._allow_file))
+
+    async def on_worker_added(self, payload: Payload) -> dict[str, bool]:
+        """Whatever it is sent, and whatever comes of it: the one who tells us is not to blame."""
+        self._automatic.worker_added(payload)
+        return {"ok": True}
+
+    async def _install(self, request: DownloadRequest) -> dict[str, Any]:
+        done = await self._installer.download(request)
+        self._automatic.note_findings(done)
+        # The catalogue sees the lock file change, and tells the subscribers.
+        await self._catalogue.current()
+        return done.reply
