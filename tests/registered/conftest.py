@@ -1,0 +1,42 @@
+"""A house for each module, or one of its own for a test that breaks things."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.registered.stage import House
+from tests.support.engine import EngineThread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """The directory on an embedded engine, shared by a module: tests use ids of their own."""
+    with EngineThread() as engine:
+        running = House(engine.url, tmp_path_factory.mktemp("skills"))
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def build(engine: EngineThread, tmp_path: Path) -> Iterator[Callable[..., House]]:
+    """Opens houses on an engine that nobody else uses, with settings of the test's own."""
+    with ExitStack() as opened:
+
+        def open_house(**settings: Any) -> House:
+            running = House(engine.url, tmp_path / "skills", **settings)
+            opened.callback(running.close)
+            return running
+
+        yield open_house
+
+
+@pytest.fixture
+def own_house(build: Callable[..., House]) -> House:
+    """The directory on an engine that nobody else uses."""
+    return build()

@@ -1,0 +1,222 @@
+"""Workers and callers around registrations: the directory on an engine, and SDK clients that use it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+import warnings
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from iii import InitOptions, InvocationError
+from iii.iii import III
+from tests.support.engine import WAIT
+
+from iii_directory.config import Settings
+from iii_directory.worker.main import DirectoryWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from types import TracebackType
+
+TIMEOUT_MS = int(WAIT * 1000)
+LOOK_AGAIN_SECONDS = 0.01
+
+
+def until(look: Callable[[], Any], what: str) -> Any:
+    """What a look finds, as soon as it finds something; for what no event announces."""
+    deadline, pause = time.monotonic() + WAIT, threading.Event()
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it never came about that {what}")
+        pause.wait(LOOK_AGAIN_SECONDS)
+    return found
+
+
+def unique(word: str) -> str:
+    """An id that no other test uses, where tests share an engine."""
+    return f"{word}-{uuid.uuid4().hex[:10]}"
+
+
+class SdkClient:
+    """The published SDK as a worker or a caller uses it; a context manager."""
+
+    def __init__(self, url: str, *, name: str | None = None, namespace: str | None = None) -> None:
+        self.name = name or unique("client")
+        options = InitOptions(worker_name=self.name, namespace=namespace, otel={"enabled": False})
+        self.sdk: Any = III(url, options)
+        self.sdk._wait_until_connected()
+        self._bound: dict[tuple[str, str], Any] = {}
+        self._closing = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.sdk._loop.call_soon_threadsafe(self._closing.set)
+        self.sdk.shutdown()
+        self.sdk._loop.close()
+
+    async def hold(self, data: Any) -> None:
+        """A handler that does not answer as long as anybody listens."""
+        await self._closing.wait()
+
+    def call(self, function_id: str, payload: Any = None, /, *, to: str = "default", **fields: Any) -> Any:
+        """The result of a call with a payload, or with fields, to the directory of a namespace."""
+        request = {
+            "function_id": function_id,
+            "payload": fields if payload is None else payload,
+            "timeout_ms": TIMEOUT_MS,
+            "namespace": to,
+        }
+        return self.sdk.trigger(request)
+
+    def refusal(self, function_id: str, payload: Any = None, /, **fields: Any) -> str:
+        """The sentence of a call that must fail."""
+        try:
+            result = self.call(function_id, payload, **fields)
+        except InvocationError as error:
+            return error.message
+        raise AssertionError(f"{function_id} answered {result!r}")
+
+    def offer(self, function_id: str, handler: Callable[..., Awaitable[Any]]) -> None:
+        """Register a function and wait until it can be called."""
+        self.sdk.register_function(function_id, handler)
+        known = {"function_id": function_id}
+        until(lambda: self._answers("engine::functions::info", known), f"{function_id} is registered")
+
+    def answer(self, function_id: str, value: Any) -> str:
+        """A function that always answers the same; gives its id."""
+
+        async def handler(data: Any) -> Any:
+            return value
+
+        self.offer(function_id, handler)
+        return function_id
+
+    def subscribe(self, trigger_type: str, function_id: str, **fields: Any) -> None:
+        """Bind a function to a trigger type, and wait until the engine has the binding."""
+        self._bound[trigger_type, function_id] = self.start_subscribing(trigger_type, function_id, **fields)
+        until(lambda: trigger_type in self.bindings(function_id), f"{function_id} is bound to {trigger_type}")
+
+    def start_subscribing(self, trigger_type: str, function_id: str, **fields: Any) -> Any:
+        """Bind a function to a trigger type that may not be there yet."""
+        binding = {"type": trigger_type, "function_id": function_id, "config": {}, **fields}
+        with warnings.catch_warnings():
+            # Engines before 0.25 know no other way.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return self.sdk.register_trigger(binding)
+
+    def unsubscribe(self, trigger_type: str, function_id: str) -> None:
+        self._bound.pop((trigger_type, function_id)).unregister()
+        until(lambda: trigger_type not in self.bindings(function_id), f"{function_id} is not bound any more")
+
+    def bindings(self, function_id: str) -> list[str]:
+        listed = self.call("engine::registered-triggers::list", function_id=function_id)
+        return [row["trigger_type"] for row in listed["registered_triggers"]]
+
+    def _answers(self, function_id: str, payload: dict[str, Any]) -> bool:
+        try:
+            self.call(function_id, payload)
+        except InvocationError:
+            return False
+        return True
+
+
+class Listener:
+    """A function that keeps what it is told."""
+
+    def __init__(self, client: SdkClient, *trigger_types: str, **fields: Any) -> None:
+        self.function_id = f"{unique('listener')}::heard"
+        self.metadata: list[Any] = []
+        self._client = client
+        self._heard: deque[dict[str, Any]] = deque()
+        self._news = threading.Condition()
+
+        async def heard(data: dict[str, Any], metadata: Any = None) -> None:
+            data.pop("_caller_worker_id", None)
+            with self._news:
+                self.metadata.append(metadata)
+                self._heard.append(data)
+                self._news.notify_all()
+
+        client.offer(self.function_id, heard)
+        for trigger_type in trigger_types:
+            client.subscribe(trigger_type, self.function_id, **fields)
+
+    def next(self) -> dict[str, Any]:
+        with self._news:
+            assert self._news.wait_for(lambda: self._heard, WAIT), "nothing was heard"
+            return self._heard.popleft()
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        with self._news:
+            heard = self._news.wait_for(lambda: len(self._heard) >= count, WAIT * 3)
+            assert heard, f"only {len(self._heard)} of {count} were heard"
+            return [self._heard.popleft() for _ in range(count)]
+
+    def heard_nothing_before(self, event: dict[str, Any]) -> bool:
+        """Whether the next thing heard is this, which was caused after whatever must not be heard."""
+        return self.next() == event
+
+
+class House:
+    """An engine's address, the directory on it, and a caller."""
+
+    def __init__(self, url: str, folder: Path, **settings: Any) -> None:
+        self.url = url
+        self.folder = folder
+        self._settings = settings
+        self._open = ExitStack()
+        self.worker = self.directory()
+        self.client = self._open.enter_context(SdkClient(url))
+
+    def directory(self, *, namespace: str | None = None, ready: bool = True) -> DirectoryWorker:
+        """One more directory worker."""
+        settings = replace(Settings(skills_folder=self.folder), **self._settings)
+        worker = DirectoryWorker.started(settings, self.url, namespace=namespace)
+        self._open.callback(worker.stop)
+        assert not ready or worker.wait_ready(WAIT)
+        return worker
+
+    def another_client(self, **options: Any) -> SdkClient:
+        return self._open.enter_context(SdkClient(self.url, **options))
+
+    def listener(self, *trigger_types: str, **fields: Any) -> Listener:
+        return Listener(self.client, *trigger_types, **fields)
+
+    def close(self) -> None:
+        self._open.close()
+
+    # What tests ask most
+
+    def call(self, function_id: str, payload: Any = None, /, **fields: Any) -> Any:
+        return self.client.call(function_id, payload, **fields)
+
+    def refusal(self, function_id: str, payload: Any = None, /, **fields: Any) -> str:
+        return self.client.refusal(function_id, payload, **fields)
+
+    def state(self, scope: str = "skills") -> list[Any]:
+        """What iii-state holds."""
+        return self.call("state::list", scope=scope)
+
+    def stored(self, key: str, scope: str = "skills") -> Any:
+        return self.call("state::get", scope=scope, key=key)
+
+    def skill_rows(self, **where: Any) -> dict[str, dict[str, Any]]:
+        rows = self.call("skills::list", **where)["skills"]
+        return {row["id"]: row for row in rows if row["source"] == "registered"}
+
+    def prompt_rows(self, **where: Any) -> dict[str, dict[str, Any]]:
+        return {row["name"]: row for row in self.call("prompts::list", **where)["prompts"]}
+
+    def read(self, uri: str) -> dict[str, Any]:
+        (content,) = self.call("skills::resources-read", uri=uri)["contents"]
+        return content
