@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.engine.messages import ABSENT
 from iii_directory.engine.store import StoreError
@@ -57,7 +57,7 @@ class SqliteStore:
 
     def get(self, scope: str, key: str) -> object:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
-        return json.loads(rows[0][0]) if rows else ABSENT
+        return _parsed(rows[0][0]) if rows else ABSENT
 
     def set(self, scope: str, key: str, value: object) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -75,7 +75,7 @@ class SqliteStore:
     def values(self, scope: str) -> list[object]:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? ORDER BY position", scope)
         # One parse of one array is much faster than a parse per row.
-        return json.loads(f"[{','.join(row[0] for row in rows)}]")
+        return _parsed(f"[{','.join(row[0] for row in rows)}]")
 
     def scopes(self) -> list[str]:
         return [row[0] for row in self._run("SELECT DISTINCT scope FROM entries WHERE owner = ?")]
@@ -85,6 +85,13 @@ class SqliteStore:
             return self._connection.execute(statement, (self._owner, *values)).fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"the state database refused: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise StoreError("the state database holds a value that cannot be read") from None
 
 
 def _open(path: Path) -> sqlite3.Connection:

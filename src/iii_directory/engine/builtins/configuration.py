@@ -48,8 +48,12 @@ class Configuration:
         self._store = store
         self._environment = environment
         self._problem_with = problem_with
-        kept = cast("list[Json]", store.values(SCOPE))
-        self._entries: dict[str, Json] = {entry["id"]: {**entry, "schema": None} for entry in kept}
+        self._entries: dict[str, Json] = {}
+        try:
+            for entry in cast("list[Json]", store.values(SCOPE)):
+                self._entries[entry["id"]] = {**entry, "schema": None}
+        except StoreError as error:
+            router.kernel.log("error", f"configuration could not be read: {error}")
 
     def register(self, request: Request) -> Json:
         entry_id = _checked_id(request)
