@@ -15,6 +15,7 @@ from iii_directory import limits
 from iii_directory.errors import DirectoryError
 from iii_directory.install import process
 from iii_directory.install.git import SCRATCH_PREFIX, GitSource
+from iii_directory.install.git_answers import Blob, reads
 from iii_directory.install.repos import RepoRequest, repo_request
 
 if TYPE_CHECKING:
@@ -456,3 +457,32 @@ def test_a_program_that_hides_behind_a_child_is_stopped_with_it() -> None:
         finished(["sh", "-c", "sleep 60 & wait"], deadline=time.monotonic() + 0.3)
     with pytest.raises(process.ProcessStoppedError, match="too long"):
         finished(["sh", "-c", "exec >&- 2>&-; sleep 60"], deadline=time.monotonic() + 0.3)
+
+
+def test_a_system_that_cannot_run_git_is_an_error_without_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "git").write_text("no program")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(DirectoryError, match=r"^D330 .*system refused \(Exec format error\)") as error:
+        source().fetch(request(tmp_path))
+    assert str(tmp_path / "git") not in str(error.value)
+
+
+def test_a_tag_of_something_that_is_no_commit_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    make_repo(folder, FILES)
+    git(folder, "tag", "blob", "HEAD:README.md")
+
+    with pytest.raises(DirectoryError, match=r"^D331 .*'blob' does not name a commit"):
+        source().fetch(request(folder, branch="blob"))
+
+
+def test_a_blob_that_git_cannot_give_is_an_error() -> None:
+    blob = Blob("a.md", "1" * 40, 5)
+
+    for output in (b"", f"{blob.name} missing\n".encode(), f"{blob.name} blob 5\n123".encode()):
+        with pytest.raises(DirectoryError, match=r"^D330 .*'a.md'"):
+            reads(output, [blob])

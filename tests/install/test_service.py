@@ -438,3 +438,29 @@ def test_file_addresses_work_when_allowed(world: World) -> None:
     assert done.reply["source"]["repo"] == address
     with pytest.raises(DirectoryError, match=r"^D331"):
         world.run(lambda installer: installer.download_from_repo(address, "x"), allow_file_repos=False)
+
+
+def test_a_failing_registry_fails_an_automatic_download(world: World) -> None:
+    with RawServer(lambda path, connection: connection.sendall(answer({}, "500 Oops"))) as server:
+        with pytest.raises(DirectoryError, match=r"^D320"):
+            world.run(lambda installer: installer.auto_download("db"), registry_url=server.url)
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "A", ""])
+def test_an_automatic_download_of_no_worker_reaches_neither_disk_nor_registry(
+    world: World, name: str
+) -> None:
+    with pytest.raises(DirectoryError, match=r"^D311"):
+        world.run(lambda installer: installer.auto_download(name))
+    assert not world.skills.exists()
+
+
+def test_a_registry_without_versions_is_restored_by_its_tag(world: World) -> None:
+    bundle = {"skills": [{"path": "a.md", "content": "one"}]}
+    with RawServer(lambda path, connection: connection.sendall(answer(bundle))) as server:
+        world.run(lambda installer: installer.download_from_registry("db"), registry_url=server.url)
+        assert world.lock()["db"]["resolved"] == "latest"
+        (world.skills / "db" / "a.md").unlink()
+        found = world.run(lambda installer: installer.restore(), registry_url=server.url)
+    assert found[0].status == "restored"

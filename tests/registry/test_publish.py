@@ -282,3 +282,27 @@ def test_a_changed_worker_yaml_is_read_again(tmp_path: Path, registry: Path) -> 
     put(registry, {"db/1.0.0/worker.yaml": b"description: by hand\n"})
 
     assert store.row("db", "1.0.0")["description"] == "by hand"
+
+
+def test_a_registry_that_cannot_be_written_serves_without_counting(tmp_path: Path, registry: Path) -> None:
+    add(tmp_path, registry, "1.0.0")
+    (registry / "db" / "downloads").mkdir()
+    store = RegistryStore(registry)
+
+    store.count_download("db")
+
+    assert store.downloads("db") == 0
+    assert store.bundle("db", "1.0.0") is not None
+
+
+def test_a_version_folder_made_by_hand_is_served_without_what_is_odd_in_it(registry: Path) -> None:
+    put(registry, {"db/1.0.0/skills/a.md": b"a", "db/1.0.0/skills/b.bin": b"\xff", "db/notes/x.md": b"x"})
+    (registry / "db" / "1.0.0" / "skills" / "link.md").symlink_to("/etc/passwd")
+    store = RegistryStore(registry)
+
+    bundle = store.bundle("db", "1.0.0")
+
+    assert bundle is not None
+    assert [skill["path"] for skill in bundle["skills"]] == ["a.md"]
+    assert store.versions("db") == ["1.0.0"]
+    assert store.detail("db", "1.0.0")["worker"]["description"] is None

@@ -6,7 +6,6 @@ followed. Tests put a `FileOps` in between that fails or kills the process at th
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import hashlib
@@ -130,6 +129,8 @@ class PosixFiles:
 
     def exchange(self, name: str, folder: int, other_name: str, other_folder: int) -> None:
         """Swap two names in one step, where the kernel and the file system can."""
+        import ctypes
+
         call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
         if call is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
