@@ -16,7 +16,7 @@ from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.parse import body_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
-from iii_directory.install.lockfile import Lock, changed_namespaces, parse_lock
+from iii_directory.install.lockfile import Lock, changed_namespaces, content_hash, parse_lock
 
 if TYPE_CHECKING:
     import asyncio
@@ -146,8 +146,9 @@ class Catalogue:
         )
         self._tell(self._folder.findings)
         self._tell(finding for entry in files.values() if entry is not None for finding in entry.findings)
-        if before is not None and changes.lock_file:
-            for change in changed_namespaces(before, self.lockfile):
+        # A record that could not be read says nothing of what was there before it could be read again.
+        if before is not None and changes.lock_file and not before.broken:
+            for change in changed_namespaces(before, self.lockfile, self._is_there):
                 self.on_installed(change)
 
     def _own_changes(self, changed: Mapping[str, ParsedFile | None]) -> Mapping[str, ParsedFile | None]:
@@ -171,6 +172,12 @@ class Catalogue:
             return body_of(self._folder.read_body(path))
         except (RefusedError, UnicodeDecodeError):
             raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
+
+    def _is_there(self, path: str, digest: str) -> bool:
+        try:
+            return content_hash(self._folder.read_installed(path)) == digest
+        except RefusedError:
+            return False
 
     def _read_lock_file(self) -> bytes | None:
         try:

@@ -129,6 +129,10 @@ class FolderSource:
             raise RefusedError(GONE)
         return read_below(folder.path, path, limits.MAX_BODY_BYTES)
 
+    def read_installed(self, path: str) -> bytes:
+        """The bytes of a document of ``skills_folder``, also where a local one replaces it."""
+        return read_below(self._base.path, path, limits.MAX_BODY_BYTES)
+
     def read_lock_file(self) -> bytes:
         """The bytes of ``skills.lock.json``; `RefusedError` when there is none that can be read."""
         return read_below(self._base.path, LOCKFILE, limits.MAX_LOCK_FILE_BYTES)

@@ -15,7 +15,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.install.names import is_namespace, is_safe_path, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
@@ -158,16 +158,28 @@ def parse_entry(value: object) -> Entry | None:
     return Entry(source, resolved, installed_at, by, dict(files))
 
 
-def changed_namespaces(before: Lock, after: Lock) -> list[NamespaceChange]:
-    """What was installed between two readings: one row for each namespace that came or changed."""
+def changed_namespaces(
+    before: Lock, after: Lock, is_there: Callable[[str, str], bool] = lambda _path, _digest: True
+) -> list[NamespaceChange]:
+    """What was installed between two readings: one row for each namespace that came or changed.
+
+    ``is_there`` is asked whether a path below the folder has the content with a hash: a file that was edited
+    by hand, and kept for that, was not written. It is asked until one was, for skills and for prompts.
+    """
     rows: list[NamespaceChange] = []
     for name, entry in sorted(after.namespaces.items()):
-        known = before.namespaces.get(name)
-        if known == entry:
+        if before.namespaces.get(name) == entry:
             continue
         kind = "repo" if isinstance(entry.source, RepoSource) else "registry"
-        kinds = {kind_of(name, path) for path in entry.files}
-        rows.append(NamespaceChange(name, kind, "skill" in kinds, "prompt" in kinds))
+        skills, prompts = (
+            any(
+                is_there(f"{name}/{path}", digest)
+                for path, digest in entry.files.items()
+                if kind_of(name, path) == wanted
+            )
+            for wanted in ("skill", "prompt")
+        )
+        rows.append(NamespaceChange(name, kind, skills, prompts))
     return rows
 
 
