@@ -102,9 +102,7 @@ class GitSource:
             with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
                 yield _Git(request, address, scratch, deadline)
         except ProcessStoppedError as stopped:
-            raise DirectoryError(
-                SOURCE_FAILED, f"git was stopped at {quoted(request.repo)}: {stopped}"
-            ) from None
+            raise DirectoryError(SOURCE_FAILED, f"git was stopped at {request}: {stopped}") from None
         except FileNotFoundError:
             raise DirectoryError(SOURCE_FAILED, "git is not installed here") from None
         except OSError as error:

@@ -94,16 +94,16 @@ def failed(request: RepoRequest, code: int, errors: bytes) -> DirectoryError:
     """Git gave up; what it said is only told apart, never repeated."""
     said = errors.decode("utf-8", "replace").lower()
     reason = next((words for pattern, words in _REASONS if re.search(pattern, said)), f"git gave up ({code})")
-    return DirectoryError(SOURCE_FAILED, f"the repository {quoted(request.repo)} could not be read: {reason}")
+    return DirectoryError(SOURCE_FAILED, f"{request} could not be read: {reason}")
 
 
 def no_ref(request: RepoRequest, there: Iterable[str] = ()) -> DirectoryError:
-    problem = f"the repository {quoted(request.repo)} has no branch, tag or commit {quoted(request.branch)}"
+    problem = f"{request} has no branch, tag or commit {quoted(request.branch)}"
     return DirectoryError(SOURCE_REFUSED, problem, did_you_mean=_close(request.branch, there))
 
 
 def no_folder(request: RepoRequest, there: Iterable[str]) -> DirectoryError:
-    problem = f"the repository {quoted(request.repo)} has no folder skills/{request.skill}"
+    problem = f"{request} has no folder skills/{request.skill}"
     return DirectoryError(SOURCE_REFUSED, problem, did_you_mean=_close(request.skill, there))
 
 

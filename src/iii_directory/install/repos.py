@@ -46,6 +46,10 @@ class RepoRequest:
     skill: str
     branch: str = DEFAULT_BRANCH
 
+    def __str__(self) -> str:
+        """The repository as an error may name it: never by a path of this machine."""
+        return "the repository" if self.repo.startswith("file:") else f"the repository {quoted(self.repo)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
