@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from iii_directory import limits
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
@@ -47,8 +48,9 @@ class AutoDownload:
         self._wanted = wanted
         self._on = False
         self._bound = False
-        self._queue: asyncio.Queue[str] = asyncio.Queue()
-        self._fetcher: asyncio.Task[None] | None = None
+        self._turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
+        self._waiting: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def connected(self) -> None:
         """Find out whether to work on this engine; if so, fetch what the installed workers lack."""
@@ -72,49 +74,51 @@ class AutoDownload:
     def note_findings(self, done: InstalledBundle) -> None:
         """What a download left out or kept goes to the diagnostics, in place of what the last one did."""
         namespace = done.reply["namespace"]
+        self._catalogue.note(_failure_of(namespace), None)
         self._catalogue.drop_notes(f"download {namespace} ")
         for number, finding in enumerate(done.findings):
             self._catalogue.note(f"download {namespace} {number}", finding)
 
     def close(self) -> None:
-        if self._fetcher is not None:
-            self._fetcher.cancel()
-
-    async def idle(self) -> None:
-        """Wait until everything asked for so far was tried."""
-        await self._queue.join()
+        for task in self._tasks:
+            task.cancel()
 
     # Inner workings
 
     def _fetch(self, name: str) -> None:
-        if not is_worker(name) or name in _NOT_ASKED_FOR:
+        if name in self._waiting or name in _NOT_ASKED_FOR or not is_worker(name):
             return
-        self._queue.put_nowait(name)
-        if self._fetcher is None or self._fetcher.done():
-            self._fetcher = asyncio.get_running_loop().create_task(self._work())
+        self._waiting.add(name)
+        task = asyncio.get_running_loop().create_task(self._in_turn(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _work(self) -> None:
-        while True:
-            name = await self._queue.get()
+    async def _in_turn(self, name: str) -> None:
+        async with self._turn:
+            self._waiting.discard(name)
             try:
                 await self._try(name)
-            finally:
-                self._queue.task_done()
+            except Exception:
+                log.exception("fetching the skills of %s failed", name)
 
     async def _try(self, name: str) -> None:
-        key = f"auto-download {name}"
+        installed = await self._installed.known()
+        if installed is not None and name not in installed:
+            # Somebody said so who is not the daemon; names of what is not installed stay here.
+            return
         try:
             done = await self._installer.auto_download(name)
         except DirectoryError as error:
             reason = f"its skills could not be fetched: {error.problem}"
             fix = f"call directory::skills::download_from_registry with worker {name} to try again"
-            self._catalogue.note(key, Finding("download", name, reason, fix))
+            self._catalogue.note(_failure_of(name), Finding("download", name, reason, fix))
             return
-        self._catalogue.note(key, None)
-        if done is not None:
-            log.info("fetched the skills of %s", name)
-            self.note_findings(done)
-            await self._catalogue.current()
+        if done is None:
+            self._catalogue.note(_failure_of(name), None)
+            return
+        log.info("fetched the skills of %s", name)
+        self.note_findings(done)
+        await self._catalogue.current()
 
     async def _is_embedded(self) -> bool:
         try:
@@ -124,6 +128,10 @@ class AutoDownload:
         except CallError:
             return False
         return _kind_of_engine(health) == "embedded"
+
+
+def _failure_of(name: str) -> str:
+    return f"auto-download {name}"
 
 
 def _kind_of_engine(health: object) -> object:

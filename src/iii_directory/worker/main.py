@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
+from iii_directory.documents.model import Finding
+from iii_directory.errors import DirectoryError
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.auto_download import AutoDownload
@@ -65,7 +67,7 @@ class DirectoryWorker:
         )
         self._installer = Installer(settings, registry=self._registry)
         self._automatic = AutoDownload(
-            self._bus, self._installer, self._catalogue, installed, wanted=settings.auto_download
+            self._bus, self._installer, self._catalogue, installed, wanted=_auto_download(settings)
         )
         self._catalogue.on_installed = self._installed
         self._functions = functions_of(settings.surfaces)
@@ -149,7 +151,10 @@ class DirectoryWorker:
             self._bus.bind("state", FOLLOWER, {"scope": scope})
 
     async def _open(self) -> None:
-        await self._installer.recover()
+        try:
+            await self._installer.recover()
+        except DirectoryError as error:
+            self._catalogue.note("recover", _not_recovered(error))
         await self._catalogue.open()
 
     async def _connected(self) -> None:
@@ -187,3 +192,17 @@ class DirectoryWorker:
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()
+
+
+def _not_recovered(error: DirectoryError) -> Finding:
+    return Finding(
+        "download",
+        "skills_folder",
+        f"what an interrupted download may have left could not be put right: {error.problem}",
+        "make the folder a directory that this worker may write to, and start it again",
+    )
+
+
+def _auto_download(settings: Settings) -> bool | None:
+    """The older generations had none; without v0.8 there is also no function for the engine to call."""
+    return settings.auto_download if "v0.8" in settings.surfaces else False

@@ -24,7 +24,8 @@ INSTALLED_TIMEOUT_MS: Final = 5_000
 class Installed:
     """The names of the installed workers, asked of the engine now and then.
 
-    The first answer is waited for; later ones are fetched behind a reader's back when they grow old.
+    The first answer, and the first after `forget`, are waited for; later ones are fetched behind a reader's
+    back when they grow old.
     """
 
     def __init__(self, bus: Bus, ttl_seconds: float, clock: Callable[[], float]) -> None:
@@ -33,17 +34,16 @@ class Installed:
         self._clock = clock
         self._asked_at: float | None = None
         self._task: asyncio.Task[None] | None = None
+        self._worth_waiting = True
         self.names: frozenset[str] | None = None
         """None when the engine cannot say."""
 
     async def known(self) -> frozenset[str] | None:
         if self._asked_at is None or self._clock() - self._asked_at > self._ttl:
-            first = self._asked_at is None
+            self._worth_waiting = self._asked_at is None
             self._asked_at = self._clock()
             self._task = asyncio.get_running_loop().create_task(self._ask())
-            if first:
-                await asyncio.shield(self._task)
-        elif self._task is not None and self.names is None and not self._task.done():
+        if self._worth_waiting and self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
         return self.names
 
