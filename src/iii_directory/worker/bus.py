@@ -129,7 +129,7 @@ class SdkBus:
     ) -> None:
         self._client.register_function(
             function_id,
-            _guarded(function_id, handler),
+            _guarded(function_id, handler, only_objects=request_schema.get("type") == "object"),
             description=description,
             request_format=request_schema,
             response_format=response_schema,
@@ -261,12 +261,12 @@ class _OwnerAdapter(TriggerHandler[Any]):
         self._owner.unsubscribed(config.id)
 
 
-def _guarded(function_id: str, handler: Handler) -> Callable[[Any], Awaitable[object]]:
+def _guarded(function_id: str, handler: Handler, *, only_objects: bool) -> Callable[[Any], Awaitable[object]]:
     async def run(data: Any) -> object:
-        if data is not None and not isinstance(data, dict):
+        if only_objects and data is not None and not isinstance(data, dict):
             raise DirectoryError(INVALID_FIELD, "the payload must be an object")
         try:
-            return await handler(cast("Payload", data or {}))
+            return await handler(cast("Payload", data) if isinstance(data, dict) else {})
         except DirectoryError:
             raise
         except Exception:

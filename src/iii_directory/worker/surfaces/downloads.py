@@ -57,7 +57,7 @@ ON_WORKER_ADDED: Final = FunctionRow(
     "directory::__on_worker_added",
     lambda h: h.downloads.on_worker_added,
     "Internal: fetches the skills of a worker that was just added.",
-    request({}),
+    one_of_any("The event of the engine's worker trigger; anything else is ignored."),
     obj({"ok": {"type": "boolean", "description": "Always true."}}),
     {"internal": True},
 )
