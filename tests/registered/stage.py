@@ -68,12 +68,21 @@ class SdkClient:
         """A handler that does not answer as long as anybody listens."""
         await self._closing.wait()
 
-    def call(self, function_id: str, payload: Any = None, /, *, to: str = "default", **fields: Any) -> Any:
+    def call(
+        self,
+        function_id: str,
+        payload: Any = None,
+        /,
+        *,
+        to: str = "default",
+        timeout_ms: int = TIMEOUT_MS,
+        **fields: Any,
+    ) -> Any:
         """The result of a call with a payload, or with fields, to the directory of a namespace."""
         request = {
             "function_id": function_id,
             "payload": fields if payload is None else payload,
-            "timeout_ms": TIMEOUT_MS,
+            "timeout_ms": timeout_ms,
             "namespace": to,
         }
         return self.sdk.trigger(request)
@@ -175,6 +184,7 @@ class House:
         self.folder = folder
         self._settings = settings
         self._open = ExitStack()
+        self._workers: list[DirectoryWorker] = []
         self.worker = self.directory()
         self.client = self._open.enter_context(SdkClient(url))
 
@@ -182,9 +192,13 @@ class House:
         """One more directory worker."""
         settings = replace(Settings(skills_folder=self.folder), **self._settings)
         worker = DirectoryWorker.started(settings, self.url, namespace=namespace)
-        self._open.callback(worker.stop)
+        self._workers.append(worker)
         assert not ready or worker.wait_ready(WAIT)
         return worker
+
+    def retire(self, worker: DirectoryWorker) -> None:
+        self._workers.remove(worker)
+        worker.stop()
 
     def another_client(self, **options: Any) -> SdkClient:
         return self._open.enter_context(SdkClient(self.url, **options))
@@ -194,6 +208,8 @@ class House:
 
     def close(self) -> None:
         self._open.close()
+        for worker in self._workers:
+            worker.stop()
 
     # What tests ask most
 
@@ -213,6 +229,11 @@ class House:
     def skill_rows(self, **where: Any) -> dict[str, dict[str, Any]]:
         rows = self.call("skills::list", **where)["skills"]
         return {row["id"]: row for row in rows if row["source"] == "registered"}
+
+    def worker_count(self) -> int:
+        """How many directories the engine knows."""
+        workers = self.call("engine::workers::list")["workers"]
+        return sum(row["name"] == "iii-directory" for row in workers)
 
     def prompt_rows(self, **where: Any) -> dict[str, dict[str, Any]]:
         return {row["name"]: row for row in self.call("prompts::list", **where)["prompts"]}

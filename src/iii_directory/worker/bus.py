@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from iii import InitOptions, InvocationError
+from iii import InitOptions, InvocationError, RegistrationRejectedError
 from iii.iii import III
 from iii.iii_constants import ReconnectionConfig
 from iii.trigger import TriggerHandler
@@ -30,6 +30,8 @@ Payload = dict[str, Any]
 Handler = Callable[[Payload], Awaitable[object]]
 DEFAULT_NAMESPACE: Final = "default"
 _TAKE_OVER_SECONDS: Final = 2.0
+# An engine lets a second worker of a name connect and refuses it a moment later.
+_REFUSAL_SECONDS: Final = 0.5
 _RECONNECT: Final = ReconnectionConfig(initial_delay_ms=250, max_delay_ms=5_000, backoff_multiplier=2.0)
 
 
@@ -98,6 +100,7 @@ class SdkBus:
         self.namespace = namespace or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
         self._closing = False
         self._refused = False
+        self._losses = 0
         self._on_connected: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._on_lost: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -189,6 +192,8 @@ class SdkBus:
             return await self._client.trigger_async(request)
         except InvocationError as error:
             raise CallError(error.code, error.message) from None
+        except RegistrationRejectedError as error:
+            raise CallError(error.code, f"another worker called {self._name} is connected") from None
 
     async def tell(
         self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
@@ -205,6 +210,8 @@ class SdkBus:
             await self._client.trigger_async(request)
         except InvocationError as error:
             log.warning("telling %s failed: %s", function_id, error.message)
+        except RegistrationRejectedError:
+            log.warning("telling %s failed: another worker is in this one's place", function_id)
 
     # Inner workings
 
@@ -215,10 +222,9 @@ class SdkBus:
         if self._closing:
             return
         if state == "connected":
-            self._refused = False
-            for action in self._on_connected:
-                self._spawn(action())
+            self._spawn(self._joined(self._losses))
             return
+        self._losses += 1
         for lost in self._on_lost:
             lost()
         if state == "failed":
@@ -231,8 +237,20 @@ class SdkBus:
             self._refused = True
             self._loop.call_later(_TAKE_OVER_SECONDS, lambda: self._spawn(self._try_again()))
 
+    async def _joined(self, losses: int) -> None:
+        if self._refused:
+            await asyncio.sleep(_REFUSAL_SECONDS)
+            if losses != self._losses:
+                return
+            self._refused = False
+            log.warning("the other worker called %s has left; this one takes over", self._name)
+        for action in self._on_connected:
+            self._spawn(action())
+
     async def _try_again(self) -> None:
         if not self._closing:
+            # The SDK takes a refusal for final, and every call would repeat it.
+            self._client._fatal_error = None  # noqa: SLF001
             await self._client.connect_async()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -285,8 +303,9 @@ class _SentencesOnly(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if "deprecated" in record.getMessage():
-            return False
+        message = record.getMessage()
+        if "deprecated" in message or "Worker registration rejected" in message:
+            return False  # nothing can be done about the one, and the bus speaks of the other
         error = record.exc_info[1] if record.exc_info else None
         if not _has_sentence(error):
             return True

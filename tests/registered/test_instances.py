@@ -1,0 +1,256 @@
+"""Several directories on one engine, and what is left after any of them, or the engine, is killed."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from iii import InvocationError
+from tests.registered.stage import House, Listener, SdkClient, until
+from tests.support.commands import free_port, running
+from tests.support.engine import WAIT, EngineThread
+
+from iii_directory.engine.sqlite_store import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.support.commands import Running
+
+PROMPT = {"description": "d", "function_id": "a::b"}
+
+
+@pytest.fixture
+def two(own_house: House) -> House:
+    """A second directory beside the first, in the namespace ``two``."""
+    own_house.directory(namespace="two")
+    return own_house
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("default", "two"), ("two", "default")])
+def test_a_write_through_one_is_the_next_read_through_the_other(two: House, writer: str, reader: str) -> None:
+    for number in range(100):
+        body = f"# version {number}"
+        two.call("skills::register", id="shared", skill=body, to=writer)
+        assert two.call("directory::skills::get", id="shared", to=reader)["body"] == body
+    two.call("prompts::register", name="shared", **PROMPT, to=writer)
+    assert "shared" in two.prompt_rows(to=reader)
+    two.call("skills::unregister", id="shared", to=writer)
+    two.call("prompts::unregister", name="shared", to=writer)
+    assert "shared" not in two.skill_rows(to=reader)
+    assert "shared" not in two.prompt_rows(to=reader)
+
+
+def test_registrations_of_one_id_through_both_never_go_back_in_time(two: House) -> None:
+    times = [
+        two.call("skills::register", id="shared", skill=f"# {number}", to=("default", "two")[number % 2])
+        for number in range(20)
+    ]
+    stamps = [reply["registered_at"] for reply in times]
+    assert stamps == sorted(set(stamps))
+
+
+def test_subscribers_of_either_are_told_of_writes_through_both(two: House) -> None:
+    client = two.another_client(namespace="two")
+    here = two.listener("skills::on-change")
+    there = Listener(client, "skills::on-change", trigger_namespace="two")
+    for writer in ("default", "two"):
+        two.call("skills::register", id=f"by-{writer}", skill="# x", to=writer)
+        event = {"op": "register", "id": f"by-{writer}"}
+        assert here.next() == event
+        assert there.next() == event
+
+
+def test_a_record_written_past_the_directory_is_seen_and_told(own_house: House) -> None:
+    listener = own_house.listener("skills::on-change")
+    record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00.5+00:00"}
+    own_house.call("state::set", scope="skills", key="theirs", value=record)
+    assert listener.next() == {"op": "register", "id": "theirs"}
+    row = own_house.skill_rows()["theirs"]
+    assert (row["title"], row["registered_at"]) == ("theirs", "2026-01-01T00:00:00.5+00:00")
+    own_house.call("state::delete", scope="skills", key="theirs")
+    assert listener.next() == {"op": "unregister", "id": "theirs"}
+
+
+def test_an_older_record_that_is_put_back_is_what_is_served(own_house: House) -> None:
+    own_house.call("skills::register", id="demo", skill="# new")
+    older = {"id": "demo", "skill": "# older", "registered_at": "2020-01-01T00:00:00Z"}
+    own_house.call("state::set", scope="skills", key="demo", value=older)
+    until(
+        lambda: own_house.call("directory::skills::get", id="demo")["body"] == "# older",
+        "the older record is served",
+    )
+
+
+def test_records_that_do_not_decode_are_left_out_and_reported(
+    engine: EngineThread, build: Callable[..., House]
+) -> None:
+    with SdkClient(engine.url) as client:
+        for scope, key, value in (
+            ("skills", "no-body", {"id": "no-body", "registered_at": "2026-01-01T00:00:00Z"}),
+            ("skills", "text", "just text"),
+            ("prompts", "bad", {"name": "bad"}),
+        ):
+            client.call("state::set", scope=scope, key=key, value=value)
+    house = build()
+    assert house.skill_rows() == {}
+    assert house.prompt_rows() == {}
+    found = house.call("directory::diagnostics")
+    assert found["counts"] == {"undecodable": 3}
+    house.call("state::set", scope="skills", key="live", value={"id": "live"})
+    until(
+        lambda: house.call("directory::diagnostics")["counts"] == {"undecodable": 4}, "the fourth is reported"
+    )
+    for key in ("no-body", "text", "live"):
+        assert house.call("skills::unregister", id=key)["removed"]
+    house.call("prompts::unregister", name="bad")
+    assert house.call("directory::diagnostics")["counts"] == {}
+
+
+def test_other_scopes_are_used_when_the_configuration_says_so(build: Callable[..., House]) -> None:
+    house = build(skills_scope="our-skills", prompts_scope="our-prompts")
+    house.call("skills::register", id="demo", skill="# x")
+    house.call("prompts::register", name="demo", **PROMPT)
+    assert [row["id"] for row in house.state("our-skills")] == ["demo"]
+    assert [row["name"] for row in house.state("our-prompts")] == ["demo"]
+    assert house.state("skills") == []
+    assert list(house.skill_rows()) == ["demo"]
+
+
+# Restarts
+
+
+class Site:
+    """An engine on a data directory and directories on it, each in a process that can be killed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.port = free_port()
+        self.url = f"ws://127.0.0.1:{self.port}"
+        self._open = ExitStack()
+        self.engine = self.start_engine()
+        self.client = self._open.enter_context(SdkClient(self.url))
+
+    def start_engine(self) -> Running:
+        data = str(self.root / "data")
+        started = self._open.enter_context(
+            running("engine", "--port", str(self.port), "--data", data, cwd=self.root)
+        )
+        started.wait_for("engine at")
+        return started
+
+    def start_directory(self, namespace: str = "default") -> Running:
+        started = self._open.enter_context(
+            running("serve", "--url", self.url, cwd=self.root, III_NAMESPACE=namespace)
+        )
+        self.wait_for_directory(namespace)
+        return started
+
+    def wait_for_directory(self, namespace: str = "default") -> None:
+        until(lambda: self.ids(namespace) is not None, f"the directory in {namespace} answers")
+
+    def ids(self, namespace: str = "default") -> list[str] | None:
+        """The registered skills, or None while nobody answers."""
+        return registered_ids(self.client, to=namespace)
+
+    def close(self) -> None:
+        self._open.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    opened = Site(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_killing_either_directory_or_the_engine_loses_nothing_acknowledged(site: Site) -> None:
+    first, second = site.start_directory(), site.start_directory("two")
+    acknowledged: list[str] = []
+
+    def register(namespace: str, count: int) -> None:
+        for _ in range(count):
+            skill_id = f"kept/{len(acknowledged):03}"
+            site.client.call("skills::register", id=skill_id, skill="# x", to=namespace)
+            acknowledged.append(skill_id)
+
+    register("default", 20)
+    first.stop(signal.SIGKILL)
+    register("two", 20)
+    assert site.ids("two") == acknowledged
+    site.start_directory()
+    assert site.ids() == acknowledged
+    second.stop(signal.SIGKILL)
+    register("default", 20)
+    site.engine.stop(signal.SIGKILL)
+    site.engine = site.start_engine()
+    site.wait_for_directory()
+    assert site.ids() == acknowledged
+    register("default", 5)
+    assert site.ids() == acknowledged
+
+
+def test_everything_is_there_after_the_engine_was_restarted_on_its_data(tmp_path: Path) -> None:
+    with EngineThread(database=Database(tmp_path / "data")) as engine:
+        house = House(engine.url, tmp_path / "skills")
+        house.call("skills::register", id="demo/a", skill="# a")
+        house.call("prompts::register", name="demo", **PROMPT)
+        skills, prompts = house.skill_rows(), house.prompt_rows()
+        house.close()
+    with EngineThread(database=Database(tmp_path / "data")) as engine:
+        house = House(engine.url, tmp_path / "skills")
+        assert house.skill_rows() == skills
+        assert house.prompt_rows() == prompts
+        house.close()
+
+
+def test_what_changed_while_the_directory_was_cut_off_is_known_after_the_reconnect(tmp_path: Path) -> None:
+    with EngineThread() as engine:
+        house, port = House(engine.url, tmp_path / "skills"), engine.server.port
+        house.call("skills::register", id="lost", skill="# x")
+    # The next engine has none of the old state, but what another directory wrote.
+    with EngineThread(port=port) as engine, SdkClient(engine.url) as other:
+        record = {"id": "found", "skill": "# found", "registered_at": "2026-01-01T00:00:00Z"}
+        other.call("state::set", scope="skills", key="found", value=record)
+        until(lambda: registered_ids(other) == ["found"], "the directory is back with the new state")
+        other.call("skills::register", id="after", skill="# x")
+        assert registered_ids(other) == ["after", "found"]
+        house.close()
+
+
+def registered_ids(client: SdkClient, **where: str) -> list[str] | None:
+    """The registered skills, or None while nobody answers."""
+    try:
+        rows = client.call("skills::list", **where, timeout_ms=500)["skills"]
+    except InvocationError:
+        return None
+    return [row["id"] for row in rows if row["source"] == "registered"]
+
+
+# One worker of a name in a namespace
+
+
+def test_a_second_directory_in_the_namespace_says_who_is_there_and_takes_over(
+    own_house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.worker.bus._TAKE_OVER_SECONDS", 0.05)
+    listener = own_house.listener("skills::on-change")
+    own_house.call("skills::register", id="before", skill="# x")
+    listener.next()
+    with caplog.at_level(logging.WARNING, logger="iii_directory.worker"):
+        second = own_house.directory(ready=False)
+        until(lambda: "owns the functions" in caplog.text, "the second says that another is there")
+    assert own_house.worker_count() == 1
+    own_house.call("skills::register", id="still-first", skill="# x")
+    assert listener.next() == {"op": "register", "id": "still-first"}
+    own_house.retire(own_house.worker)
+    assert second.wait_ready(WAIT)
+    assert list(own_house.skill_rows()) == ["before", "still-first"]
+    until(lambda: own_house.client.bindings(listener.function_id), "the binding was handed on")
+    own_house.call("skills::register", id="after", skill="# x")
+    assert listener.next() == {"op": "register", "id": "after"}
+    assert caplog.text.count("owns the functions") == 1

@@ -1,0 +1,326 @@
+"""Registrations when the state answers late, wrongly or not at all: a bus that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.engine import WAIT
+
+from iii_directory.config import Settings
+from iii_directory.worker.bus import CallError, Subscription
+from iii_directory.worker.events import Events
+from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from iii_directory.documents.model import Finding, ParsedFile
+
+BOUND = {
+    "registered_triggers": [
+        {"trigger_type": "state", "config": {"scope": scope}} for scope in ("skills", "prompts")
+    ]
+}
+
+
+def record(skill_id: str, second: int = 1) -> dict[str, Any]:
+    return {"id": skill_id, "skill": f"# {second}", "registered_at": f"2026-01-01T00:00:{second:02}Z"}
+
+
+class ScriptedBus:
+    """Answers calls from a state of its own, or as a script says."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, dict[str, Any]] = {"skills": {}, "prompts": {}}
+        self.calls: list[str] = []
+        self.told: list[tuple[str, Any]] = []
+        self.bound: Any = BOUND
+        self.before: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+        """What happens before a function answers."""
+
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        self.calls.append(function_id)
+        if function_id in self.before:
+            await self.before[function_id]()
+        scope = self.state.get(payload.get("scope", ""), {})
+        match function_id:
+            case "engine::functions::info":
+                return self.bound
+            case "state::list":
+                return list(scope.values())
+            case "state::get":
+                return scope.get(payload["key"])
+            case "state::set":
+                old = scope.get(payload["key"])
+                scope[payload["key"]] = payload["value"]
+                return {"old_value": old, "new_value": payload["value"]}
+            case _:
+                return scope.pop(payload["key"], None)
+
+    async def tell(
+        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
+    ) -> None:
+        self.told.append((function_id, dict(payload)))
+
+
+class Shown:
+    """What the catalogue was given."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, ParsedFile] = {}
+        self.noted: Finding | None = None
+
+    def set_registered(self, changes: Mapping[str, ParsedFile | None], body: Callable[[str], str]) -> None:
+        self.body = body
+        for key, entry in changes.items():
+            if entry is None:
+                self.entries.pop(key, None)
+            else:
+                self.entries[key] = entry
+
+    def note(self, key: str, finding: Finding | None) -> None:
+        self.noted = finding
+
+
+class Desk:
+    """Registrations on a scripted bus."""
+
+    def __init__(self, timeout_ms: int = int(WAIT * 1000)) -> None:
+        self.bus = ScriptedBus()
+        self.shown: Any = Shown()
+        self.events = Events(self.bus)
+        self.events.owner_for("skills").subscribed(Subscription("s", "listener", None, None))
+        settings = Settings(state_timeout_ms=timeout_ms)
+        self.registrations = Registrations(self.bus, self.events, self.shown, settings)
+
+    async def loaded(self) -> None:
+        await self.registrations.connected()
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Until nothing is under way."""
+        async with asyncio.timeout(WAIT):
+            while tasks := [task for task in self._tasks() if not task.done()]:
+                await asyncio.wait(tasks)
+            await self.events.sent()
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        loading = self.registrations._loading
+        return [*self.registrations._asking, *([loading] if loading else [])]
+
+    async def keys(self) -> list[str]:
+        await self.registrations.bring_up_to_date()
+        return sorted(self.shown.entries)
+
+    async def event(self, key: str, old: Any, new: Any, scope: str = "skills") -> None:
+        await self.registrations.state_changed(
+            {"scope": scope, "key": key, "old_value": old, "new_value": new}
+        )
+
+    def told(self) -> list[tuple[str, str]]:
+        return [(event["op"], event["id"]) for _, event in self.bus.told]
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+async def fail() -> None:
+    raise CallError("function_not_found", "not here")
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+def fails_once() -> Callable[[], Coroutine[Any, Any, None]]:
+    failures = [CallError("TIMEOUT", "too slow")]
+
+    async def before() -> None:
+        if failures:
+            raise failures.pop()
+
+    return before
+
+
+def test_a_reader_waits_for_the_first_load() -> None:
+    async def test() -> None:
+        desk, gate = Desk(), asyncio.Event()
+        desk.bus.state["skills"]["a"] = record("a")
+
+        async def wait() -> None:
+            await gate.wait()
+
+        desk.bus.before["state::list"] = wait
+        await desk.registrations.connected()
+        reader = asyncio.create_task(desk.keys())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not reader.done()
+        gate.set()
+        assert await reader == ["skill:a"]
+        assert desk.shown.body("a") == "# 1"
+
+    run(test)
+
+
+def test_a_reader_does_not_wait_longer_than_a_call_may_take() -> None:
+    async def test() -> None:
+        desk = Desk(timeout_ms=20)
+        desk.bus.before["state::list"] = never
+        await desk.registrations.connected()
+        async with asyncio.timeout(WAIT):
+            assert await desk.keys() == []
+            assert await desk.keys() == []
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_the_first_failure_lets_readers_go_and_the_next_load_serves_them() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a")
+        desk.bus.before["state::list"] = fails_once()
+        await desk.registrations.connected()
+        assert await desk.keys() == []
+        assert desk.shown.noted is not None
+        assert "too slow" in desk.shown.noted.reason
+        await desk.settled()
+        assert await desk.keys() == ["skill:a"]
+        assert desk.shown.noted is None
+
+    run(test)
+
+
+def test_reads_ask_the_state_nothing() -> None:
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+        desk.bus.calls.clear()
+        for _ in range(100):
+            await desk.keys()
+        assert desk.bus.calls == []
+
+    run(test)
+
+
+def test_it_lists_again_when_the_events_began_to_arrive_after_the_listing() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.bound = {"registered_triggers": []}
+        await desk.registrations.connected()
+        assert await desk.keys() == []
+        desk.bus.state["skills"]["missed"] = record("missed")
+        desk.bus.bound = BOUND
+        await desk.settled()
+        assert await desk.keys() == ["skill:missed"]
+
+    run(test)
+
+
+def test_an_engine_that_cannot_say_what_is_bound_is_listed_again() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.before["engine::functions::info"] = fails_once()
+        await desk.loaded()
+        assert desk.bus.calls.count("state::list") == 4
+
+    run(test)
+
+
+def test_a_doubtful_event_is_settled_by_asking() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a", 5)
+        await desk.loaded()
+        desk.bus.state["skills"]["a"] = record("a", 2)
+        await desk.event("a", record("a", 3), record("a", 2))
+        await desk.settled()
+        await desk.keys()
+        assert desk.bus.calls[-1] == "state::get"
+        assert desk.shown.body("a") == "# 2"
+
+    run(test)
+
+
+def test_when_nobody_settles_a_doubt_everything_is_listed_again() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a", 5)
+        await desk.loaded()
+        desk.bus.state["skills"]["a"] = record("a", 2)
+        desk.bus.before["state::get"] = fail
+        await desk.event("a", record("a", 3), record("a", 2))
+        await desk.settled()
+        await desk.keys()
+        assert desk.shown.body("a") == "# 2"
+
+    run(test)
+
+
+def test_the_first_load_tells_nobody_and_later_ones_tell_what_changed() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"] = {"a": record("a"), "b": record("b")}
+        await desk.loaded()
+        assert desk.told() == []
+        desk.bus.state["skills"] = {"b": record("b", 2), "c": record("c")}
+        await desk.loaded()
+        assert sorted(desk.told()) == [("register", "b"), ("register", "c"), ("unregister", "a")]
+
+    run(test)
+
+
+def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.before["state::list"] = never
+        await desk.registrations.connected()
+        await asyncio.sleep(0)
+        desk.registrations.connection_lost()
+        del desk.bus.before["state::list"]
+        desk.bus.state["skills"]["a"] = record("a")
+        await desk.loaded()
+        assert await desk.keys() == ["skill:a"]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "event", [{}, {"scope": "skills"}, {"scope": "skills", "key": 5}, {"scope": "other", "key": "a"}]
+)
+def test_an_event_of_something_else_is_ignored(event: dict[str, Any]) -> None:
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+        await desk.registrations.state_changed({"new_value": record("a"), **event})
+        assert await desk.keys() == []
+
+    run(test)
+
+
+def test_a_body_that_has_just_gone_is_not_found() -> None:
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+        await desk.event("a", None, record("a"))
+        await desk.keys()
+        await desk.event("a", record("a"), None)
+        with pytest.raises(Exception, match=r"D110 .*not found"):
+            desk.shown.body("a")
+
+    run(test)
+
+
+def test_the_follower_is_known_by_its_bindings() -> None:
+    assert FOLLOWER.startswith("directory::__")
+    assert bound_scopes(BOUND) == {"skills", "prompts"}
+    assert bound_scopes(None) == set()
+    assert (
+        bound_scopes({"registered_triggers": [5, {"trigger_type": "state"}, {"trigger_type": "x"}]}) == set()
+    )
