@@ -223,13 +223,14 @@ def crashes(scenario: Scenario, template: Path, folder: Path, number: int, mode:
     return False
 
 
-def test_a_copy_of_a_crashed_folder_is_recovered_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["plain", "overlay"])
+def test_a_copy_of_a_crashed_folder_is_recovered_too(tmp_path: Path, mode: str) -> None:
     scenario = SCENARIOS["update"]
     template, before, after = before_and_after(tmp_path, scenario)
     folder, copy = tmp_path / "skills", tmp_path / "copy"
     seen: set[bool] = set()
     number = 0
-    while crashes(scenario, template, folder, number := number + 1, "plain"):
+    while crashes(scenario, template, folder, number := number + 1, mode):
         fresh(folder, copy)
 
         SkillsFolder(copy).recover()

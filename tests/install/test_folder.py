@@ -164,6 +164,16 @@ def test_removing_the_last_file_removes_the_namespace(tmp_path: Path) -> None:
     assert SkillsFolder(tmp_path).lock().namespaces == {}
 
 
+def test_a_namespace_whose_folder_was_deleted_by_hand_can_be_removed(tmp_path: Path) -> None:
+    install(tmp_path, bundle_of({"index.md": b"one"}))
+    (tmp_path / "db" / "index.md").unlink()
+    (tmp_path / "db").rmdir()
+
+    remove(tmp_path)
+
+    assert SkillsFolder(tmp_path).lock().namespaces == {}
+
+
 def test_removing_keeps_edited_and_own_files(tmp_path: Path) -> None:
     install(tmp_path, bundle_of({**V1, "x/y.md": b"one"}))
     put(tmp_path, {"db/index.md": b"by hand", "db/a/own.md": b"mine"})
@@ -281,7 +291,10 @@ def test_recovery_leaves_what_is_not_its_own(tmp_path: Path) -> None:
     assert contents(tmp_path) == {".iii-directory/Notes.txt": b"mine"}
 
 
-@pytest.mark.parametrize("journal", [b"", b"{", b"[]", b'{"namespace": "other"}', b'{"namespace": "db"}'])
+OTHERS = b'{"namespace": "web", "staged": 1, "entry": null, "marks": {}, "writes": {}, "deletes": [], "edits_win": true}'
+
+
+@pytest.mark.parametrize("journal", [b"", b"{", b"[]", OTHERS, b'{"namespace": "db"}'])
 def test_a_journal_that_was_cut_short_counts_as_none(tmp_path: Path, journal: bytes) -> None:
     install(tmp_path, bundle_of(V1))
     before = contents(tmp_path)

@@ -29,7 +29,13 @@ from iii_directory.install.git_answers import (
     vetted,
 )
 from iii_directory.install.names import refused
-from iii_directory.install.process import Finished, ProcessStoppedError, folder_size, run
+from iii_directory.install.process import (
+    Finished,
+    ProcessStoppedError,
+    TooMuchOutputError,
+    folder_size,
+    run,
+)
 from iii_directory.install.repos import Address, RepoRequest, address_of, is_commit
 
 if TYPE_CHECKING:
@@ -167,9 +173,7 @@ class _Git:
         """Every file below a folder of a commit, with paths relative to it."""
         try:
             done = self._run(["ls-tree", "-r", "-l", "-z", "--full-tree", commit, prefix])
-        except ProcessStoppedError as stopped:
-            if "too much" not in str(stopped):
-                raise
+        except TooMuchOutputError:
             raise refused(f"the bundle has more than {limits.MAX_BUNDLE_FILES} files") from None
         self._expect(done)
         return parse_listing(done.output, prefix)

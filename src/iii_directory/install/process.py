@@ -22,6 +22,10 @@ class ProcessStoppedError(Exception):
     """The program was ended before it was done: it took too long, said too much or filled the disk."""
 
 
+class TooMuchOutputError(ProcessStoppedError):
+    """It said more than was asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     code: int
@@ -88,7 +92,7 @@ def _collect(
                     selector.unregister(key.fileobj)
                 kept[output if key.fd == output.fileno() else errors] += piece
             if len(kept[output]) > max_output:
-                raise ProcessStoppedError("it said too much")
+                raise TooMuchOutputError("it said too much")
             del kept[errors][max_errors:]
     return bytes(kept[output]), bytes(kept[errors])
 
