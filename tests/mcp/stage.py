@@ -17,6 +17,7 @@ from tests.support.commands import START_SECONDS, environment
 from tests.support.engine import WAIT
 
 from iii_directory.mcp.bridge import Bridge
+from iii_directory.mcp.http import Listener
 from mcp import Client, MCPError
 
 if TYPE_CHECKING:
@@ -145,13 +146,13 @@ def command(url: str, *arguments: str) -> StdioServerParameters:
 
 
 @contextmanager
-def http_bridge(url: str, **options: Any) -> Generator[str]:
+def http_bridge(url: str, *, host: str = "127.0.0.1", **options: Any) -> Generator[str]:
     """A bridge on a free port; the address that clients ask at."""
+    listener = Listener(host, 0, options.get("token"))
     bridge = Bridge(url, **options)
     try:
-        bridge.start_http(host="127.0.0.1", port=0)
-        assert bridge.http_url is not None
-        yield bridge.http_url
+        bridge.start_http(listener)
+        yield listener.url
     finally:
         bridge.close()
 

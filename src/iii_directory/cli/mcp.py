@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up
 from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from iii_directory.mcp.bridge import Bridge
 
@@ -75,8 +76,8 @@ def command(
         asyncio.run(_serve_stdio(address, expose))
 
 
-async def start_beside(url: str, port: int) -> Bridge | None:
-    """MCP over HTTP beside something else that runs. Where it cannot be had that is said, and is all."""
+async def start_beside(url: str, port: int) -> tuple[Bridge, str] | None:
+    """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all."""
     try:
         return await asyncio.to_thread(_listening, url, (), DEFAULT_HOST, port)
     except _NotServedError as error:
@@ -109,10 +110,10 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> 
     from iii_directory.cli.running import until_stopped
 
     try:
-        bridge = _listening(url, expose, host, port)
+        bridge, address = _listening(url, expose, host, port)
     except _NotServedError as error:
         fail(str(error))
-    click.echo(f"MCP at {bridge.http_url} for the engine at {url}. Ctrl-C stops it.")
+    click.echo(f"MCP at {address} for the engine at {url}. Ctrl-C stops it.")
     await until_stopped()
     await asyncio.to_thread(bridge.close)
     click.echo("stopped")
@@ -122,9 +123,11 @@ async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
     from iii_directory.cli.running import until_stopped
 
     try:
-        bridge = _new_bridge(url, expose)
+        with _part_for_mcp():
+            from iii_directory.mcp.bridge import Bridge
     except _NotServedError as error:
         fail(str(error))
+    bridge = Bridge(url, token=engine_token(), expose=expose)
     serving = asyncio.create_task(asyncio.to_thread(bridge.serve_stdio))
     stopping = asyncio.create_task(until_stopped())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -137,25 +140,29 @@ async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
     await serving
 
 
-def _listening(url: str, expose: Sequence[str], host: str, port: int) -> Bridge:
+def _listening(url: str, expose: Sequence[str], host: str, port: int) -> tuple[Bridge, str]:
+    """A bridge that serves HTTP, and where."""
     from iii_directory.cli.running import cannot_listen
 
-    bridge = _new_bridge(url, expose)
+    with _part_for_mcp():
+        from iii_directory.mcp.bridge import Bridge
+        from iii_directory.mcp.http import Listener
+    token = engine_token()
     try:
-        bridge.start_http(host=host, port=port)
+        listener = Listener(host, port, token)
     except ValueError as error:
-        bridge.close()
         raise _NotServedError(f"{error}. Set III_TOKEN") from None
     except OSError as error:
-        bridge.close()
         raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
-    return bridge
+    bridge = Bridge(url, token=token, expose=expose)
+    bridge.start_http(listener)
+    return bridge, listener.url
 
 
-def _new_bridge(url: str, expose: Sequence[str]) -> Bridge:
+@contextmanager
+def _part_for_mcp() -> Generator[None]:
     try:
-        from iii_directory.mcp.bridge import Bridge
+        yield
     except ModuleNotFoundError as error:
         problem = f"its part is not installed ({error.name} is missing); get it with: {HOW_TO_INSTALL}"
         raise _NotServedError(problem) from None
-    return Bridge(url, token=engine_token(), expose=expose)

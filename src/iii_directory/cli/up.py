@@ -25,7 +25,6 @@ from iii_directory.config import DEFAULT_URL
 if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.mcp.bridge import Bridge
     from iii_directory.worker.main import DirectoryWorker
 
 READY_SECONDS = 20.0
@@ -78,12 +77,12 @@ async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -
     address = server.url if server else url
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, address, token=token)
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-    bridge = await start_beside(address, http_port)
-    click.echo(_welcome(server, address, data, settings, worker, bridge))
+    beside = await start_beside(address, http_port)
+    click.echo(_welcome(server, address, data, settings, worker, beside[1] if beside else None))
     await until_stopped()
     click.echo("stopping")
-    if bridge is not None:
-        await asyncio.to_thread(bridge.close)
+    if beside is not None:
+        await asyncio.to_thread(beside[0].close)
     await asyncio.to_thread(worker.stop)
     if server is not None:
         await server.stop()
@@ -113,7 +112,7 @@ def _welcome(
     data: Path | None,
     settings: Settings,
     worker: DirectoryWorker,
-    bridge: Bridge | None,
+    mcp_url: str | None,
 ) -> str:
     if server is None:
         engine = f"{url} (already there)"
@@ -125,7 +124,7 @@ def _welcome(
             f"engine   {engine}",
             f"worker   {worker.summary()}",
             f"folder   {settings.skills_folder}",
-            *((f"mcp      {bridge.http_url}",) if bridge else ()),
+            *((f"mcp      {mcp_url}",) if mcp_url else ()),
             "",
             "Try in another terminal:",
             f"  iii-directory trigger directory::skills::index{elsewhere}",

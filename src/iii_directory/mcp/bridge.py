@@ -16,6 +16,8 @@ from iii_directory.mcp.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from iii_directory.mcp.http import Listener
+
 log = logging.getLogger("iii_directory.mcp")
 # Each generation's name for the same event: whichever the directory on the engine has, it is heard.
 _SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
@@ -27,7 +29,6 @@ class Bridge:
     """MCP for the directory of one engine, on an event loop of its own; call it from any other thread."""
 
     def __init__(self, url: str, *, token: str | None = None, expose: Sequence[str] = ()) -> None:
-        self._token = token
         self._upstream = Upstream(url, token=token)
         self._announcer = Announcer()
         self._tools = Tools(self._upstream, expose)
@@ -39,19 +40,9 @@ class Bridge:
         """Serve the client at the other end of stdin and stdout until it leaves."""
         self._upstream.run(self._stdio())
 
-    def start_http(self, *, host: str, port: int) -> None:
-        """Serve clients over HTTP until `close`.
-
-        Raises:
-            ValueError: the address is not loopback and there is no token.
-            OSError: the address cannot be had.
-        """
-        self._upstream.run(self._http(host, port))
-
-    @property
-    def http_url(self) -> str | None:
-        """Where HTTP clients ask, if they may."""
-        return self._endpoint.url if self._endpoint else None
+    def start_http(self, listener: Listener) -> None:
+        """Serve clients over HTTP until `close`."""
+        self._upstream.run(self._http(listener))
 
     def close(self) -> None:
         self._upstream.run(self._stop())
@@ -77,8 +68,8 @@ class Bridge:
         except* BrokenPipeError:
             log.info("the client went away without a word")
 
-    async def _http(self, host: str, port: int) -> None:
-        endpoint = HttpEndpoint(self._server, host=host, port=port, token=self._token)
+    async def _http(self, listener: Listener) -> None:
+        endpoint = HttpEndpoint(self._server, listener)
         await endpoint.start()
         self._endpoint = endpoint
 

@@ -31,11 +31,11 @@ _NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
 _STOPPING: Final = Refused(503, "The server is stopping.\n")
 
 
-class HttpEndpoint:
-    """One listener. Beyond loopback it needs a token, and once there is a token everybody needs it."""
+class Listener:
+    """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
 
-    def __init__(self, server: BridgeServer, *, host: str, port: int, token: str | None) -> None:
-        """Bind at once, so that a port in use is an error of whoever starts this.
+    def __init__(self, host: str, port: int, token: str | None) -> None:
+        """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
 
         Raises:
             ValueError: the address is not loopback and there is no token.
@@ -43,10 +43,22 @@ class HttpEndpoint:
         """
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
-        self._socket = _bound(host, port)
-        self._host = host
-        self.port: int = self._socket.getsockname()[1]
-        self._access = Access(host, self.port, token or None)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.port: int = self.socket.getsockname()[1]
+        self.access = Access(host, self.port, token or None)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.access.host}]" if ":" in self.access.host else self.access.host
+        return f"http://{host}:{self.port}{PATH}"
+
+
+class HttpEndpoint:
+    """The bridge's server behind one listener; lives on the bridge's loop."""
+
+    def __init__(self, server: BridgeServer, listener: Listener) -> None:
+        self._listener = listener
         self._sessions = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=MCP_SESSION_IDLE_SECONDS,
@@ -57,14 +69,9 @@ class HttpEndpoint:
         self._open = False
         self._tasks: list[asyncio.Task[None]] = []
 
-    @property
-    def url(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}{PATH}"
-
     async def start(self) -> None:
         """Serve until `stop`."""
-        self._listener = uvicorn.Server(
+        self._http = uvicorn.Server(
             uvicorn.Config(
                 self._answer,
                 interface="asgi3",
@@ -81,7 +88,7 @@ class HttpEndpoint:
         ready = asyncio.Event()
         self._tasks = [
             asyncio.create_task(self._keep_sessions(ready)),
-            asyncio.create_task(self._listener.serve(sockets=[self._socket])),
+            asyncio.create_task(self._http.serve(sockets=[self._listener.socket])),
         ]
         await ready.wait()
 
@@ -89,10 +96,10 @@ class HttpEndpoint:
         """End every session, which ends its streams, and then the listener, which waits for them."""
         self._open = False
         self._stopping.set()
-        sessions, listener = self._tasks
+        sessions, http = self._tasks
         await sessions
-        self._listener.should_exit = True
-        await listener
+        self._http.should_exit = True
+        await http
         await _end_watchers()
 
     async def _keep_sessions(self, ready: asyncio.Event) -> None:
@@ -103,7 +110,7 @@ class HttpEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application: nothing of a request's body is read before its headers have passed."""
-        refused = self._access.refusal(_headers(scope))
+        refused = self._listener.access.refusal(_headers(scope))
         if refused is None and scope["path"] != PATH:
             refused = _NOT_HERE
         elif refused is None and not self._open:
@@ -112,11 +119,6 @@ class HttpEndpoint:
             await _refuse(refused, send)
         else:
             await self._sessions.handle_request(scope, receive, send)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
@@ -139,8 +141,9 @@ async def _end_watchers() -> None:
 
 
 async def _refuse(refused: Refused, send: Send) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    body = refused.text.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": refused.text.encode()})
+    await send({"type": "http.response.body", "body": body})

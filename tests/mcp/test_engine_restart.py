@@ -1,0 +1,199 @@
+"""The engine goes and comes back under open sessions; no client has to start again."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.mcp.stage import CHANGES, EVERY_KIND, Session, command, http_bridge, session, wait_for_stream
+from tests.support.commands import free_port
+from tests.support.engine import WAIT, EngineThread
+from tests.support.reader import OtherWorker, Reader
+
+from iii_directory.mcp.failures import BridgeError
+from iii_directory.mcp.upstream import Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Restartable:
+    """An engine that always comes back at the same address."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self._running = EngineThread(port=self.port)
+        self._running.__enter__()
+
+    def stop(self) -> None:
+        self._running.__exit__(None, None, None)
+
+
+@pytest.fixture
+def machine() -> Iterator[Restartable]:
+    engine = Restartable()
+    yield engine
+    engine.stop()
+
+
+def test_open_sessions_go_on(machine: Restartable, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        reader = stack.enter_context(Reader(machine.url, tmp_path))
+        reader.skills.document("coffee.md", "Coffee")
+        url = stack.enter_context(http_bridge(machine.url))
+        sessions = [_opened(stack, machine.url, url, kind) for kind in EVERY_KIND]
+        for one in sessions:
+            wait_for_stream(one, lambda: reader.call("skills::register", id="first", skill="# First\n"))
+            assert "Coffee" in one.text("iii://coffee")
+
+        machine.stop()
+        waiting = [_soon(one, "list_resources") for one in sessions]
+        machine.start()
+
+        for one, answer in zip(sessions, waiting, strict=True):
+            assert "iii://coffee" in {row.uri for row in answer.result(WAIT).resources}
+            assert "Coffee" in one.text("iii://coffee")
+            assert one.call("skill__fetch", uri="iii://coffee")
+            one.told(*CHANGES)
+
+
+def _opened(stack: ExitStack, engine_url: str, bridge_url: str, kind: tuple[str, str]) -> Session:
+    transport, era = kind
+    target: Any = command(engine_url) if transport == "stdio" else bridge_url
+    return stack.enter_context(session(target, era))  # pyright: ignore[reportArgumentType]
+
+
+def _soon(one: Session, method: str) -> Future[Any]:
+    return one.portal.start_task_soon(getattr(one.client, method))
+
+
+def test_a_client_that_came_before_the_engine_is_told_when_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_ENGINE_SECONDS", 0.1)
+    port = free_port()
+    with http_bridge(f"ws://127.0.0.1:{port}") as url, session(url, "2026") as client:
+        problem = client.refusal("list_resources")
+        assert problem.code == -32603
+        assert f"no iii engine answers at ws://127.0.0.1:{port}" in problem.message
+        assert "iii-directory up" in client.tool_error("skill__fetch", uri="iii://skills")
+
+        with EngineThread(port=port) as engine, Reader(engine.url, tmp_path):
+            client.told(*CHANGES)
+            assert "iii://skills" in client.uris()
+
+
+# The shared connection by itself
+
+
+@pytest.fixture
+def upstream(machine: Restartable) -> Iterator[Upstream]:
+    shared = Upstream(machine.url)
+    shared.start(lambda: None)
+    yield shared
+    shared.close()
+
+
+def _call(upstream: Upstream, function_id: str, *, repeatable: bool) -> Future[Any]:
+    """A call under way, as a future for this thread."""
+    result: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(upstream.run(upstream.call(function_id, {}, repeatable=repeatable)))
+        except BridgeError as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result
+
+
+def test_a_read_under_way_is_made_again(machine: Restartable, upstream: Upstream) -> None:
+    with OtherWorker(machine.url, "slow") as other:
+        called = [threading.Event(), threading.Event()]
+
+        async def answer(_: dict[str, Any]) -> str:
+            first = not called[0].is_set()
+            called[0 if first else 1].set()
+            if first:
+                await asyncio.Event().wait()
+            return "at last"
+
+        other.offer("slow::read", answer)
+        reading = _call(upstream, "slow::read", repeatable=True)
+        assert called[0].wait(WAIT)
+        machine.stop()
+        machine.start()
+
+        assert reading.result(WAIT) == "at last"
+        assert called[1].is_set()
+
+
+def test_work_under_way_is_not_done_twice(machine: Restartable, upstream: Upstream) -> None:
+    with OtherWorker(machine.url, "slow") as other:
+        called = threading.Semaphore(0)
+
+        async def answer(_: dict[str, Any]) -> None:
+            called.release()
+            await asyncio.Event().wait()
+
+        other.offer("slow::work", answer)
+        working = _call(upstream, "slow::work", repeatable=False)
+        assert called.acquire(timeout=WAIT)
+        machine.stop()
+
+        with pytest.raises(BridgeError, match="whether it ran is not known"):
+            working.result(WAIT)
+        machine.start()
+        assert not called.acquire(blocking=False)
+
+
+def test_a_worker_that_comes_back_late_is_waited_for(machine: Restartable, upstream: Upstream) -> None:
+    reading = _call(upstream, "late::read", repeatable=True)
+    with OtherWorker(machine.url, "late") as other:
+        other.offer("late::read", lambda _: "here")
+
+        assert reading.result(WAIT) == "here"
+
+
+def test_a_read_whose_answer_is_lost_is_asked_once_more(
+    machine: Restartable, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.2)
+    with OtherWorker(machine.url, "deaf") as other:
+        asked = threading.Semaphore(0)
+
+        async def answer(data: dict[str, Any]) -> str:
+            asked.release()
+            if asked._value == 1:
+                await asyncio.Event().wait()
+            return "heard"
+
+        other.offer("deaf::read", answer)
+
+        assert _call(upstream, "deaf::read", repeatable=True).result(WAIT) == "heard"
+
+
+def test_what_never_answers_is_given_up(
+    machine: Restartable, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.1)
+    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_WORK_SECONDS", 0.1)
+    with OtherWorker(machine.url, "deaf") as other:
+        other.offer("deaf::never", lambda _: asyncio.Event().wait())
+
+        for repeatable in (True, False):
+            with pytest.raises(BridgeError, match="did not answer in time"):
+                _call(upstream, "deaf::never", repeatable=repeatable).result(WAIT)
