@@ -291,7 +291,10 @@ def test_recovery_leaves_what_is_not_its_own(tmp_path: Path) -> None:
     assert contents(tmp_path) == {".iii-directory/Notes.txt": b"mine"}
 
 
-OTHERS = b'{"namespace": "web", "staged": 1, "entry": null, "marks": {}, "writes": {}, "deletes": [], "edits_win": true}'
+OTHERS = (
+    b'{"namespace": "web", "staged": 1, "entry": null, "marks": {}, '
+    b'"writes": {}, "deletes": [], "edits_win": true}'
+)
 
 
 @pytest.mark.parametrize("journal", [b"", b"{", b"[]", OTHERS, b'{"namespace": "db"}'])
