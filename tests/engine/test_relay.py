@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.raw_socket import BINARY, CLOSE, TEXT, RawSocket, frame
+from tests.support.raw_socket import request as raw_request
 
 from iii_directory.engine.peer import SocketLimits
 
@@ -226,5 +227,21 @@ def run_timer(engine: EngineThread, key: tuple[str, str]) -> None:
 def test_a_channel_in_use_outlives_its_idle_time(engine: EngineThread, channel: dict[str, Any]) -> None:
     with opened(engine, channel["reader"]) as reader, opened(engine, channel["writer"]) as writer:
         run_timer(engine, ("channel-idle", channel["reader"]["channel_id"]))
+        writer.send(b"x")
+        assert reader.receive() == (TEXT, b"x")
+
+
+def test_a_channel_nobody_came_to_is_let_go(engine: EngineThread, channel: dict[str, Any]) -> None:
+    run_timer(engine, ("channel-idle", channel["reader"]["channel_id"]))
+    with RawSocket(engine.server.port, path_of(channel["reader"])) as late:
+        assert late.status == 404
+
+
+def test_a_handshake_that_fails_does_not_take_an_end(engine: EngineThread, channel: dict[str, Any]) -> None:
+    request = raw_request(engine.server.port, path_of(channel["reader"])).replace(b"Sec-WebSocket-Key", b"X")
+    with RawSocket(engine.server.port, path=None) as broken:
+        broken.open(request)
+        assert broken.status == 400
+    with opened(engine, channel["reader"]) as reader, opened(engine, channel["writer"]) as writer:
         writer.send(b"x")
         assert reader.receive() == (TEXT, b"x")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 ROOT = Path(__file__).parents[2]
+NOBODY = 65534
 
 
 @contextlib.contextmanager
@@ -336,30 +339,48 @@ def without_privileges() -> Generator[None]:
     if os.geteuid() != 0:
         yield
         return
-    nobody = 65534
-    os.setresuid(nobody, nobody, 0)
+    os.setresuid(NOBODY, NOBODY, 0)
     try:
         yield
     finally:
         os.setresuid(0, 0, 0)
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o500, 0o300, 0o600])
-def test_a_directory_without_permission_is_named(tmp_path: Path, mode: int) -> None:
-    tmp_path.parent.chmod(0o755)
-    tmp_path.parent.parent.chmod(0o755)
-    directory = tmp_path / "data"
-    directory.mkdir()
+@pytest.fixture
+def of_nobody() -> Generator[Path]:
+    """A directory of the unprivileged user, at a place it can reach."""
+    directory = Path(tempfile.mkdtemp(prefix="data-"))
     if os.geteuid() == 0:
-        os.chown(directory, 65534, 65534)
-    directory.chmod(mode)
-    try:
-        with without_privileges(), pytest.raises(DataDirectoryError, match="Permission denied") as refused:
-            Database(directory)
-    finally:
-        directory.chmod(0o700)
+        os.chown(directory, NOBODY, NOBODY)
+    yield directory
+    directory.chmod(0o700)
+    shutil.rmtree(directory)
 
-    assert str(directory) in str(refused.value)
+
+@pytest.mark.parametrize("mode", [0o000, 0o500, 0o300, 0o600])
+def test_a_directory_without_permission_is_named(of_nobody: Path, mode: int) -> None:
+    of_nobody.chmod(mode)
+    with without_privileges(), pytest.raises(DataDirectoryError) as refused:
+        Database(of_nobody)
+
+    assert str(refused.value) == f"the data directory {of_nobody} cannot be used: Permission denied"
+
+
+def test_a_directory_that_cannot_be_made_is_named(of_nobody: Path) -> None:
+    of_nobody.chmod(0o500)
+    with without_privileges(), pytest.raises(DataDirectoryError) as refused:
+        Database(of_nobody / "below")
+
+    assert str(refused.value) == f"the data directory {of_nobody / 'below'} cannot be made: Permission denied"
+
+
+def test_a_file_without_permission_is_named(of_nobody: Path) -> None:
+    path = filled(of_nobody)
+    path.chmod(0o000)
+    with without_privileges(), pytest.raises(DataDirectoryError) as refused:
+        Database(of_nobody)
+
+    assert str(of_nobody) in str(refused.value)
 
 
 def test_a_file_of_another_kind_of_database_is_left_alone(tmp_path: Path) -> None:

@@ -486,6 +486,17 @@ def test_a_binding_by_function_outlives_its_caller(driver: Driver, owner: Client
     assert listed(owner) == [bound["id"]]
 
 
+def test_a_caller_that_left_is_not_answered(driver: Driver, owner: Client, sub: Client) -> None:
+    owner.provide("o::changed")
+    ask(sub)
+    bound = owner.take_one()
+    sub.leave()
+    owner.accept(bound)
+
+    assert sub.take() == []
+    assert listed(owner) == [bound["id"]]
+
+
 def test_a_binding_by_function_to_an_unknown_type_is_parked_for_good(
     driver: Driver, owner: Client, sub: Client
 ) -> None:

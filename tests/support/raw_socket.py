@@ -52,9 +52,10 @@ class RawSocket:
         self._received = bytearray()
         self.status = 0
         if path is not None:
-            self._open(request(port, path) + extra)
+            self.open(request(port, path) + extra)
 
-    def _open(self, sent: bytes) -> None:
+    def open(self, sent: bytes) -> None:
+        """Send a request and read the head of its answer."""
         try:
             self.socket.sendall(sent)
             self.status = int(self._until(b"\r\n\r\n").split(b" ", 2)[1])

@@ -154,8 +154,8 @@ class Kernel:
         self.functions_changed = True
 
     def remove_function(self, namespace: str, function_id: str) -> None:
-        if self.functions.pop((namespace, function_id), None) is not None:
-            self.functions_changed = True
+        del self.functions[namespace, function_id]
+        self.functions_changed = True
 
     def functions_of(self, connection_id: str) -> list[Function]:
         return [f for f in self.functions.values() if f.owner == connection_id]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, cast
 
-from websockets.frames import Frame, Opcode
+from websockets.frames import Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
@@ -25,6 +25,8 @@ from iii_directory.limits import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from websockets.frames import Frame
 
     from iii_directory.engine.access import Admitted
 
@@ -87,8 +89,8 @@ class Peer(asyncio.Protocol):
         self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
         # A logger at debug level would format every frame; the engine's own log says what matters.
         self._protocol.debug = False
-        self._transport: asyncio.Transport | None = None
-        self._role: Role | None = None
+        self._transport: asyncio.Transport
+        self._role = Role()
         self._fragments = bytearray()
         self._text = True
         self._timer: asyncio.TimerHandle | None = None
@@ -97,7 +99,7 @@ class Peer(asyncio.Protocol):
 
     @property
     def address(self) -> str | None:
-        name = self._transport.get_extra_info("peername") if self._transport else None
+        name = self._transport.get_extra_info("peername")
         return cast("tuple[str, int]", name)[0] if isinstance(name, tuple) else None
 
     # What roles call
@@ -114,7 +116,7 @@ class Peer(asyncio.Protocol):
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport.is_closing():
             return
         data = self._protocol.data_to_send()
         if data:
@@ -132,20 +134,17 @@ class Peer(asyncio.Protocol):
         if self._protocol.state is State.OPEN:
             self._protocol.send_close()
             self.flush()
-        elif self._transport is not None:
+        else:
             self._transport.close()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def pause(self) -> None:
-        if self._transport is not None and self._transport.is_reading():
-            self._transport.pause_reading()
+        self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self._transport is not None and not self._transport.is_reading():
-            self._transport.resume_reading()
+        self._transport.resume_reading()
 
     # What asyncio calls
 
@@ -173,9 +172,7 @@ class Peer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
         self._stop_timer()
-        role, self._role = self._role, None
-        if role is not None:
-            role.lost()
+        self._role.lost()
         self._host.peer_lost(self)
         self._host.flush()
 
@@ -184,8 +181,7 @@ class Peer(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.full = False
-        if self._role is not None:
-            self._role.writable()
+        self._role.writable()
 
     # Inner workings
 
@@ -194,8 +190,8 @@ class Peer(asyncio.Protocol):
         for event in self._protocol.events_received():
             if isinstance(event, Request):
                 self._handshake(event)
-            elif isinstance(event, Frame):
-                self._frame(event)
+            else:
+                self._frame(cast("Frame", event))
         self.flush()
 
     def _handshake(self, request: Request) -> None:
@@ -203,20 +199,28 @@ class Peer(asyncio.Protocol):
         for name, value in request.headers.raw_items():
             headers.setdefault(name.lower(), []).append(value)
         decision = self._host.decide(request.path, headers)
-        role = decision if isinstance(decision, Refused) else self._host.role_for(decision)
+        if isinstance(decision, Refused):
+            self._refuse(decision)
+            return
+        response = self._protocol.accept(request)
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._protocol.send_response(response)
+            return
+        # Only now, because a channel's end can be taken once.
+        role = self._host.role_for(decision)
         if isinstance(role, Refused):
-            refusal = self._protocol.reject(HTTPStatus(role.status), role.text)
-            self._protocol.send_response(refusal)
+            self._refuse(role)
             return
-        self._protocol.send_response(self._protocol.accept(request))
-        if self._protocol.state is not State.OPEN:
-            return
+        self._protocol.send_response(response)
         self._stop_timer()
         self._role = role
         role.opened(self)
 
+    def _refuse(self, refused: Refused) -> None:
+        self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
+
     def _frame(self, frame: Frame) -> None:
-        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT) or self._role is None:
+        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             return
         if frame.opcode is not Opcode.CONT:
             self._text = frame.opcode is Opcode.TEXT
@@ -236,8 +240,7 @@ class Peer(asyncio.Protocol):
             except UnicodeDecodeError:
                 # Left as bytes: the reader of the message says what is wrong with it.
                 log.debug("a text frame was not UTF-8")
-        if self._role is not None:
-            self._role.received(message)
+        self._role.received(message)
 
     def _end_soon(self) -> None:
         """Once we said goodbye, a client that neither answers nor reads is not waited for."""
@@ -247,12 +250,9 @@ class Peer(asyncio.Protocol):
             self._give_up_unless_progress(None)
 
     def _give_up_unless_progress(self, unsent_before: int | None) -> None:
-        transport = self._transport
-        if transport is None:
-            return
-        unsent = transport.get_write_buffer_size()
+        unsent = self._transport.get_write_buffer_size()
         if unsent == unsent_before:
-            transport.abort()
+            self.abort()
             return
         seconds = self._limits.stall_seconds if unsent else self._limits.close_seconds
         self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up_unless_progress, unsent)

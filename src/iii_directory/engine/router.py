@@ -183,7 +183,7 @@ class Router:
                 self.triggers.remove_type(connection.id, message.namespace or namespace, message.id)
             case m.RegisterTrigger():
                 self.triggers.bind(connection.id, namespace, message)
-            case m.UnregisterTrigger():
+            case _:
                 self.triggers.unbind(message.id)
 
     def _register_function(self, connection: Connection, namespace: str, message: m.RegisterFunction) -> None:

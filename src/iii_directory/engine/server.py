@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from iii_directory import __version__
 from iii_directory.engine.access import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.kernel import Close, Log, Send, StartTimer
+from iii_directory.engine.kernel import Close, Send, StartTimer
 from iii_directory.engine.messages import encode
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
@@ -153,23 +153,17 @@ class EngineServer:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Send(connection_id, message):
-                peer = self._workers.get(connection_id)
-                if peer is not None:
-                    peer.send(encode(message))
-                    self._dirty[peer] = None
-            case Close(connection_id, abrupt):
-                self._close(connection_id, abrupt=abrupt)
+                peer = self._workers[connection_id]
+                peer.send(encode(message))
+                self._dirty[peer] = None
+            case Close(connection_id, abrupt=True):
+                self._workers[connection_id].abort()
+            case Close(connection_id):
+                self._workers[connection_id].close()
             case StartTimer(key, seconds):
                 self._start_timer(key, seconds)
-            case Log(level, text):
-                log.log(_LEVELS[level], "%s", text)
-
-    def _close(self, connection_id: str, *, abrupt: bool) -> None:
-        peer = self._workers.get(connection_id)
-        if peer is not None and abrupt:
-            peer.abort()
-        elif peer is not None:
-            peer.close()
+            case _:
+                log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
         def fire() -> None:
