@@ -32,8 +32,15 @@ from iii_directory.install.files import (
 )
 from iii_directory.install.guard import RECORD, held
 from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, Journal, parse_journal, render_journal
-from iii_directory.install.lockfile import LOCKFILE, Entry, Lock, content_hash, parse_lock, render_lock
-from iii_directory.install.names import refused
+from iii_directory.install.lockfile import (
+    LOCKFILE,
+    Entry,
+    Lock,
+    content_hash,
+    parse_lock,
+    render_lock,
+    unbroken,
+)
 from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue, scan_namespace
 
 if TYPE_CHECKING:
@@ -133,10 +140,7 @@ def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, written: C
 
 def _prepare_record(job: Transaction, entry: Entry | None) -> None:
     """Put the new record ready, so that after the switch one rename is all that can still fail."""
-    lock = read_lock(job.files, job.root)
-    if lock.broken:
-        raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
-    changed = lock.with_entry(job.namespace, entry)
+    changed = unbroken(read_lock(job.files, job.root)).with_entry(job.namespace, entry)
     write_file(job.files, _NEW_RECORD, job.work, render_lock(changed))
     if status_or_none(job.files, LOCKFILE, job.root) is not None:
         carry(job.files, LOCKFILE, job.root, _OLD_RECORD, job.work)

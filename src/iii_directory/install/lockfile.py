@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
 
 from iii_directory.documents.model import Finding
-from iii_directory.install.names import is_namespace, is_safe_path, kind_of
+from iii_directory.install.names import is_namespace, is_safe_path, kind_of, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,6 +105,13 @@ class NamespaceChange:
     source: Literal["repo", "registry"]
     skills: bool
     prompts: bool
+
+
+def unbroken(lock: Lock) -> Lock:
+    """The same record; D340 when there is one and it cannot be read."""
+    if lock.broken:
+        raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
+    return lock
 
 
 def content_hash(content: bytes) -> str:

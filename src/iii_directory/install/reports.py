@@ -22,6 +22,8 @@ class Installed:
     """A download that was carried out: the reply to its caller, and what events and people need."""
 
     reply: dict[str, Any]
+    resolved: str
+    """The version or commit that was installed."""
     changes: Changes
     findings: tuple[Finding, ...]
 
@@ -98,7 +100,7 @@ def installed(bundle: Bundle, plan: Plan) -> Installed:
         "files_written": [path for path in written if kinds[path] == "file"],
         "source": bundle.source.as_dict(),
     }
-    return Installed(reply, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
+    return Installed(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
 
 
 def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:

@@ -16,7 +16,7 @@ from iii_directory.install.plan import Disk, Plan, plan_install
 from iii_directory.install.reports import Installed, Preview, installed
 from iii_directory.install.repos import repo_request
 from iii_directory.install.sources import Sources, is_pinned
-from iii_directory.install.upkeep import Upkeep, refuse_older
+from iii_directory.install.upkeep import Upkeep, refuse_older, silent
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
 
@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     from iii_directory.install.lockfile import Entry
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest
-
-    # Told of a phase ("fetch" or "write"), how much of it is done and how much there is; from any thread.
-    Progress = Callable[[str, int, int], None]
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    from iii_directory.install.upkeep import Progress
 
 
 def _now() -> str:
@@ -72,11 +66,10 @@ class Installer(Upkeep):
         version: str | None = None,
         tag: str | None = None,
         *,
-        by: By = "call",
-        progress: Progress = _silent,
+        progress: Progress = silent,
     ) -> Installed:
         """Install a worker's skills and prompts from the registry."""
-        return await self.download(worker_request(worker, version, tag), by=by, progress=progress)
+        return await self.download(worker_request(worker, version, tag), progress=progress)
 
     async def download_from_repo(
         self,
@@ -84,20 +77,23 @@ class Installer(Upkeep):
         skill: str,
         branch: str | None = None,
         *,
-        by: By = "call",
-        progress: Progress = _silent,
+        progress: Progress = silent,
     ) -> Installed:
         """Install the folder ``skills/<skill>`` of a git repository."""
         request = repo_request(repo, skill, branch, allow_file=self._allow_file)
-        return await self.download(request, by=by, progress=progress)
+        return await self.download(request, progress=progress)
 
     async def download(
-        self, request: DownloadRequest, *, by: By = "call", progress: Progress = _silent
+        self,
+        request: DownloadRequest,
+        *,
+        edited: EditedFiles = "overwrite",
+        progress: Progress = silent,
     ) -> Installed:
-        """Install what a checked request stands for; a call replaces edited files, ``auto`` keeps them."""
+        """Install what a checked request stands for; the phases of its progress are "fetch" and "write"."""
         progress("fetch", 0, 0)
         bundle = await self._sources.bundle(request)
-        return await asyncio.to_thread(self._install, bundle, by, progress)
+        return await asyncio.to_thread(self._install, bundle, "call", edited, progress)
 
     async def preview(self, request: DownloadRequest, *, edited: EditedFiles = "overwrite") -> Preview:
         """What `download` would do, with a diff, and without doing it."""
@@ -131,20 +127,19 @@ class Installer(Upkeep):
             if bundle.resolved == entry.resolved:
                 return None
             refuse_older(bundle, entry)
-        return await asyncio.to_thread(self._install, bundle, "auto", _silent)
+        return await asyncio.to_thread(self._install, bundle, "auto", "keep", silent)
 
     async def _installed_entry(self, namespace: str) -> Entry | None:
         """The record of a namespace that is really there; without its folder it counts as not installed."""
         disk, entry = await asyncio.to_thread(self._folder.look, namespace, ())
         return entry if disk.exists else None
 
-    def _install(self, bundle: Bundle, by: By, progress: Progress) -> Installed:
+    def _install(self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress) -> Installed:
         done = 0
         total = 0
 
         def decide(disk: Disk, known: Entry | None) -> Plan:
             nonlocal total
-            edited: EditedFiles = "overwrite" if by == "call" else "keep"
             plan = plan_install(bundle, disk, known, edited=edited, by=by, now=self._now())
             total = len(plan.writes)
             return plan

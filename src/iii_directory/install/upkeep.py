@@ -10,6 +10,7 @@ from iii_directory import limits
 from iii_directory.documents.markdown import quoted
 from iii_directory.errors import DirectoryError
 from iii_directory.install.diff import unified_diff
+from iii_directory.install.lockfile import unbroken
 from iii_directory.install.names import refused
 from iii_directory.install.plan import (
     Changes,
@@ -29,9 +30,16 @@ if TYPE_CHECKING:
 
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.folder import SkillsFolder
-    from iii_directory.install.lockfile import Entry
+    from iii_directory.install.lockfile import Entry, Lock
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.sources import Sources
+
+    # Told of a phase or of a namespace, how much is done and how much there is; from any thread.
+    Progress = Callable[[str, int, int], None]
+
+
+def silent(phase: str, done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 class Upkeep:
@@ -42,26 +50,31 @@ class Upkeep:
         self._sources = sources
         self._now = now
 
-    async def update(self, namespaces: Sequence[str] = (), *, prune: bool = False) -> list[Report]:
+    async def update(
+        self, namespaces: Sequence[str] = (), *, prune: bool = False, progress: Progress = silent
+    ) -> list[Report]:
         """Bring namespaces up to date: clean files are replaced, edited ones kept, and each is reported."""
-        return await self._each(namespaces, lambda name, entry: self._update(name, entry, prune=prune))
-
-    async def outdated(self, namespaces: Sequence[str] = ()) -> list[Report]:
-        """Whether the sources have something newer; nothing is changed."""
-        return await self._each(namespaces, self._outdated)
-
-    async def restore(self, namespaces: Sequence[str] = (), *, force: bool = False) -> list[Report]:
-        """Bring back exactly what the record names; edited files are kept unless forced."""
         return await self._each(
-            namespaces, lambda name, entry: self._restore(name, entry, "overwrite" if force else "keep")
+            namespaces, lambda name, entry: self._update(name, entry, prune=prune), progress
         )
+
+    async def outdated(self, namespaces: Sequence[str] = (), *, progress: Progress = silent) -> list[Report]:
+        """Whether the sources have something newer; nothing is changed."""
+        return await self._each(namespaces, self._outdated, progress)
+
+    async def restore(
+        self, namespaces: Sequence[str] = (), *, force: bool = False, progress: Progress = silent
+    ) -> list[Report]:
+        """Bring back exactly what the record names; edited files are kept unless forced."""
+        edited: EditedFiles = "overwrite" if force else "keep"
+        return await self._each(namespaces, lambda name, entry: self._restore(name, entry, edited), progress)
 
     async def verify(self, namespaces: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Recompute every hash: ``{namespace, status, clean, edited, missing, own}`` each."""
-        lock = await asyncio.to_thread(self._folder.lock)
+        lock = await self._lock()
         rows: list[dict[str, Any]] = []
-        for name in namespaces or sorted(lock.namespaces):
-            entry = _known(lock.namespaces.get(name), name)
+        for name in namespaces or _names(lock):
+            entry = _recorded(lock, name)
             found = verify_entry(entry, (await asyncio.to_thread(self._folder.look, name))[0])
             status = "edited" if found["edited"] or found["missing"] else "clean"
             rows.append({"namespace": name, "status": status, **found})
@@ -79,29 +92,43 @@ class Upkeep:
         def decide(disk: Disk, known: Entry | None) -> Plan:
             return plan_remove(namespace, disk, _known(known, namespace), force=force)
 
-        lock = await asyncio.to_thread(self._folder.lock)
-        entry = _known(lock.namespaces.get(namespace), namespace)
+        entry = _recorded(await self._lock(), namespace)
         plan = await asyncio.to_thread(self._folder.change, namespace, (), decide)
         status = "edited" if plan.changes.kept else "updated"
         return Report(namespace, status, installed=entry.resolved, changes=plan.changes)
 
+    async def _lock(self) -> Lock:
+        return unbroken(await asyncio.to_thread(self._folder.lock))
+
     async def _each(
-        self, namespaces: Sequence[str], act: Callable[[str, Entry], Awaitable[Report]]
+        self,
+        namespaces: Sequence[str],
+        act: Callable[[str, Entry], Awaitable[Report]],
+        progress: Progress,
     ) -> list[Report]:
         """One report a namespace, some at a time; what fails fails alone."""
-        lock = await asyncio.to_thread(self._folder.lock)
+        lock = await self._lock()
+        names = list(namespaces or _names(lock))
         turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
+        done = 0
+
+        async def attempt(name: str) -> Report:
+            try:
+                return await act(name, _recorded(lock, name))
+            except DirectoryError as error:
+                entry = lock.namespaces.get(name)
+                resolved = entry.resolved if entry is not None else None
+                return Report(name, "failed", installed=resolved, reason=str(error))
 
         async def one(name: str) -> Report:
-            entry = lock.namespaces.get(name)
+            nonlocal done
             async with turn:
-                try:
-                    return await act(name, _known(entry, name))
-                except DirectoryError as error:
-                    resolved = entry.resolved if entry is not None else None
-                    return Report(name, "failed", installed=resolved, reason=str(error))
+                report = await attempt(name)
+            done += 1
+            progress(name, done, len(names))
+            return report
 
-        return await asyncio.gather(*(one(name) for name in namespaces or sorted(lock.namespaces)))
+        return await asyncio.gather(*(one(name) for name in names))
 
     async def _update(self, name: str, entry: Entry, *, prune: bool) -> Report:
         if is_pinned(entry):
@@ -168,8 +195,7 @@ class Upkeep:
         )
 
     async def _edits(self, name: str, paths: list[str]) -> str:
-        lock = await asyncio.to_thread(self._folder.lock)
-        bundle = await self._sources.recorded(_known(lock.namespaces.get(name), name))
+        bundle = await self._sources.recorded(_recorded(await self._lock(), name))
         here = {path: await asyncio.to_thread(self._folder.read, name, path) for path in paths}
         return unified_diff(name, [(path, bundle.files.get(path), here[path]) for path in paths])
 
@@ -179,6 +205,17 @@ def refuse_older(bundle: Bundle, entry: Entry) -> None:
     if is_older(bundle.resolved, entry.resolved):
         way = f"download version {bundle.resolved} by an explicit call if it is wanted"
         raise refused(f"the source has {quoted(bundle.resolved)}, older than what is installed: {way}")
+
+
+def _names(lock: Lock) -> list[str]:
+    """Every namespace of the record, those included whose entry cannot be read."""
+    return sorted({*lock.namespaces, *lock.carried})
+
+
+def _recorded(lock: Lock, namespace: str) -> Entry:
+    if namespace in lock.carried:
+        raise refused(f"the record of the namespace {quoted(namespace)} is malformed; download it again")
+    return _known(lock.namespaces.get(namespace), namespace)
 
 
 def _known(entry: Entry | None, namespace: str) -> Entry:
