@@ -86,6 +86,14 @@ class DirectoryWorker:
 
     def start(self) -> None:
         self._bus.run(self._open())
+        # Before the functions, so that whoever subscribed early hears of the first call.
+        for kind in trigger_types_of(self._settings.surfaces):
+            self._bus.register_trigger_type(
+                kind.id,
+                self._events.owner_for(kind.topic),
+                description=kind.description,
+                event_schema=kind.event,
+            )
         handlers = self._handlers()
         for row in self._functions:
             self._bus.register_function(
@@ -95,13 +103,6 @@ class DirectoryWorker:
                 request_schema=row.request,
                 response_schema=row.response,
                 metadata=dict(row.metadata) if row.metadata else None,
-            )
-        for kind in trigger_types_of(self._settings.surfaces):
-            self._bus.register_trigger_type(
-                kind.id,
-                self._events.owner_for(kind.topic),
-                description=kind.description,
-                event_schema=kind.event,
             )
         self._follow_state()
         self._bus.on_connected(self._connected)
