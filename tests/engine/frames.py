@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from tests.engine.driver import uuid_of
+from tests.support.raw_socket import request
 
 if TYPE_CHECKING:
     from random import Random
@@ -180,20 +181,8 @@ def websocket_frame(random: Random, payload: bytes) -> bytes:
     return start + (b"\x00" * 4 if masked else b"") + payload
 
 
-def handshake(port: int, path: str = "/") -> bytes:
-    lines = [
-        f"GET {path} HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Version: 13",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
 def handshake_gone_wrong(random: Random, port: int) -> bytes:
-    raw = bytearray(handshake(port, random.choice(("/", "/otel", "//[", "/ws/channels/x?key=%ff&dir=read"))))
+    raw = bytearray(request(port, random.choice(("/", "/otel", "//[", "/ws/channels/x?key=%ff&dir=read"))))
     for _ in range(random.choice((0, 1, 2, 8))):
         accident = random.random()
         place = random.randrange(len(raw))

@@ -18,8 +18,8 @@ from tests.engine.driver import VERSION, uuid_of
 
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, Send, StartTimer
-from iii_directory.engine.messages import encode
 from iii_directory.engine.store import MemoryStore
+from iii_directory.engine.wire_json import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

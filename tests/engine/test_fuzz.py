@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.engine import frames
 from tests.engine.driver import Driver
 from tests.support.engine import EngineThread, RawClient
+from tests.support.raw_socket import request
 
-from iii_directory.engine.messages import encode
+from iii_directory.engine.wire_json import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +164,7 @@ def _bytes_of_a_stranger(random: Random, port: int) -> Iterator[bytes]:
     elif chance < 0.5:
         yield frames.handshake_gone_wrong(random, port) + frames.noise(random)
     else:
-        head = frames.handshake(port, random.choice(("/", "/", "/otel", "/nowhere")))
+        head = request(port, random.choice(("/", "/", "/otel", "/nowhere")))
         rest = b"".join(_frames_of_a_stranger(random) for _ in range(random.randrange(6)))
         whole = head + rest
         # In one piece, or cut anywhere: frames may come along with the request.

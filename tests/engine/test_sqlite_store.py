@@ -20,9 +20,9 @@ from tests.engine.driver import Driver
 from tests.support.engine import EngineThread, RawClient
 from websockets.exceptions import ConnectionClosed
 
-from iii_directory.engine.messages import ABSENT
 from iii_directory.engine.sqlite_store import FILE_NAME, Database, DataDirectoryError
 from iii_directory.engine.store import StoreError
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Generator

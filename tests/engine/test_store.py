@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iii_directory.engine.messages import ABSENT
 from iii_directory.engine.sqlite_store import Database
 from iii_directory.engine.store import MemoryStore, Store
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

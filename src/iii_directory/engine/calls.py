@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel
-from iii_directory.engine.messages import ABSENT, InvocationResult, InvokeFunction, Json
+from iii_directory.engine.messages import InvocationResult, InvokeFunction
+from iii_directory.engine.wire_json import ABSENT, Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

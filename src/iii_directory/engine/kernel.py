@@ -15,7 +15,8 @@ from iii_directory.limits import MAX_LOG_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from iii_directory.engine.messages import Json, Registration
+    from iii_directory.engine.messages import Registration
+    from iii_directory.engine.wire_json import Json
 
 DEFAULT_NAMESPACE: Final = "default"
 ENGINE_PREFIX: Final = "engine::"

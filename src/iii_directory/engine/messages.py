@@ -1,32 +1,22 @@
 """The wire format: one JSON object per message, told apart by ``type``. Pure.
 
 Decoding checks what the router relies on and nothing more; unknown fields are ignored, and what cannot be
-understood is an :class:`Undecodable` that still names the call it belonged to, if that could be read.
+understood is an :class:`UndecodableError` that still names the call it belonged to, if that could be read.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.limits import MAX_JSON_DEPTH, QUOTED_CHARS
+from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse
+from iii_directory.limits import QUOTED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Json = dict[str, Any]
 
-
-class Absent:
-    """The type of :data:`ABSENT`: a field that is not there, which is not the same as null."""
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = Absent()
 TELEMETRY_PREFIXES: Final = (b"OTLP", b"MTRC", b"LOGS")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -183,84 +173,18 @@ def decode(frame: str | bytes) -> Message | None:
         raise _about_call(str(error), fields) from None
 
 
-def encode(message: object) -> str:
-    """One message, or a value of one, as compact JSON text."""
-    return _ENCODER.encode(message)
-
-
 def is_uuid(value: object) -> bool:
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"number out of range: {text[:20]}")
-    return number
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def parse_json(text: str) -> object:
-    """The value of a JSON text, if it can also be sent as one.
-
-    Raises:
-        UndecodableError: it is no JSON, or a number, a character or the depth is out of bounds.
-    """
-    try:
-        value = _DECODER.decode(text)
-    except RecursionError:
-        raise UndecodableError("nested too deeply") from None
-    except ValueError as error:
-        raise _about_call(f"not JSON: {error}", _read_leniently(text)) from None
-    # Both checks can only fail when these characters are there; most messages skip them.
-    if text.count("{") + text.count("[") > MAX_JSON_DEPTH and _depth_exceeds(value, MAX_JSON_DEPTH):
-        raise _about_call("nested too deeply", value)
-    if ("\\ud" in text or "\\uD" in text) and not _encodable(value):
-        raise _about_call("a lone surrogate is not Unicode text", value)
-    return value
-
-
 def _parse_object(text: str) -> Json:
-    value = parse_json(text)
+    try:
+        value = parse(text)
+    except NotJsonError as error:
+        raise _about_call(str(error), error.value) from None
     if not isinstance(value, dict):
         raise UndecodableError("not a JSON object")
     return cast("Json", value)
-
-
-def _read_leniently(text: str) -> object:
-    """What Python reads in a text that is no JSON: a NaN in the data does not hide whose call it was."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _depth_exceeds(value: object, limit: int) -> bool:
-    level: list[object] = [value]
-    for _ in range(limit):
-        below: list[object] = []
-        for item in level:
-            children = cast("Json", item).values() if isinstance(item, dict) else cast("list[object]", item)
-            below += [child for child in children if isinstance(child, (dict, list))]
-        if not below:
-            return False
-        level = below
-    return True
-
-
-def _encodable(value: object) -> bool:
-    try:
-        _ENCODER.encode(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _about_call(reason: str, value: object) -> UndecodableError:
@@ -273,7 +197,7 @@ def _about_call(reason: str, value: object) -> UndecodableError:
         reason,
         call=cast("str", call_id) if kind == "invokefunction" else None,
         answered=cast("str", call_id).lower() if kind == "invocationresult" else None,
-        function_id=function_id if isinstance(function_id, str) and _encodable(function_id) else "",
+        function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from iii_directory.engine import messages as m
 from iii_directory.engine.calls import Calls
+from iii_directory.engine.events import Events
 from iii_directory.engine.kernel import (
     DEFAULT_NAMESPACE,
     ENGINE_PREFIX,
@@ -35,12 +36,13 @@ if TYPE_CHECKING:
 
 
 class Router:
-    """One engine. ``kernel``, ``calls`` and ``triggers`` are what the built-ins are made on."""
+    """One engine. ``kernel``, ``calls``, ``triggers`` and ``events`` are what the built-ins are made on."""
 
     def __init__(self, new_id: Callable[[], str], now_ms: Callable[[], int]) -> None:
         self.kernel = Kernel(new_id, now_ms)
         self.calls = Calls(self.kernel)
-        self.triggers = Triggers(self.kernel, self.calls)
+        self.triggers = Triggers(self.kernel)
+        self.events = Events(self.kernel, self.calls, self.triggers)
         self.builtin_workers: dict[str, BuiltinWorker] = {}
         self.timers: dict[str, Callable[[str], None]] = {
             "namespace-grace": self._grace_over,

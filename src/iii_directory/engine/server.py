@@ -14,10 +14,10 @@ from iii_directory import __version__
 from iii_directory.engine.access import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, Send, StartTimer
-from iii_directory.engine.messages import encode
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
 from iii_directory.engine.store import MemoryStore
+from iii_directory.engine.wire_json import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,8 +12,8 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.engine.messages import ABSENT
 from iii_directory.engine.store import StoreError
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from pathlib import Path

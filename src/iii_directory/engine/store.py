@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.wire_json import ABSENT
 
 
 class Store(Protocol):

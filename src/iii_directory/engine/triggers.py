@@ -1,7 +1,7 @@
 """Trigger types, the bindings to them, and the parking lot for bindings whose type is not there yet. Pure.
 
 A custom type is provided by a connection: the engine forwards bindings to it and takes no part in firing.
-A built-in type is provided by the engine: it checks the config at once and fires through :meth:`fire`.
+A built-in type is provided by the engine: it checks the config at once and fires through ``Events``.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Kernel
-from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS, TRIGGER_ACK_SECONDS
+from iii_directory.limits import TRIGGER_ACK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from iii_directory.engine.calls import Calls, Outcome
+    from iii_directory.engine.calls import Outcome
     from iii_directory.engine.messages import (
-        Json,
         RegisterTrigger,
         RegisterTriggerType,
         TriggerRegistrationResult,
     )
+    from iii_directory.engine.wire_json import Json
 
     TypeKey = tuple[str, str]
 
@@ -66,13 +66,10 @@ class Binding:
 class Triggers:
     """All trigger types and bindings of one engine."""
 
-    def __init__(self, kernel: Kernel, calls: Calls) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._calls = calls
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
-        self._event_depth = 0
-        self._nested_events = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
@@ -172,61 +169,6 @@ class Triggers:
         for held in [t for t in self.types.values() if t.owner == connection_id]:
             self._drop_type(held)
 
-    # Firing built-in types
-
-    def fire(self, trigger_type: str, event: object, matches: Callable[[Json], bool] | None = None) -> None:
-        """Tell every subscriber of a built-in type; one that is slow or gone holds nobody up."""
-        self._fire(trigger_type, matches, lambda binding: self._deliver(binding, event))
-
-    def fire_on_condition(self, trigger_type: str, event: object, matches: Callable[[Json], bool]) -> None:
-        """Like :meth:`fire`, but a binding that names a condition function has it asked first."""
-        self._fire(trigger_type, matches, lambda binding: self._ask_and_deliver(binding, event))
-
-    def fire_bare(self, trigger_type: str, data: object, matches: Callable[[Json], bool]) -> None:
-        """Like :meth:`fire`, for a type that does not deliver metadata."""
-        self._fire(
-            trigger_type,
-            matches,
-            lambda binding: self._calls.call(binding.function_id, data, namespace=binding.namespace),
-        )
-
-    def _fire(
-        self,
-        trigger_type: str,
-        matches: Callable[[Json], bool] | None,
-        deliver: Callable[[Binding], None],
-    ) -> None:
-        # A built-in function that an event called causes events of its own, and these may call it again.
-        self._nested_events = self._nested_events + 1 if self._event_depth else 0
-        if self._event_depth > MAX_EVENT_DEPTH or self._nested_events > MAX_NESTED_EVENTS:
-            self._kernel.log("warning", f"events of {trigger_type} cause each other and were stopped")
-            return
-        provider = (DEFAULT_NAMESPACE, trigger_type)
-        bound = [b for b in self.live(trigger_type) if b.provider == provider]
-        chosen = [b for b in bound if matches is None or matches(config_of(b))]
-        self._event_depth += 1
-        try:
-            for binding in chosen:
-                deliver(binding)
-        finally:
-            self._event_depth -= 1
-
-    def _deliver(self, binding: Binding, event: object) -> None:
-        self._calls.call(binding.function_id, event, namespace=binding.namespace, metadata=binding.metadata)
-
-    def _ask_and_deliver(self, binding: Binding, event: object) -> None:
-        condition = config_of(binding).get("condition_function_id")
-        if not isinstance(condition, str):
-            self._deliver(binding, event)
-            return
-
-        def answered(result: object, error: Json | None) -> None:
-            # Only an explicit false or a failure holds the event back; and by now it may be unbound.
-            if error is None and result is not False and self.bindings.get(binding.id) is binding:
-                self._deliver(binding, event)
-
-        self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)
-
     # Inner workings
 
     def _bind(self, binding: Binding) -> None:
@@ -314,11 +256,6 @@ class Triggers:
                     "error": error,
                 },
             )
-
-
-def config_of(binding: Binding) -> Json:
-    """The config of a binding to a built-in type; null and non-objects count as empty."""
-    return binding.config if isinstance(binding.config, dict) else {}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:

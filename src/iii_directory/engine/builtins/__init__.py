@@ -14,6 +14,7 @@ from iii_directory.engine.builtins import (
     state,
     workers,
 )
+from iii_directory.engine.builtins.rows import Rows
 from iii_directory.engine.router import Router
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class Engine:
 def build_engine(world: World, version: str) -> Engine:
     """An engine with everything on it."""
     router = Router(world.new_id, world.now_ms)
-    rows = introspection.install(router)
+    rows = Rows(router)
+    introspection.install(router, rows)
     workers.install(router, rows, version)
     state.install(router, world.state)
     pubsub.install(router)

@@ -17,16 +17,16 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.kernel import EngineFault
-from iii_directory.engine.messages import UndecodableError, parse_json
 from iii_directory.engine.store import StoreError
+from iii_directory.engine.wire_json import NotJsonError, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
+    from iii_directory.engine.wire_json import Json
 
 SCOPE: Final = "configuration"
 _ID: Final = re.compile(r"[a-z0-9_-]{1,64}")
@@ -44,7 +44,7 @@ class Configuration:
         environment: Mapping[str, str],
         problem_with: Callable[[object, object], str | None],
     ) -> None:
-        self._fire = router.triggers.fire_on_condition
+        self._fire = router.events.fire_on_condition
         self._store = store
         self._environment = environment
         self._problem_with = problem_with
@@ -176,8 +176,8 @@ def _filled(match: re.Match[str], environment: Mapping[str, str], unset: list[st
 
 def _typed(filled: str) -> object:
     try:
-        return parse_json(filled.strip())
-    except UndecodableError:
+        return parse(filled.strip())
+    except NotJsonError:
         return filled
 
 

@@ -17,13 +17,13 @@ from iii_directory.engine.builtins.table import (
 )
 from iii_directory.engine.calls import DEFERRED, Request
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, ENGINE_PREFIX, EngineFault, Function
-from iii_directory.engine.messages import Json, RegisterTrigger, encode
+from iii_directory.engine.messages import RegisterTrigger
 
 if TYPE_CHECKING:
+    from iii_directory.engine.builtins.rows import Rows
     from iii_directory.engine.router import Router
-    from iii_directory.engine.triggers import Binding, TriggerType
+    from iii_directory.engine.wire_json import Json
 
-SUMMARY_CHARS: Final = 80
 MAX_BATCH: Final = 32
 _FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "include_internal": "boolean"}
 
@@ -31,9 +31,11 @@ _FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "
 class Introspection:
     """Reads the kernel and the triggers; changes nothing but durable bindings."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: Router, rows: Rows) -> None:
         self._kernel = router.kernel
         self._triggers = router.triggers
+        self._events = router.events
+        self._rows = rows
         self._known_ids: set[tuple[str, str]] = set()
         router.on_functions_settled = self._functions_settled
 
@@ -41,7 +43,7 @@ class Introspection:
         search = cast("str | None", optional(request, "search", str))
         rows = [f for f in self._kernel.functions.values() if self._wanted(request, f, search)]
         rows.sort(key=lambda f: (_rank(f.id, search), f.id, f.namespace))
-        return {"functions": [self.function_summary(f) for f in rows]}
+        return {"functions": [self._rows.function_summary(f) for f in rows]}
 
     def functions_info(self, request: Request) -> Json:
         namespace = cast("str | None", optional(request, "namespace", str))
@@ -50,19 +52,19 @@ class Introspection:
         if (single is None) == (many is None):
             raise EngineFault("INVALID_ARGUMENTS", "Pass exactly one of function_id and function_ids.")
         if single is not None:
-            return self.function_detail(self._find(single, namespace))
+            return self._rows.function_detail(self._find(single, namespace))
         return {"functions": [self._one_of_many(item, namespace) for item in _batch(many or [])]}
 
     def triggers_list(self, request: Request) -> Json:
         search, prefix = optional(request, "search", str), optional(request, "prefix", str)
         worker, internal = optional(request, "worker", str), optional(request, "include_internal", bool)
         rows = [
-            self.type_summary(kind)
+            self._rows.type_summary(kind)
             for kind in self._triggers.types.values()
             if (internal or not kind.id.startswith(ENGINE_PREFIX))
             and kind.id.startswith(prefix or "")
             and contains(search, kind.id, kind.description)
-            and worker in (None, self.type_worker(kind))
+            and worker in (None, self._rows.type_worker(kind))
         ]
         return {"triggers": sorted(rows, key=lambda row: (row["id"], row["namespace"]))}
 
@@ -74,14 +76,14 @@ class Introspection:
             raise EngineFault(
                 "NOT_FOUND", f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
             )
-        return self.type_detail(kind)
+        return self._rows.type_detail(kind)
 
     def registered_list(self, request: Request) -> Json:
         search, kind = optional(request, "search", str), optional(request, "trigger_type", str)
         function_id, worker = optional(request, "function_id", str), optional(request, "worker", str)
         internal = optional(request, "include_internal", bool)
         rows = [
-            self.binding_row(binding)
+            self._rows.binding_row(binding)
             for binding in self._triggers.live(kind)
             if function_id in (None, binding.function_id)
             and contains(search, binding.id, binding.trigger_type, binding.function_id)
@@ -95,13 +97,13 @@ class Introspection:
         binding = self._triggers.bindings.get(binding_id)
         if binding is None or binding.provider is None:
             raise EngineFault("NOT_FOUND", f"Registered trigger '{binding_id}' was not found.")
-        detail = self.binding_row(binding)
+        detail = self._rows.binding_row(binding)
         del detail["config_summary"]
         if binding.metadata is not None:
             detail["metadata"] = binding.metadata
         function = self._kernel.function(binding.namespace, binding.function_id)
-        detail["trigger"] = self.type_detail(self._triggers.types[binding.provider])
-        detail["function"] = self.function_detail(function) if function else None
+        detail["trigger"] = self._rows.type_detail(self._triggers.types[binding.provider])
+        detail["function"] = self._rows.function_detail(function) if function else None
         return detail
 
     def register_trigger(self, request: Request) -> object:
@@ -119,70 +121,6 @@ class Introspection:
 
     def unregister_trigger(self, request: Request) -> Json:
         return {"removed": self._triggers.unbind(text(request, "id"))}
-
-    # Rows, shared with the other built-ins
-
-    def function_summary(self, function: Function) -> Json:
-        row: Json = {
-            "function_id": function.id,
-            "namespace": function.namespace,
-            "worker_name": self._kernel.worker_name(function),
-        }
-        if function.description is not None:
-            row["description"] = function.description
-        if function.metadata is not None:
-            row["metadata"] = function.metadata
-        return row
-
-    def function_detail(self, function: Function) -> Json:
-        detail = self.function_summary(function)
-        if function.request_schema is not None:
-            detail["request_schema"] = function.request_schema
-        if function.response_schema is not None:
-            detail["response_schema"] = function.response_schema
-        detail["registered_triggers"] = [
-            {"id": b.id, "trigger_type": b.trigger_type, "config": b.config}
-            for b in self._triggers.live()
-            if b.function_id == function.id and b.namespace == function.namespace
-        ]
-        return detail
-
-    def type_worker(self, kind: TriggerType) -> str:
-        if kind.worker_name is not None:
-            return kind.worker_name
-        owner = self._kernel.connections.get(kind.owner or "")
-        return (owner.name if owner else None) or kind.id.split("::", 1)[0]
-
-    def type_summary(self, kind: TriggerType) -> Json:
-        return {
-            "id": kind.id,
-            "namespace": kind.namespace,
-            "worker_name": self.type_worker(kind),
-            "description": kind.description,
-        }
-
-    def type_detail(self, kind: TriggerType) -> Json:
-        detail = self.type_summary(kind)
-        if kind.configuration_schema is not None:
-            detail["configuration_schema"] = kind.configuration_schema
-        if kind.request_schema is not None:
-            detail["request_schema"] = kind.request_schema
-        detail["instance_count"] = sum(b.provider == kind.key for b in self._triggers.live(kind.id))
-        return detail
-
-    def binding_row(self, binding: Binding) -> Json:
-        function = self._kernel.function(binding.namespace, binding.function_id)
-        summary = encode(binding.config)
-        return {
-            "id": binding.id,
-            "trigger_type": binding.trigger_type,
-            "function_id": binding.function_id,
-            "worker_name": self._kernel.worker_name(function)
-            if function
-            else binding.function_id.split("::", 1)[0],
-            "config": binding.config,
-            "config_summary": summary if len(summary) <= SUMMARY_CHARS else summary[:SUMMARY_CHARS] + "…",
-        }
 
     # Inner workings
 
@@ -221,7 +159,7 @@ class Introspection:
 
     def _one_of_many(self, function_id: str, namespace: str | None) -> Json:
         try:
-            return self.function_detail(self._find(function_id, namespace))
+            return self._rows.function_detail(self._find(function_id, namespace))
         except EngineFault:
             return {"function_id": function_id, "error": "not_found"}
 
@@ -229,8 +167,8 @@ class Introspection:
         ids = set(self._kernel.functions)
         if ids != self._known_ids:
             self._known_ids = ids
-            rows = [self.function_summary(f) for f in self._kernel.functions.values()]
-            self._triggers.fire(
+            rows = [self._rows.function_summary(f) for f in self._kernel.functions.values()]
+            self._events.fire(
                 "engine::functions-available", {"event": "functions_changed", "functions": rows}
             )
 
@@ -256,34 +194,39 @@ def _batch(items: list[object]) -> list[str]:
     return names
 
 
-def install(router: Router) -> Introspection:
+def install(router: Router, rows: Rows) -> None:
     """Put the introspection functions on the engine."""
-    it = Introspection(router)
-    binding = schema(
-        ["trigger_type", "function_id"],
-        trigger_type="string",
-        function_id="string",
-        config=ANY,
-        metadata=ANY,
-        trigger_namespace="string",
+    it = Introspection(router, rows)
+    functions = [*_about_functions(it), *_about_triggers(it), *_about_bindings(it)]
+    available = BuiltinType(
+        "engine::functions-available",
+        "Fires when the set of registered functions changed.",
+        schema(),
+        schema(event="string", functions="array"),
     )
-    functions = [
+    provide(router, BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available]))
+
+
+def _about_functions(it: Introspection) -> list[BuiltinFunction]:
+    ids = {"type": "array", "items": {"type": "string"}}
+    return [
         BuiltinFunction(
             "engine::functions::list",
             "List registered functions, filtered by search, prefix and worker.",
             it.functions_list,
-            schema(**_FILTERS, workers={"type": "array", "items": {"type": "string"}}),
+            schema(**_FILTERS, workers=ids),
         ),
         BuiltinFunction(
             "engine::functions::info",
             "One function, or up to 32, with schemas and the triggers bound to it.",
             it.functions_info,
-            schema(
-                function_id="string",
-                function_ids={"type": "array", "items": {"type": "string"}},
-                namespace="string",
-            ),
+            schema(function_id="string", function_ids=ids, namespace="string"),
         ),
+    ]
+
+
+def _about_triggers(it: Introspection) -> list[BuiltinFunction]:
+    return [
         BuiltinFunction(
             "engine::triggers::list", "List trigger types.", it.triggers_list, schema(**_FILTERS)
         ),
@@ -293,17 +236,17 @@ def install(router: Router) -> Introspection:
             it.triggers_info,
             schema(["id"], id="string", namespace="string"),
         ),
+    ]
+
+
+def _about_bindings(it: Introspection) -> list[BuiltinFunction]:
+    binding = {"trigger_type": "string", "function_id": "string"}
+    return [
         BuiltinFunction(
             "engine::registered-triggers::list",
             "List the functions bound to trigger types.",
             it.registered_list,
-            schema(
-                search="string",
-                trigger_type="string",
-                function_id="string",
-                worker="string",
-                include_internal="boolean",
-            ),
+            schema(**binding, search="string", worker="string", include_internal="boolean"),
         ),
         BuiltinFunction(
             "engine::registered-triggers::info",
@@ -315,7 +258,7 @@ def install(router: Router) -> Introspection:
             "engine::register_trigger",
             "Bind a function to a trigger type, beyond the life of the caller.",
             it.register_trigger,
-            binding,
+            schema(list(binding), **binding, config=ANY, metadata=ANY, trigger_namespace="string"),
         ),
         BuiltinFunction(
             "engine::unregister_trigger",
@@ -324,11 +267,3 @@ def install(router: Router) -> Introspection:
             schema(["id"], id="string", trigger_type="string"),
         ),
     ]
-    available = BuiltinType(
-        "engine::functions-available",
-        "Fires when the set of registered functions changed.",
-        schema(),
-        schema(event="string", functions="array"),
-    )
-    provide(router, BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available]))
-    return it

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinWorker, provide, schema, text
 from iii_directory.engine.builtins.workers import clean
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
+    from iii_directory.engine.wire_json import Json
 
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[dict[str, Level]] = {

@@ -14,7 +14,7 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.kernel import EngineFault
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
@@ -29,7 +29,7 @@ def install(router: Router) -> None:
         if not topic:
             raise EngineFault("topic_not_set", "Topic is not set.")
         # The payload is exactly the data; the binding's metadata is not delivered, as on the real engine.
-        router.triggers.fire_bare(
+        router.events.fire_bare(
             "subscribe", request.payload.get("data"), lambda config: config.get("topic") == topic
         )
         return ABSENT

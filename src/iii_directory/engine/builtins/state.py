@@ -17,17 +17,17 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.kernel import EngineFault
-from iii_directory.engine.messages import ABSENT, encode
 from iii_directory.engine.store import StoreError
+from iii_directory.engine.wire_json import ABSENT, encode
 from iii_directory.limits import MAX_STATE_VALUE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
+    from iii_directory.engine.wire_json import Json
 
 WORKER: Final = "iii-state"
 
@@ -36,7 +36,7 @@ class State:
     """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
 
     def __init__(self, router: Router, store: Store) -> None:
-        self._fire = router.triggers.fire_on_condition
+        self._fire = router.events.fire_on_condition
         self._store = store
         # A scope stays listed after its last key is gone, until a restart.
         self._emptied: set[str] = set()

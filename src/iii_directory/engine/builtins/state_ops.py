@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.messages import ABSENT
+from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.messages import Json
+    from iii_directory.engine.wire_json import Json
 
 MAX_PATH_DEPTH: Final = 32
 MAX_SEGMENT_BYTES: Final = 256

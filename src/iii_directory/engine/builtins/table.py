@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
+    from iii_directory.engine.wire_json import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from iii_directory.limits import MAX_NAME_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.builtins.introspection import Introspection
+    from iii_directory.engine.builtins.rows import Rows
     from iii_directory.engine.calls import Request
     from iii_directory.engine.kernel import Connection
-    from iii_directory.engine.messages import Json
     from iii_directory.engine.router import Router
+    from iii_directory.engine.wire_json import Json
 
 _OPERATIONS: Final = ("operations", "operation")
 _STAGES: Final = ("stages", "stage")
@@ -34,10 +34,10 @@ _WORKERS: Final = ("workers", "worker")
 class Workers:
     """Who is connected, and the built-in workers beside them."""
 
-    def __init__(self, router: Router, introspection: Introspection, version: str) -> None:
+    def __init__(self, router: Router, rows: Rows, version: str) -> None:
         self._router = router
         self._kernel = router.kernel
-        self._rows = introspection
+        self._rows = rows
         self._version = version
         self._started_ms = router.kernel.now_ms()
         self._seen: set[tuple[str, str]] = set()
@@ -155,7 +155,7 @@ class Workers:
         }
 
     def _worker_event(self, event: str, connection: Connection) -> None:
-        self._router.triggers.fire("engine::workers-available", {"event": event, "worker_id": connection.id})
+        self._router.events.fire("engine::workers-available", {"event": event, "worker_id": connection.id})
 
     def _first_seen(self, connection: Connection) -> None:
         if connection.name is None:
@@ -171,7 +171,7 @@ class Workers:
             "timestamp_ms": self._kernel.now_ms(),
             "caller_mode": "trigger",
         }
-        self._router.triggers.fire("worker", event, lambda config: _worker_matches(config, event))
+        self._router.events.fire("worker", event, lambda config: _worker_matches(config, event))
 
 
 def clean(value: str | None) -> str | None:
@@ -214,9 +214,9 @@ def _worker_matches(config: Json, event: Json) -> bool:
     return True
 
 
-def install(router: Router, introspection: Introspection, version: str) -> Workers:
+def install(router: Router, rows: Rows, version: str) -> None:
     """Put the worker functions and their trigger types on the engine."""
-    it = Workers(router, introspection, version)
+    it = Workers(router, rows, version)
     names = {"type": "array", "items": {"type": "string"}}
     functions = [
         BuiltinFunction(
@@ -259,4 +259,3 @@ def install(router: Router, introspection: Introspection, version: str) -> Worke
         schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
     )
     provide(router, BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added]))
-    return it

@@ -1,0 +1,84 @@
+"""How functions, trigger types and bindings show in answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from iii_directory.engine.wire_json import Json, encode
+
+if TYPE_CHECKING:
+    from iii_directory.engine.kernel import Function
+    from iii_directory.engine.router import Router
+    from iii_directory.engine.triggers import Binding, TriggerType
+
+SUMMARY_CHARS: Final = 80
+
+
+class Rows:
+    """Makes the rows and details that lists and infos consist of."""
+
+    def __init__(self, router: Router) -> None:
+        self._kernel = router.kernel
+        self._triggers = router.triggers
+
+    def function_summary(self, function: Function) -> Json:
+        row: Json = {
+            "function_id": function.id,
+            "namespace": function.namespace,
+            "worker_name": self._kernel.worker_name(function),
+        }
+        if function.description is not None:
+            row["description"] = function.description
+        if function.metadata is not None:
+            row["metadata"] = function.metadata
+        return row
+
+    def function_detail(self, function: Function) -> Json:
+        detail = self.function_summary(function)
+        if function.request_schema is not None:
+            detail["request_schema"] = function.request_schema
+        if function.response_schema is not None:
+            detail["response_schema"] = function.response_schema
+        detail["registered_triggers"] = [
+            {"id": b.id, "trigger_type": b.trigger_type, "config": b.config}
+            for b in self._triggers.live()
+            if b.function_id == function.id and b.namespace == function.namespace
+        ]
+        return detail
+
+    def type_worker(self, kind: TriggerType) -> str:
+        if kind.worker_name is not None:
+            return kind.worker_name
+        owner = self._kernel.connections.get(kind.owner or "")
+        return (owner.name if owner else None) or kind.id.split("::", 1)[0]
+
+    def type_summary(self, kind: TriggerType) -> Json:
+        return {
+            "id": kind.id,
+            "namespace": kind.namespace,
+            "worker_name": self.type_worker(kind),
+            "description": kind.description,
+        }
+
+    def type_detail(self, kind: TriggerType) -> Json:
+        detail = self.type_summary(kind)
+        if kind.configuration_schema is not None:
+            detail["configuration_schema"] = kind.configuration_schema
+        if kind.request_schema is not None:
+            detail["request_schema"] = kind.request_schema
+        detail["instance_count"] = sum(b.provider == kind.key for b in self._triggers.live(kind.id))
+        return detail
+
+    def binding_row(self, binding: Binding) -> Json:
+        function = self._kernel.function(binding.namespace, binding.function_id)
+        summary = encode(binding.config)
+        return {
+            "id": binding.id,
+            "trigger_type": binding.trigger_type,
+            "function_id": binding.function_id,
+            "worker_name": self._kernel.worker_name(function)
+            if function
+            else binding.function_id.split("::", 1)[0],
+            "config": binding.config,
+            "config_summary": summary if len(summary) <= SUMMARY_CHARS else summary[:SUMMARY_CHARS] + "…",
+        }

@@ -1,0 +1,98 @@
+"""JSON as it may pass the wire: what the other side could not read is refused before it is sent on. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, cast
+
+from iii_directory.limits import MAX_JSON_DEPTH
+
+Json = dict[str, Any]
+
+
+class Absent:
+    """The type of :data:`ABSENT`: a value that is not there, which is not the same as null."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+
+
+class NotJsonError(Exception):
+    """A text that is no JSON, or a value that cannot be sent. ``value`` is what could be read of it."""
+
+    def __init__(self, reason: str, value: object = None) -> None:
+        super().__init__(reason)
+        self.value = value
+
+
+def encode(value: object) -> str:
+    """A value as compact JSON text."""
+    return _ENCODER.encode(value)
+
+
+def parse(text: str) -> object:
+    """The value of a JSON text, if it can also be sent as one.
+
+    Raises:
+        NotJsonError: it is no JSON, or a number, a character or the depth is out of bounds.
+    """
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise NotJsonError("nested too deeply") from None
+    except ValueError as error:
+        raise NotJsonError(f"not JSON: {error}", _read_leniently(text)) from None
+    # Both checks can only fail when these characters are there; most messages skip them.
+    if text.count("{") + text.count("[") > MAX_JSON_DEPTH and _depth_exceeds(value, MAX_JSON_DEPTH):
+        raise NotJsonError("nested too deeply", value)
+    if ("\\ud" in text or "\\uD" in text) and not is_text(value):
+        raise NotJsonError("a lone surrogate is not Unicode text", value)
+    return value
+
+
+def is_text(value: object) -> bool:
+    """Whether every string in a value can be written as UTF-8."""
+    try:
+        _ENCODER.encode(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read_leniently(text: str) -> object:
+    """What Python reads in a text that is no JSON: a NaN in the data does not hide whose call it was."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"number out of range: {text[:20]}")
+    return number
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _depth_exceeds(value: object, limit: int) -> bool:
+    level: list[object] = [value]
+    for _ in range(limit):
+        below: list[object] = []
+        for item in level:
+            children = cast("Json", item).values() if isinstance(item, dict) else cast("list[object]", item)
+            below += [child for child in children if isinstance(child, (dict, list))]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
