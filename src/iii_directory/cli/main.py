@@ -13,9 +13,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("up", "run the directory here, on an engine of its own if none answers"),
     "engine": ("engine", "run the embedded engine alone"),
     "serve": ("serve", "run the worker alone, on an engine that is already there"),
-    "skills": ("skills", "list, show or index the skills, with or without an engine"),
+    "skills": ("skills", "list, show, install and update skills, with or without an engine"),
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),
     "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
+    "registry": ("registry", "publish workers into a registry of one's own, and serve it"),
     "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),
     "trigger": ("trigger", "call any function on the engine"),
 }

@@ -30,7 +30,13 @@ def note(sentence: str) -> None:
 def print_json(value: Any) -> None:
     """A reply as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    _write(json.dumps(value, indent=2) if has_unsafe(text.replace("\n", "")) else text)
+    print_text(json.dumps(value, indent=2) if has_unsafe(text.replace("\n", "")) else text)
+
+
+def print_text(text: str) -> None:
+    """Text and a newline; letters that the other end has no code for become escapes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *, whole: bool = False) -> None:
@@ -42,7 +48,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *,
     if sys.stdout.isatty():
         _print_rich(_rich_table(columns, cells, whole=whole))
     elif cells:
-        _write("\n".join("\t".join(row) for row in cells))
+        print_text("\n".join("\t".join(row) for row in cells))
 
 
 def print_markdown(body: str) -> None:
@@ -109,9 +115,3 @@ def _harmless(text: str) -> str:
     """Text of several lines with nothing in it that acts on a terminal."""
     lines = text.expandtabs(4).replace("\r\n", "\n").split("\n")
     return "\n".join(map(printable, lines))
-
-
-def _write(text: str) -> None:
-    """Text and a newline; letters that the other end has no code for become escapes."""
-    encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iii_directory.cli import installs
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.output import note, print_json, print_markdown, print_table
 from iii_directory.cli.source import answer, reading_options
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    help="Skills: documents that tell agents which function to use for what.",
+    help="Skills: documents that tell agents which function to use for what. Read them, install them from a "
+    "registry or a repository, and look after what is installed.",
     epilog=EXIT_CODES,
 )
 def command() -> None:
@@ -66,3 +68,7 @@ def show(skill_id: str, as_json: bool, where: Where) -> None:
 def index(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::index")
     print_json(reply) if as_json else print_markdown(reply["body"])
+
+
+for further in installs.COMMANDS:
+    command.add_command(further)
