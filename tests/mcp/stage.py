@@ -17,7 +17,7 @@ from tests.support.commands import START_SECONDS, environment
 from tests.support.engine import WAIT
 
 from iii_directory.mcp.bridge import Bridge
-from iii_directory.mcp.http import Listener
+from iii_directory.mcp.listener import Listener
 from mcp import Client, MCPError
 
 if TYPE_CHECKING:

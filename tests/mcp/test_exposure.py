@@ -102,7 +102,8 @@ def test_a_description_is_cleaned() -> None:
     shown = tool_row(tool, {"description": "Send\x1b[31m\nmail \u202enow\u200b"})
 
     assert shown["description"] == "Send[31m mail now"
-    assert "description" not in tool_row(tool, {"description": 7})
+    for nothing in (7, None, "", "\n"):
+        assert tool_row(tool, {"description": nothing})["description"] == "Calls mail::send on the engine."
 
 
 def test_a_usable_schema_is_the_functions_own() -> None:

@@ -14,7 +14,7 @@ from tests.mcp.stage import http_bridge
 from tests.support.engine import WAIT, EngineThread
 
 from iii_directory.limits import MAX_MCP_BODY_BYTES
-from iii_directory.mcp.http import Listener
+from iii_directory.mcp.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

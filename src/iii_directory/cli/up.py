@@ -69,9 +69,10 @@ def command(
 
 
 async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -> None:
-    from iii_directory.cli.running import until_stopped
+    from iii_directory.cli.running import stop_signal
     from iii_directory.worker.main import DirectoryWorker
 
+    stopped = stop_signal()
     token = engine_token()
     server = await _own_engine(url, token, data)
     address = server.url if server else url
@@ -79,7 +80,7 @@ async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
     beside = await start_beside(address, http_port)
     click.echo(_welcome(server, address, data, settings, worker, beside[1] if beside else None))
-    await until_stopped()
+    await stopped.wait()
     click.echo("stopping")
     if beside is not None:
         await asyncio.to_thread(beside[0].close)

@@ -16,7 +16,7 @@ from iii_directory.mcp.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from iii_directory.mcp.http import Listener
+    from iii_directory.mcp.listener import Listener
 
 log = logging.getLogger("iii_directory.mcp")
 # Each generation's name for the same event: whichever the directory on the engine has, it is heard.

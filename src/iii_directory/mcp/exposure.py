@@ -109,8 +109,8 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
         "annotations": tool.hints.as_annotations(),
     }
     description = detail.get("description")
-    if isinstance(description, str):
-        row["description"] = visible(description)
+    known = visible(description) if isinstance(description, str) else ""
+    row["description"] = known or f"Calls {visible(tool.function_id)} on the engine."
     return row
 
 

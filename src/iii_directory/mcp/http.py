@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from iii_directory.engine.access import Access, Refused, is_loopback
+from iii_directory.engine.access import Refused
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
     MAX_MCP_CONNECTIONS,
     MAX_MCP_SESSIONS,
     MCP_SESSION_IDLE_SECONDS,
 )
+from iii_directory.mcp.listener import PATH
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from iii_directory.mcp.listener import Listener
     from iii_directory.mcp.server import BridgeServer
 
-PATH: Final = "/mcp"
-DEFAULT_PORT: Final = 3117
-_BACKLOG: Final = 512
 _GOODBYE_SECONDS: Final = 2
 _NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
 _STOPPING: Final = Refused(503, "The server is stopping.\n")
-
-
-class Listener:
-    """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
-
-    def __init__(self, host: str, port: int, token: str | None) -> None:
-        """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
-
-        Raises:
-            ValueError: the address is not loopback and there is no token.
-            OSError: the address cannot be had.
-        """
-        if not is_loopback(host) and not token:
-            raise ValueError(f"listening on {host} needs a token: others could reach it")
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-        self.port: int = self.socket.getsockname()[1]
-        self.access = Access(host, self.port, token or None)
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.access.host}]" if ":" in self.access.host else self.access.host
-        return f"http://{host}:{self.port}{PATH}"
 
 
 class HttpEndpoint:

@@ -1,0 +1,36 @@
+"""The port that MCP is served at over HTTP, taken before anything slow is imported or started for it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from iii_directory.engine.access import Access, is_loopback
+
+PATH: Final = "/mcp"
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 3117
+_BACKLOG: Final = 512
+
+
+class Listener:
+    """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
+
+    def __init__(self, host: str, port: int, token: str | None) -> None:
+        """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
+
+        Raises:
+            ValueError: the address is not loopback and there is no token.
+            OSError: the address cannot be had.
+        """
+        if not is_loopback(host) and not token:
+            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.port: int = self.socket.getsockname()[1]
+        self.access = Access(host, self.port, token or None)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.access.host}]" if ":" in self.access.host else self.access.host
+        return f"http://{host}:{self.port}{PATH}"
