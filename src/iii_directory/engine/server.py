@@ -151,19 +151,17 @@ class EngineServer:
                 log.exception("the engine could not carry out an effect")
 
     def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case Send(connection_id, message):
-                peer = self._workers[connection_id]
-                peer.send(encode(message))
-                self._dirty[peer] = None
-            case Close(connection_id, abrupt=True):
-                self._workers[connection_id].abort()
-            case Close(connection_id):
-                self._workers[connection_id].close()
-            case StartTimer(key, seconds):
-                self._start_timer(key, seconds)
-            case _:
-                log.log(_LEVELS[effect.level], "%s", effect.text)
+        if isinstance(effect, Send):
+            peer = self._workers[effect.connection_id]
+            peer.send(encode(effect.message))
+            self._dirty[peer] = None
+        elif isinstance(effect, Close):
+            peer = self._workers[effect.connection_id]
+            (peer.abort if effect.abrupt else peer.close)()
+        elif isinstance(effect, StartTimer):
+            self._start_timer(effect.key, effect.seconds)
+        else:
+            log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
         def fire() -> None:

@@ -95,4 +95,7 @@ def _depth_exceeds(value: object, limit: int) -> bool:
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+# What is sent was parsed or built here: there are no circles to look for.
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+)
