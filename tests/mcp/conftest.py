@@ -32,7 +32,7 @@ def engine_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def directory(engine_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Documents at several depths, a prompt in the folder and one that a function renders."""
-    with Reader(engine_url, tmp_path_factory.mktemp("mcp")) as reader:
+    with Reader(engine_url, tmp_path_factory.mktemp("mcp"), allow_file_repos=True) as reader:
         reader.skills.write("coffee/SKILL.md", "# Coffee\n\nHow to order coffee.\n")
         reader.skills.write("coffee/beans/origin.md", "# Origin\n\nWhere beans come from.\n")
         reader.skills.write(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.mcp.stage import CHANGES, http_bridge, session, wait_for_stream
 from tests.support.directory import directory as directory_on
 from tests.support.engine import WAIT
+from tests.support.git import make_repo
 from tests.support.reader import OtherWorker
 
 from iii_directory.mcp.notifications import Announcer, Change
@@ -64,6 +66,39 @@ def test_a_registered_prompt_is_told_and_then_there(listening: Session, director
 
     listening.told("prompts")
     assert "new" not in {row.name for row in listening.ask("list_prompts").prompts}
+
+
+def test_a_download_reports_progress_is_told_and_then_there(listening: Session, tmp_path: Path) -> None:
+    name = f"latte-{uuid.uuid4().hex[:8]}"
+    files = {
+        f"skills/{name}/SKILL.md": b"# Latte\n\nWith milk.\n",
+        f"skills/{name}/prompts/{name}.md": b"---\ndescription: Milk\n---\nMilk!\n",
+    }
+    make_repo(tmp_path / "repo", files)
+    reports: list[float] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        assert "download_from_repo" in (message or "")
+        reports.append(progress)
+
+    arguments = {"repo": (tmp_path / "repo").as_uri(), "skill": name}
+    result = listening.ask(
+        "call_tool", "directory__skills__download_from_repo", arguments, progress_callback=report
+    )
+
+    assert not result.is_error, result.content
+    listening.told("resources", "prompts")
+    assert f"iii://{name}" in listening.uris()
+    assert listening.text(f"iii://{name}") == "# Latte\n\nWith milk.\n"
+    assert name in {row.name for row in listening.ask("list_prompts").prompts}
+    assert reports[0] == 0
+    assert reports == sorted(set(reports))
+
+
+def test_a_download_that_fails_says_why(listening: Session, tmp_path: Path) -> None:
+    arguments = {"repo": (tmp_path / "nowhere").as_uri(), "skill": "latte"}
+
+    assert listening.tool_error("directory__skills__download_from_repo", **arguments).startswith("D33")
 
 
 def test_a_new_function_is_told_if_it_is_a_tool(listening: Session, engine_url: str) -> None:
