@@ -306,3 +306,25 @@ def test_a_block_and_a_body_put_together_come_apart_again(body: str, block: str)
     block = f"{block}\n" if block else ""
 
     assert split(f"---\n{block}---\n{body}") == (block, body)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("tags: [a, b-c, some words]", ["a", "b-c", "some words"]),
+        ("tags: [ a.b ,c/d ] ", ["a.b", "c/d"]),
+        ("tags: [a, no]", None),
+        ("tags: [a, 'b']", None),
+        ("tags: [a, [b]]", None),
+        ("tags: [a: b]", None),
+        ("tags: []", None),
+    ],
+)
+def test_a_list_of_plain_words_on_its_key_s_line_needs_no_yaml_parser(
+    line: str, expected: list[str] | None
+) -> None:
+    block = f"{line}\n"
+
+    assert scan(block) == (None if expected is None else {"tags": expected})
+    if expected is not None:
+        assert load(block) == {"tags": expected}

@@ -39,9 +39,12 @@ _VALUE: Final = (
     rf"|\"[^\"\\{_ODD}]*\"|'[^'{_ODD}]*'"
     r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
 )
+# A list on the line of its key, of words that mean the same to every reader: [a, b-c, some words].
+_FLOW_WORDS: Final = r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*"
+_FLOW: Final = rf"\[ *{_FLOW_WORDS}(?: *, *{_FLOW_WORDS})* *\]"
 # A line is a key with its value or with the items on the lines below it, or (last group) something else.
 _LINE: Final = re.compile(
-    rf"([A-Za-z_][A-Za-z0-9_-]{{0,63}}):(?: +({_VALUE}) *\n| *\n((?: *- [^\n]*\n)*))|([^\n]*)\n"
+    rf"([A-Za-z_][A-Za-z0-9_-]{{0,63}}):(?: +({_VALUE}|{_FLOW}) *\n| *\n((?: *- [^\n]*\n)*))|([^\n]*)\n"
 )
 _ITEM: Final = re.compile(rf"( *)- +({_VALUE}) *\n|[^\n]*\n")
 _NOTHING: Final = re.compile(rf" *(?:#[^{_ODD}]*)?")
@@ -151,8 +154,11 @@ def _fence_end(text: str, start: int) -> int | None:
     return len(text) if end < 0 else end + 1
 
 
-def _simple(value: str) -> str | int | None:
+def _simple(value: str) -> str | int | list[str] | None:
     """A value as the scanner found it, or None when it takes a YAML parser to tell."""
+    if value[0] == "[":
+        words = [word.strip() for word in value[1:-1].split(",")]
+        return words if _WORDS.isdisjoint(words) else None
     if value[0] in _QUOTES_AND_DIGITS:
         return value[1:-1] if value[0] in "\"'" else int(value) if value.isdigit() else value
     if ": " in value or " #" in value or value in _WORDS:
@@ -160,7 +166,7 @@ def _simple(value: str) -> str | int | None:
     return value
 
 
-def _scan_items(lines: str) -> list[str | int] | None:
+def _scan_items(lines: str) -> list[str | int | list[str]] | None:
     found = _ITEM.findall(lines)
     values = [_simple(value) for _, value in found if value]
     if len(values) < len(found) or len({indent for indent, _ in found}) > 1:
