@@ -103,11 +103,11 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def call_frame(payload: dict[str, Any]) -> str:
+def call_frame(payload: dict[str, Any], function_id: str = "bench::echo") -> str:
     return json.dumps(
         {
             "type": "invokefunction",
-            "function_id": "bench::echo",
+            "function_id": function_id,
             "invocation_id": str(uuid.uuid4()),
             "data": payload,
         }

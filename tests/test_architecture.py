@@ -34,6 +34,7 @@ PURE = (
     "errors",
     "limits",
     "documents",
+    "catalog.bodies",
     "catalog.diagnostics",
     "catalog.indexes",
     "catalog.records",

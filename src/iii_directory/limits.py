@@ -38,6 +38,9 @@ RESCAN_SECONDS: Final = 2.0
 # Between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
 BURST_SECONDS: Final = 0.05
 
+# What agents read again and again: an overview or two of every worker. Bodies beyond this are read from disk.
+MAX_KEPT_BODY_CHARS: Final = 4 * MIB
+
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
 # Names compared letter by letter for one hint, up to 50 microseconds each.

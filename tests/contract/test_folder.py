@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.contract.requirements import requirement
+from tests.support.engine import RawClient
 from tests.support.folders import Folder
 
 if TYPE_CHECKING:
@@ -184,6 +186,22 @@ def test_an_edit_is_there_for_the_next_read(directory: Reader) -> None:
         assert directory.body("db") == f"# {title}\n\nAbout {title}.\n"
         assert directory.read_uri("iii://db")["text"] == f"# {title}\n\nAbout {title}.\n"
         assert title in directory.read_uri("iii://skills")["text"]
+
+
+@requirement("folder.fresh")
+def test_writers_who_read_at_the_same_time_each_see_their_own_edit(directory: Reader) -> None:
+    def write_and_read(name: str) -> list[str]:
+        with RawClient(directory.url) as client:
+            return [text for text in map(str, range(30)) if not is_seen(client, name, text)]
+
+    def is_seen(client: RawClient, name: str, text: str) -> bool:
+        directory.skills.write(f"{name}.md", text)
+        return client.result("directory::skills::get", {"id": name})["body"] == text
+
+    with ThreadPoolExecutor(8) as pool:
+        missed = list(pool.map(write_and_read, [f"writer-{number}" for number in range(8)]))
+
+    assert missed == [[]] * 8
 
 
 @requirement("folder.structure-fresh")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.catalog.bodies import Bodies
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.own import NAMESPACE, OwnDocuments
 from iii_directory.catalog.safe_open import RefusedError
@@ -40,6 +41,7 @@ class Catalogue:
     def __init__(self, folder: FolderSource) -> None:
         self._folder = folder
         self._registered_body: Callable[[str], str] | None = None
+        self._bodies = Bodies()
         self._own = OwnDocuments()
         self._own_shown = False
         self._replacing: set[str] = set()
@@ -50,6 +52,8 @@ class Catalogue:
         """Told of each namespace that was installed since, by this process or another."""
         self._extra: dict[str, Finding] = {}
         self._told: set[Finding] = set()
+        self._looked = False
+        self._call_soon: Callable[[Callable[[], None]], object] = _now
         self._background: asyncio.Task[None] | None = None
 
     def load(self) -> Snapshot:
@@ -67,7 +71,9 @@ class Catalogue:
 
         await to_thread(self._folder.catch_up)
         self._take()
-        self._background = get_running_loop().create_task(keep_fresh(self._folder, self._take))
+        loop = get_running_loop()
+        self._call_soon = loop.call_soon
+        self._background = loop.create_task(keep_fresh(self._folder, self._take))
 
     def close(self) -> None:
         if self._background is not None:
@@ -75,8 +81,17 @@ class Catalogue:
         self._folder.close()
 
     async def current(self) -> Snapshot:
-        """The catalogue as of now: whoever wrote a file and then asks sees it."""
-        if not self._folder.catch_up(INLINE_FILES):
+        """The catalogue as of now: whoever wrote a file and then asks sees it.
+
+        Calls that came in together are answered after one look at the disk: what is asked later than that
+        look is read from a socket, or comes from a thread, in a later turn of the loop.
+        """
+        if self._looked:
+            return self._snapshot
+        if self._folder.catch_up(INLINE_FILES):
+            self._looked = True
+            self._call_soon(self._look_again)
+        else:
             from asyncio import to_thread
 
             await to_thread(self._folder.catch_up)
@@ -134,6 +149,9 @@ class Catalogue:
 
     # Inner workings
 
+    def _look_again(self) -> None:
+        self._looked = False
+
     def _take(self) -> None:
         changes = self._folder.take_changes()
         files = {**self._own_changes(changes.files), **changes.files}
@@ -168,10 +186,16 @@ class Catalogue:
     def _read(self, path: str, missing: Kind, what: str) -> str:
         if self._own_shown and path in self._own.files:
             return body_of(self._own.read(path))
+        stamp = self._folder.stamp(path)
+        body = self._bodies.get(path, stamp)
+        if body is not None:
+            return body
         try:
-            return body_of(self._folder.read_body(path))
+            body = body_of(self._folder.read_body(path))
         except (RefusedError, UnicodeDecodeError):
             raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
+        self._bodies.keep(path, stamp, body)
+        return body
 
     def _is_there(self, path: str, digest: str) -> bool:
         try:
@@ -191,3 +215,8 @@ class Catalogue:
             if finding not in self._told:
                 self._told.add(finding)
                 log.warning("%s: %s (%s)", finding.subject, finding.reason, finding.fix)
+
+
+def _now(action: Callable[[], None]) -> None:
+    """In place of a loop that is not there yet: no two calls come in together."""
+    action()

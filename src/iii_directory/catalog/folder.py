@@ -1,12 +1,13 @@
 """The folder source of the catalogue: the documents of ``skills_folder`` with a local folder laid over it.
 
-Bodies are never kept: `FolderSource.read_body` reads the file as it is at the call.
+It keeps no bodies: `FolderSource.read_body` reads the file as it is at the call.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -128,6 +129,24 @@ class FolderSource:
         if folder.tree.get(path) is None:
             raise RefusedError(GONE)
         return read_below(folder.path, path, limits.MAX_BODY_BYTES)
+
+    def stamp(self, path: str) -> tuple[int, ...] | None:
+        """What tells the present state of a file from any other; None where only reading it can tell.
+
+        That is so where a change may not show at once: on network file systems, and in the times of a file
+        that changed moments ago.
+        """
+        folder = self._owner(path)
+        if not folder.is_watched:
+            return None
+        try:
+            state = os.lstat(f"{folder.path}/{path}")
+        except (OSError, ValueError):
+            return None
+        newest = max(state.st_mtime_ns, state.st_ctime_ns)
+        if newest > time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
+            return None
+        return state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size
 
     def read_installed(self, path: str) -> bytes:
         """The bytes of a document of ``skills_folder``, also where a local one replaces it."""

@@ -54,6 +54,10 @@ class FollowedFolder:
     def tree(self) -> Tree:
         return self._scanner.tree
 
+    @property
+    def is_watched(self) -> bool:
+        return self._watches.active
+
     def catch_up(self, at_most: int | None = None) -> bool:
         """Make the tree what the disk is. False when more than ``at_most`` entries wait."""
         self._look_for_work()

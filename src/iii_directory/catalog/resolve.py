@@ -55,6 +55,9 @@ def resolve_skill(
     snapshot: Snapshot, asked: str, installed: AbstractSet[str] = frozenset()
 ) -> Found | Undocumented:
     """What ``directory::skills::get`` serves for an id as a caller wrote it."""
+    skill = snapshot.find(asked)
+    if skill is not None:
+        return Found(skill)
     skill_id = normalise(asked)
     if "::" in skill_id:
         raise _function_id(snapshot, asked.strip().removeprefix(SCHEME))
