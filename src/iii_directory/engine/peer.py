@@ -115,14 +115,12 @@ class Peer(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""
-        transport = self._transport
-        if transport.is_closing():
+        transport, data = self._transport, self._protocol.data_to_send()
+        if not data or transport.is_closing():
             return
-        data = self._protocol.data_to_send()
-        if data:
-            transport.write(b"".join(data))
-            if data[-1] == b"" and transport.can_write_eof():
-                transport.write_eof()
+        transport.write(b"".join(data))
+        if data[-1] == b"" and transport.can_write_eof():
+            transport.write_eof()
         if self._protocol.close_expected():
             self._end_soon()
         if transport.get_write_buffer_size() > self._limits.unsent_bytes:
