@@ -15,6 +15,7 @@ from iii_directory.catalog.own import NAMESPACE, OwnDocuments
 from iii_directory.catalog.safe_open import RefusedError
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
+from iii_directory.documents.markdown import printable
 from iii_directory.documents.parse import body_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.install.lockfile import Lock, changed_namespaces, content_hash, parse_lock
@@ -214,7 +215,8 @@ class Catalogue:
         for finding in found:
             if finding not in self._told:
                 self._told.add(finding)
-                log.warning("%s: %s (%s)", finding.subject, finding.reason, finding.fix)
+                line = f"{finding.subject}: {finding.reason} ({finding.fix})"
+                log.warning("%s", printable(line))
 
 
 def _now(action: Callable[[], None]) -> None:

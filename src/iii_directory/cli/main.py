@@ -92,9 +92,12 @@ def _run(name: str, args: list[str], program: str) -> None:
 def _unknown(name: str) -> None:
     from difflib import get_close_matches
 
+    from iii_directory.documents.markdown import printable
+
     close = get_close_matches(name, COMMANDS, n=1)
     hint = f" Did you mean: {close[0]}?" if close else ""
-    sys.stderr.write(f"iii-directory: there is no command '{name}'.{hint} See iii-directory --help.\n")
+    shown = printable(name)
+    sys.stderr.write(f"iii-directory: there is no command '{shown}'.{hint} See iii-directory --help.\n")
     raise SystemExit(2)
 
 

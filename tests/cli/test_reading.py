@@ -1,0 +1,341 @@
+"""``skills``, ``prompts`` and ``doctor``: the same answers from an engine and straight from the folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support.commands import run
+from tests.support.engine import EngineThread
+from tests.support.folders import Folder
+from tests.support.reader import Reader
+from tests.support.terminal import is_harmless, on_a_terminal, words
+
+from iii_directory.cli import doctor, prompts, skills
+from iii_directory.documents.markdown import has_unsafe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import click
+
+NOWHERE = "ws://127.0.0.1:1"
+GROUPS: dict[str, click.Command] = {
+    "skills": skills.command,
+    "prompts": prompts.command,
+    "doctor": doctor.command,
+}
+READS = (
+    ("skills", "list"),
+    ("skills", "show", "db"),
+    ("skills", "index"),
+    ("prompts", "list"),
+    ("prompts", "show", "ask"),
+    ("doctor",),
+)
+# What acts on a terminal, reorders or hides text; and one that only markdown would make of letters.
+HOSTILE = (
+    "\x1b[31mred",
+    "\x1b]0;title\x07",
+    "\x1b[2J\x1b[H",
+    "\x1bP1;2q\x1b\\",
+    "\x9b31m",
+    "\x9d0;x\x9c",
+    "\x07",
+    "\x08\x08",
+    "\x0b\x0c",
+    "\x7f",
+    "\x85",
+    "\u202eabc\u202c",
+    "\u2066abc\u2069",
+    "\u200f",
+    "\u061c",
+    "z\u200bw",
+    "z\u2060w",
+    "\ufeffx",
+    "a\u00adb",
+    "x\U000e0041\U000e0042",
+    "\ufff9a\ufffab\ufffb",
+    "&#8238;entity",
+    "&#x200b;&#x9b;&#27;[31m",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A skills folder where the command looks for it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("III_URL", "III_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    folder = Folder(tmp_path / "skills")
+    folder.write("db/SKILL.md", "---\ntype: index\n---\n# Database\n\nKeeps rows.\n")
+    folder.write("db/query.md", "# Query\n\nReads rows.\n")
+    folder.write("db/prompts/ask.md", "---\ndescription: Ask the database\n---\nAsk {{x}}.\n")
+    folder.write("Odd Name.md", "x")
+    return folder
+
+
+def invoke(*arguments: str, url: str = NOWHERE) -> Result:
+    """A command within this process, its output in a pipe."""
+    group, *rest = arguments
+    return CliRunner().invoke(GROUPS[group], [*rest, "--url", url])
+
+
+@pytest.fixture
+def directory(home: Folder, engine: EngineThread) -> Iterator[Reader]:
+    with Reader(engine.url, home.root.parent) as reader:
+        yield reader
+
+
+@pytest.mark.parametrize("read", READS, ids=" ".join)
+def test_the_folder_and_the_engine_give_the_same(directory: Reader, read: tuple[str, ...]) -> None:
+    from_engine = invoke(*read, url=directory.url)
+    from_folder = invoke(*read)
+
+    assert from_engine.exit_code == from_folder.exit_code == 0
+    assert from_engine.stdout == from_folder.stdout != ""
+    assert from_engine.stderr == ""
+    assert from_folder.stderr == (
+        f"iii-directory: no engine answers at {NOWHERE}; this is read from {directory.skills.root}\n"
+    )
+
+
+@pytest.mark.parametrize("read", READS, ids=" ".join)
+def test_json_is_the_reply_of_the_function(directory: Reader, read: tuple[str, ...]) -> None:
+    from_engine = json.loads(invoke(*read, "--json", url=directory.url).stdout)
+    from_folder = json.loads(invoke(*read, "--json").stdout)
+
+    assert isinstance(from_engine, dict)
+    assert from_engine == from_folder
+
+
+@pytest.mark.usefixtures("home")
+def test_a_list_in_a_pipe_has_one_line_for_each_skill() -> None:
+    lines = invoke("skills", "list", "--prefix", "db").stdout.splitlines()
+
+    assert lines == ["db\tDatabase\tindex\tKeeps rows.", "db/query\tQuery\t\tReads rows."]
+
+
+@pytest.mark.usefixtures("home")
+def test_the_filters_of_the_list_are_options() -> None:
+    def ids(*options: str) -> list[str]:
+        listed = invoke("skills", "list", *options).stdout.splitlines()
+        return [line.split("\t")[0] for line in listed if not line.startswith("iii-directory")]
+
+    assert ids() == ["db", "db/query"]
+    assert ids("--search", "READS") == ["db/query"]
+    assert ids("--prefix", "db/q") == ["db/query"]
+    assert ids("--type", "index") == ["db"]
+    assert ids("--search", "reads", "--no-description") == []
+    assert invoke("skills", "list", "--no-description", "--prefix", "db/q").stdout == "db/query\tQuery\t\n"
+
+
+def test_what_is_empty_is_said_beside_the_output(home: Folder) -> None:
+    home.remove("db/prompts")
+    home.remove("Odd Name.md")
+
+    for arguments, said in (
+        (("skills", "list", "--search", "nothing has this"), "no skills"),
+        (("prompts", "list"), "no prompts"),
+        (("doctor",), "nothing was left out"),
+    ):
+        result = invoke(*arguments)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert said in result.stderr.splitlines()[-1]
+
+
+def test_a_body_in_a_pipe_is_verbatim(home: Folder) -> None:
+    body = "# T\r\n\r\n" + "\r\n".join(HOSTILE) + "\ttab and no end of line"
+    home.path("raw.md").write_bytes(b"---\ntitle: x\n---\n" + body.encode())
+
+    result = invoke("skills", "show", "raw")
+
+    assert result.stdout_bytes == body.encode()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_failure_is_one_sentence_and_exit_code_1() -> None:
+    for arguments, code in (
+        (("skills", "show", "db/quary"), "D110"),
+        (("skills", "show", "A B"), "D111"),
+        (("skills", "show", "a::b"), "D112"),
+        (("prompts", "show", "aks"), "D210"),
+        (("prompts", "show", "A"), "D211"),
+    ):
+        result = invoke(*arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.splitlines()[-1].startswith(f"iii-directory: {code} ")
+        assert len(result.stderr.splitlines()) == 2
+
+
+def test_a_failure_on_the_engine_is_the_same_sentence(directory: Reader) -> None:
+    on_engine = invoke("skills", "show", "db/quary", url=directory.url)
+    on_folder = invoke("skills", "show", "db/quary")
+
+    assert (on_engine.exit_code, on_engine.stdout) == (1, "")
+    assert on_engine.stderr.splitlines() == on_folder.stderr.splitlines()[1:]
+
+
+@pytest.mark.usefixtures("home")
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert invoke("skills", "show").exit_code == 2
+    assert invoke("skills", "nonsense").exit_code == 2
+    assert invoke("skills", "list", "--nonsense").exit_code == 2
+    assert invoke("doctor", url="http://127.0.0.1:1").exit_code == 2
+
+
+@pytest.mark.usefixtures("home")
+def test_an_engine_without_a_directory_is_named(engine: EngineThread) -> None:
+    result = invoke("skills", "list", url=engine.url)
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"iii-directory: the engine at {engine.url} has no directory; ")
+
+
+@pytest.mark.usefixtures("home")
+def test_an_engine_that_asks_for_a_token_is_not_passed_over() -> None:
+    with EngineThread(token="secret") as closed:
+        result = invoke("skills", "list", url=closed.url)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "III_TOKEN" in result.stderr
+    assert "secret" not in result.stderr
+
+
+def test_the_configuration_says_where_the_folder_is(home: Folder, tmp_path: Path) -> None:
+    elsewhere = Folder(tmp_path / "etc" / "docs")
+    elsewhere.document("mail.md", "Mail")
+    (tmp_path / "etc" / "my.yaml").write_text("skills_folder: docs\n", encoding="utf-8")
+
+    result = invoke("skills", "list", "--config", "etc/my.yaml", "--prefix", "mail")
+
+    assert result.stdout == "mail\tMail\t\tAbout Mail.\n"
+    assert str(elsewhere.root) in result.stderr
+
+
+@pytest.mark.parametrize("command", [*GROUPS, "skills list", "skills show", "prompts list"])
+def test_every_help_names_the_exit_codes(command: str) -> None:
+    group, *rest = command.split()
+    text = " ".join(CliRunner().invoke(GROUPS[group], [*rest, "--help"]).stdout.split())
+
+    assert "Exit codes: 0 done; 1 it failed" in text
+
+
+def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
+    program = (
+        "import sys\n"
+        "from iii_directory.cli.main import main\n"
+        "try:\n"
+        f"    main(['skills', 'list', '--url', {NOWHERE!r}])\n"
+        "except SystemExit:\n"
+        "    slow = ('iii', 'asyncio', 'rich', 'httpx', 'websockets', 'mcp', 'pydantic', 'yaml', 'ssl')\n"
+        "    print('slow:', [name for name in slow if name in sys.modules])\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert done.stdout.splitlines()[-1] == "slow: []"
+
+
+# On a terminal
+
+
+def test_a_list_on_a_terminal_is_a_table_with_one_line_for_each_row(home: Folder, tmp_path: Path) -> None:
+    home.write("db/long.md", f"# {'Long title ' * 20}\n\n{'long words ' * 50}\n")
+
+    screen = words(on_a_terminal("skills", "list", "--url", NOWHERE, cwd=tmp_path))
+    lines = [line for line in screen.split("\n") if line]
+
+    assert lines[0].split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
+    assert len(lines) == 1 + 3 + 7
+    assert lines[1].startswith("db ")
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_a_document_on_a_terminal_is_rendered(home: Folder, tmp_path: Path) -> None:
+    home.write("a.md", "# Title\n\nSome **bold** words and a [link](https://example.com/x).\n")
+
+    drawn = on_a_terminal("skills", "show", "a", "--url", NOWHERE, cwd=tmp_path)
+
+    assert "\x1b[1mbold" in drawn
+    # The address of a link is shown, not hidden behind its words.
+    assert "https://example.com/x" in words(drawn)
+    assert "\x1b]8" not in drawn
+
+
+def test_the_doctor_shows_every_word_on_a_terminal(home: Folder, tmp_path: Path) -> None:
+    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=60))
+
+    shown = " ".join(screen.split())
+    assert "Odd Name.md" in shown
+    for word in ("lowercase", "letters,", "rename"):
+        assert word in shown
+
+
+def test_what_is_longer_than_the_screen_goes_through_the_pager(home: Folder, tmp_path: Path) -> None:
+    pager = "sed s/^/paged:/"
+    short = on_a_terminal("prompts", "list", "--url", NOWHERE, cwd=tmp_path, lines=24, PAGER=pager)
+    long = on_a_terminal("skills", "list", "--url", NOWHERE, cwd=tmp_path, lines=5, PAGER=pager)
+
+    assert "paged:" not in short
+    assert long.startswith("paged:")
+
+
+@pytest.mark.parametrize(
+    "read", [("skills", "list"), ("skills", "show", "evil"), ("skills", "index"), ("doctor",)]
+)
+def test_hostile_text_does_nothing_to_a_terminal(home: Folder, tmp_path: Path, read: tuple[str, ...]) -> None:
+    spread_hostile_text(home)
+
+    for options in ((), ("--json",)):
+        drawn = on_a_terminal(*read, *options, "--url", NOWHERE, cwd=tmp_path)
+        assert is_harmless(drawn)
+    # It is shown, not swallowed.
+    assert "u202e" in drawn.lower()
+
+
+@pytest.mark.parametrize("read", [("skills", "list"), ("prompts", "list"), ("doctor",)])
+def test_hostile_text_is_escaped_in_lists_also_in_a_pipe(home: Folder, read: tuple[str, ...]) -> None:
+    spread_hostile_text(home)
+
+    listed = invoke(*read).stdout
+
+    assert not has_unsafe(listed.replace("\n", "").replace("\t", ""))
+    assert "\\u202e" in listed
+
+
+def spread_hostile_text(folder: Folder) -> None:
+    """Hostile text in every place that a document has."""
+    front = '"' + "".join(f"\\U{ord(letter):08x}" for letter in " ".join(HOSTILE)) + '"'
+    body = "# x\n\n" + "\n\n".join(HOSTILE) + "\n\n| a |\n|---|\n| \u202e |\n"
+    folder.write("evil.md", f"---\ntitle: {front}\n---\n{body}")
+    folder.write("evil/index.md", f"---\ntitle: {front}\ndescription: {front}\n---\nText.\n")
+    folder.write("evil/prompts/bad.md", f"---\ndescription: {front}\n---\nText.\n")
+    folder.write("\u202egnp.md", "x")
+    folder.write("a\x1b[31mb.md", "x")
+
+
+def test_the_output_survives_a_reader_that_leaves(home: Folder, tmp_path: Path) -> None:
+    for number in range(3000):
+        home.document(f"many/document-{number}.md", "x" * 100)
+    command = f"{sys.executable} -m iii_directory skills list --url {NOWHERE} | head -n 1"
+
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert done.stdout.startswith("db\t")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_installed_command_reads(home: Folder, tmp_path: Path) -> None:
+    done = run("skills", "show", "DB/SKILL.md", "--url", NOWHERE, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "# Database\n\nKeeps rows.\n")
