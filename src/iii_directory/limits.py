@@ -85,6 +85,8 @@ MIN_SIMILARITY: Final = 0.3
 
 # Registrations: an event that comes late must not bring back what was deleted; it is late by milliseconds.
 MAX_REMEMBERED_DELETIONS: Final = 10_000
+# All records of one kind come in one answer of the state, which must fit a message with some room left.
+MAX_REGISTERED_BYTES: Final = 60 * MIB
 
 # WebSocket: the real engine's own limits, so that what passes there passes here.
 MAX_FRAME_BYTES: Final = 16 * MIB

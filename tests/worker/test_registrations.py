@@ -9,6 +9,7 @@ import pytest
 from tests.support.engine import WAIT
 
 from iii_directory.config import Settings
+from iii_directory.errors import DirectoryError
 from iii_directory.worker.bus import CallError, Subscription
 from iii_directory.worker.events import Events
 from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
@@ -283,10 +284,32 @@ def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> N
         await desk.registrations.connected()
         await asyncio.sleep(0)
         desk.registrations.connection_lost()
+        assert desk.shown.noted is not None
+        assert "connection ended" in desk.shown.noted.reason
         del desk.bus.before["state::list"]
         desk.bus.state["skills"]["a"] = record("a")
         await desk.loaded()
         assert await desk.keys() == ["skill:a"]
+        assert desk.shown.noted is None
+
+    run(test)
+
+
+def test_more_than_a_listing_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.MAX_REGISTERED_BYTES", 300)
+
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+        skills = desk.registrations.skills
+        await desk.registrations.register(skills, {"id": "a", "skill": "x" * 150})
+        with pytest.raises(DirectoryError, match=r"D113 .*too large to list"):
+            await desk.registrations.register(skills, {"id": "b", "skill": "x" * 150})
+        assert list(desk.bus.state["skills"]) == ["a"]
+        await desk.registrations.register(skills, {"id": "a", "skill": "y" * 200})
+        await desk.registrations.unregister(skills, "a")
+        await desk.registrations.register(skills, {"id": "b", "skill": "x" * 150})
+        assert await desk.keys() == ["skill:b"]
 
     run(test)
 
@@ -311,7 +334,7 @@ def test_a_body_that_has_just_gone_is_not_found() -> None:
         await desk.event("a", None, record("a"))
         await desk.keys()
         await desk.event("a", record("a"), None)
-        with pytest.raises(Exception, match=r"D110 .*not found"):
+        with pytest.raises(DirectoryError, match=r"D110 .*not found"):
             desk.shown.body("a")
 
     run(test)

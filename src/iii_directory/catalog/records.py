@@ -5,6 +5,7 @@ The records are those of the first generation's worker, so that either worker re
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -38,6 +39,7 @@ class Record:
     stamp: int
     """``registered_at`` in nanoseconds since 1970; 0 when it cannot be told."""
     value: object
+    size: int
     problem: str | None = None
 
     def parsed(self, kind: Kind) -> ParsedFile:
@@ -52,8 +54,9 @@ class Record:
 
 def decode(kind: Kind, value: object, key: str) -> Record:
     """A stored value as a record; ``key`` stands in where the value does not name itself."""
+    size = size_of(value)
     if not isinstance(value, dict):
-        return Record(key, 0, value, "the record is not an object")
+        return Record(key, 0, value, size, "the record is not an object")
     fields = cast("dict[str, Any]", value)
     named, registered_at = fields.get(kind.key_field), fields.get("registered_at")
     stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
@@ -61,11 +64,16 @@ def decode(kind: Kind, value: object, key: str) -> Record:
     try:
         kind.check(fields)
     except DirectoryError as error:
-        return Record(key, stamp or 0, fields, f"the record cannot be served: {error.problem}")
+        return Record(key, stamp or 0, fields, size, f"the record cannot be served: {error.problem}")
     if stamp is None:
         problem = f"its registered_at, {quoted(str(registered_at))}, is no RFC 3339 time"
-        return Record(key, 0, fields, problem)
-    return Record(key, stamp, fields)
+        return Record(key, 0, fields, size, problem)
+    return Record(key, stamp, fields, size)
+
+
+def size_of(value: object) -> int:
+    """At most how many bytes of a listing a value takes, however it is written as JSON."""
+    return len(json.dumps(value))
 
 
 def values_of(listing: object) -> list[object]:

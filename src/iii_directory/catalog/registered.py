@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.catalog.records import decode
+from iii_directory.catalog.records import decode, size_of
 from iii_directory.documents.timestamps import nanoseconds_of
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 
@@ -52,6 +52,7 @@ class Table:
         self._doubts: dict[str, bool] = {}
         """Keys the state was asked for, and whether there was news of them since."""
         self._last_stamp = 0
+        self._size = 0
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The record served under a key."""
@@ -61,6 +62,11 @@ class Table:
     def key_of(self, key: str, old: object, new: object) -> str:
         """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
         return self._named(old if new is None else new) or key
+
+    def size_with(self, key: str, value: object) -> int:
+        """How large a listing would be, in bytes, if a key held this value."""
+        held = self._held.get(key)
+        return self._size - (held.size if held else 0) + size_of(value)
 
     def next_stamp(self, key: str, now: int) -> int:
         """The time of a new registration: now, and later than everything known of the key, in nanoseconds."""
@@ -81,6 +87,9 @@ class Table:
     def written(self, key: str, value: object) -> Outcome:
         """The state took a value of ours; if something newer was seen already, its event is the word."""
         self._touch(key)
+        held = self._held.get(key)
+        if held is not None and held.value == value:
+            return Outcome.NOTHING
         record = decode(self.kind, value, key)
         return self._put(record) if record.stamp > self._known_stamp(key) else Outcome.NOTHING
 
@@ -146,6 +155,7 @@ class Table:
         if held is not None and held.value == record.value:
             return Outcome.NOTHING
         newest = max(record.stamp, self._known_stamp(key))
+        self._size += record.size - (held.size if held else 0)
         self._held[key] = record
         self._deleted.pop(key, None)
         self._remember(key, newest)
@@ -161,6 +171,7 @@ class Table:
         self._remember(key, newest)
         if held is None:
             return Outcome.NOTHING
+        self._size -= held.size
         self._changed[key] = None
         return Outcome.UNREGISTERED
 

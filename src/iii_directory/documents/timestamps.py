@@ -21,6 +21,7 @@ def rfc3339(nanoseconds: int) -> str:
     return f"{_second(seconds)}.{rest // 1000:06}Z"
 
 
+@lru_cache(maxsize=256)  # one registration is looked at several times
 def nanoseconds_of(text: str) -> int | None:
     """The time since 1970 that a text says, or None if it says none."""
     match = _FORM.fullmatch(text)

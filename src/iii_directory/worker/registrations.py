@@ -17,7 +17,8 @@ from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.model import Finding
 from iii_directory.documents.timestamps import rfc3339
-from iii_directory.errors import ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_REGISTERED_BYTES
 from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
 
 if TYPE_CHECKING:
@@ -97,6 +98,14 @@ class Registrations:
         key = fields[registry.table.kind.key_field]
         registered_at = rfc3339(registry.table.next_stamp(key, self._clock()))
         record = {**fields, "registered_at": registered_at}
+        size = registry.table.size_with(key, record)
+        if size > MAX_REGISTERED_BYTES:
+            raise DirectoryError(
+                BAD_BODY,
+                f"with this, everything registered would be too large to list: {size} bytes, "
+                f"at most {MAX_REGISTERED_BYTES}",
+                next_steps=("call skills::unregister for what is not needed any more",),
+            )
         await self._ask_state("state::set", {"scope": registry.scope, "key": key, "value": record})
         self._learned(registry, key, registry.table.written(key, record))
         return registered_at
@@ -125,6 +134,7 @@ class Registrations:
     def connection_lost(self) -> None:
         if self._loading is not None and self._loading.cancel():
             self._cut_short = True
+            self._note("the connection ended while they were listed, perhaps because they are too many")
 
     def close(self) -> None:
         for task in (self._loading, *self._asking):

@@ -1,0 +1,183 @@
+"""Registered skills: reads leave the state alone; and what a registration costs beside the bare write."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import multiprocessing
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iii import InitOptions
+from iii.iii import III
+
+from benchmarks.harness import Measurement, goal, interleave
+from benchmarks.processes import engine, process
+from iii_directory.config import Settings
+from iii_directory.engine.server import EngineServer
+from iii_directory.worker.main import DirectoryWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+SKILLS = 10_000
+READS = 20
+CALLS = 600
+IN_FLIGHT = 32
+BODY = f"# A skill\n\nWhat it is for, in a sentence or two.\n\n{'Some words of explanation. ' * 60}\n"
+READY_SECONDS = 60.0
+_numbers = itertools.count()
+
+
+@goal("registered.state-calls-per-read", at_most=0, unit="/rd")
+def state_calls_per_read() -> Measurement:
+    """Calls of ``state::*`` while lists, the index and bodies are read from among ten thousand."""
+    counter: Any = multiprocessing.get_context("spawn").Value("i", 0)
+    with process(counting_engine, counter) as url, process(directory, url):
+        client = sdk_client(url)
+        run(client, [registration(number) for number in range(SKILLS)])
+        before, notes = counter.value, list[str]()
+        for function_id, payload in READ_CALLS:
+            start = time.perf_counter()
+            for _ in range(READS):
+                client.trigger({"function_id": function_id, "payload": payload, "timeout_ms": 60_000})
+            milliseconds = (time.perf_counter() - start) / READS * 1000
+            notes.append(f"{function_id} {payload or ''}: {milliseconds:.1f} ms a call")
+        client.shutdown()
+    # The state was written, so the counter counts.
+    if before < SKILLS:
+        raise RuntimeError(f"only {before} calls of the state were counted")
+    return Measurement(((counter.value - before) / (READS * len(READ_CALLS)),), tuple(notes))
+
+
+@goal("registered.register", at_least=0.8)
+def register() -> Measurement:
+    """``skills::register`` against a worker whose function only calls ``state::set`` and hears of it."""
+    with process(engine) as url, process(directory, url), process(bare_worker, url):
+        client = sdk_client(url)
+        one = lambda: rate(client, registration)  # noqa: E731
+        other = lambda: rate(client, bare_write)  # noqa: E731
+        measured = interleave(one, other, rounds=9)
+        direct = interleave(one, lambda: rate(client, direct_write), rounds=3)
+        client.shutdown()
+    note = f"{direct.median:.2f} of a client's own state::set, which asks the engine once and no worker"
+    return Measurement(measured.values, (note,))
+
+
+READ_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("skills::list", {}),
+    ("directory::skills::list", {"search": "skill-77"}),
+    ("skills::resources-list", {}),
+    ("skills::resources-read", {"uri": "iii://skills"}),
+    ("skill::fetch", {"uri": "iii://bench/skill-7"}),
+    ("directory::skills::get", {"id": "bench/skill-7"}),
+)
+
+
+def registration(number: int) -> tuple[str, dict[str, Any]]:
+    return "skills::register", {"id": f"bench/skill-{number}", "skill": BODY}
+
+
+def bare_write(number: int) -> tuple[str, dict[str, Any]]:
+    return "bench::set", {"id": f"bench/skill-{number}", "skill": BODY}
+
+
+def direct_write(number: int) -> tuple[str, dict[str, Any]]:
+    key = f"bench/skill-{number}"
+    return "state::set", {"scope": "bare", "key": key, "value": record(key, BODY)}
+
+
+def record(key: str, body: str) -> dict[str, str]:
+    return {"id": key, "skill": body, "registered_at": "2026-01-01T00:00:00.000000Z"}
+
+
+def rate(client: Any, call: Callable[[int], tuple[str, dict[str, Any]]]) -> float:
+    """Calls a second, several in flight, each for a key of its own."""
+    calls = [call(next(_numbers)) for _ in range(CALLS)]
+    start = time.perf_counter()
+    run(client, calls)
+    return CALLS / (time.perf_counter() - start)
+
+
+def run(client: Any, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    asyncio.run_coroutine_threadsafe(_run(client, calls), client._loop).result()
+
+
+async def _run(client: Any, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    waiting = iter(calls)
+
+    async def one_after_the_other() -> None:
+        for function_id, payload in waiting:
+            request = {"function_id": function_id, "payload": payload, "timeout_ms": 60_000}
+            await client.trigger_async(request)
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(IN_FLIGHT)))
+
+
+def sdk_client(url: str, name: str = "bench-client") -> Any:
+    client: Any = III(url, InitOptions(worker_name=name, otel={"enabled": False}))
+    client._wait_until_connected()
+    return client
+
+
+# Processes
+
+
+def counting_engine(report: Connection, counter: Any) -> None:
+    """The embedded engine, in memory, which counts the calls of ``state::*``."""
+
+    async def main() -> None:
+        server = EngineServer(port=0)
+        builtins = server._engine.router.calls.builtins
+        for function_id in [known for known in builtins if known.startswith("state::")]:
+            builtins[function_id] = counted(builtins[function_id], counter)
+        await server.start()
+        report.send(server.url)
+        await asyncio.Future()
+
+    asyncio.run(main())
+
+
+def counted(function: Callable[[Any], Any], counter: Any) -> Callable[[Any], Any]:
+    def call(request: Any) -> Any:
+        counter.value += 1
+        return function(request)
+
+    return call
+
+
+def directory(report: Connection, url: str) -> None:
+    """The directory's worker over an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        worker = DirectoryWorker.started(Settings(skills_folder=Path(folder)), url)
+        if not worker.wait_ready(READY_SECONDS):
+            raise TimeoutError("the directory did not start")
+        report.send("ready")
+        threading.Event().wait()
+
+
+def bare_worker(report: Connection, url: str) -> None:
+    """A worker that does nothing but write to the state, and hear of it as whoever keeps a copy must."""
+    client = sdk_client(url, "bare")
+
+    async def write(data: Any) -> dict[str, Any]:
+        value = record(data["id"], data["skill"])
+        payload = {"scope": "followed", "key": data["id"], "value": value}
+        await client.trigger_async({"function_id": "state::set", "payload": payload, "timeout_ms": 60_000})
+        return {"id": data["id"], "registered_at": value["registered_at"]}
+
+    async def heard(_: Any) -> None:
+        return None
+
+    client.register_function("bench::set", write)
+    client.register_function("bench::heard", heard)
+    client.register_trigger({"type": "state", "function_id": "bench::heard", "config": {"scope": "followed"}})
+    asked = {"function_id": "engine::registered-triggers::list", "payload": {"function_id": "bench::heard"}}
+    while not client.trigger(asked)["registered_triggers"]:
+        time.sleep(0.01)
+    report.send("ready")
+    threading.Event().wait()
