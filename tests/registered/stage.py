@@ -208,8 +208,8 @@ class House:
 
     def close(self) -> None:
         self._open.close()
-        for worker in self._workers:
-            worker.stop()
+        while self._workers:
+            self._workers.pop().stop()
 
     # What tests ask most
 

@@ -21,31 +21,32 @@ IN_FLIGHT = 16
 def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(tmp_path: Path) -> None:
     port = free_port()
     url = f"ws://127.0.0.1:{port}"
-    # In processes of their own, so that this one has only the clients to run.
-    with running("up", "--port", str(port), "--in-memory", cwd=tmp_path) as up, ExitStack() as opened:
-        up.wait_for("Ctrl-C")
-        clients = [opened.enter_context(SdkClient(url)) for _ in range(CLIENTS)]
+    with ExitStack() as opened:
+        # In processes of their own, so that this one has only the clients to run.
+        engine = opened.enter_context(running("engine", "--port", str(port), "--in-memory", cwd=tmp_path))
+        engine.wait_for("engine at")
+        opened.enter_context(running("serve", "--url", url, cwd=tmp_path))
         watcher = opened.enter_context(SdkClient(url))
-        plain, twin = (
-            Listener(watcher, "skills::on-change"),
-            Listener(watcher, "directory::skills::on-change"),
-        )
-        working = [
-            asyncio.run_coroutine_threadsafe(register(client, number), client.sdk._loop)
-            for number, client in enumerate(clients)
-        ]
-        for work in working:
-            work.result(100)
+        plain = Listener(watcher, "skills::on-change")
+        twin = Listener(watcher, "directory::skills::on-change")
+        register_at_once([opened.enter_context(SdkClient(url)) for _ in range(CLIENTS)])
         ids = {f"client-{number}/skill-{index}" for number in range(CLIENTS) for index in range(EACH)}
-        listed = [
-            row["id"] for row in watcher.call("skills::list")["skills"] if row["source"] == "registered"
-        ]
-        assert listed == sorted(ids)
+        rows = watcher.call("skills::list")["skills"]
+        assert [row["id"] for row in rows if row["source"] == "registered"] == sorted(ids)
         stored = Counter(record["id"] for record in watcher.call("state::list", scope="skills"))
         assert stored == Counter(ids)
         for listener in (plain, twin):
             told = Counter((event["op"], event["id"]) for event in listener.take(len(ids)))
             assert told == Counter(("register", skill_id) for skill_id in ids)
+
+
+def register_at_once(clients: list[SdkClient]) -> None:
+    working = [
+        asyncio.run_coroutine_threadsafe(register(client, number), client.sdk._loop)
+        for number, client in enumerate(clients)
+    ]
+    for work in working:
+        work.result(100)
 
 
 async def register(client: SdkClient, number: int) -> None:
