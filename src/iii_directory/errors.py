@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from iii_directory.documents.markdown import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -110,7 +112,8 @@ class DirectoryError(Exception):
             parts.append(f"Did you mean: {', '.join(self.did_you_mean)}.")
         if self.next_steps:
             parts.append(f"Next: {'; or '.join(self.next_steps)}.")
-        return " ".join(parts)
+        # Whatever of others' words is in it, the sentence is one line and cannot act on a terminal.
+        return printable(" ".join(parts))
 
 
 def invalid_field(field: str, expected: str) -> DirectoryError:

@@ -19,8 +19,9 @@ MAX_FRONT_MATTER_VALUES: Final = 500
 
 # A first paragraph longer than this is the document itself; lists must stay lists.
 MAX_DESCRIPTION_CHARS: Final = 4 * KIB
-# What an error repeats of a caller's own words.
+# What an error repeats of a caller's own words, and of what another worker said when it failed.
 QUOTED_CHARS: Final = 80
+MAX_RELAYED_CHARS: Final = 300
 
 # A teaser line in the tree index; and the whole worker index, meant for system prompts.
 INDEX_DESCRIPTION_CHARS: Final = 140

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.suggest import close_names
+from iii_directory.documents.markdown import quoted
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.worker import engine_rows as shape
 from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
@@ -165,7 +166,7 @@ def _failed(function_id: str, error: CallError) -> DirectoryError:
 def _not_found(what: str, identifier: str, known: set[str], lister: str) -> DirectoryError:
     return DirectoryError(
         ENGINE_NOT_FOUND,
-        f"{what} '{identifier}' not found on the engine",
+        f"{what} {quoted(identifier)} not found on the engine",
         did_you_mean=close_names(identifier, known),
         next_steps=(f"call {lister} to see what is registered",),
     )

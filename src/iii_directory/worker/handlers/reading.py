@@ -9,6 +9,7 @@ from iii_directory.catalog import rows
 from iii_directory.catalog.diagnostics import report
 from iii_directory.catalog.indexes import workers_index
 from iii_directory.catalog.resolve import Found, resolve_skill
+from iii_directory.documents.markdown import quoted
 from iii_directory.documents.uris import fetch_uris
 from iii_directory.errors import DirectoryError
 from iii_directory.worker.handlers.fields import flag, optional_text, optional_texts, text
@@ -70,7 +71,7 @@ class Reading:
                 raise
             raise DirectoryError(
                 error.kind,
-                f"{uri}: {error.problem}",
+                f"{quoted(uri)}: {error.problem}",
                 did_you_mean=error.did_you_mean,
                 next_steps=error.next_steps,
             ) from None

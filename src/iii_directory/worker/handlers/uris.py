@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from iii_directory.catalog.indexes import tree_index
 from iii_directory.catalog.resolve import find_exact
 from iii_directory.catalog.rows import MARKDOWN
+from iii_directory.documents.markdown import cut, one_line, quoted
 from iii_directory.documents.uris import IndexUri, SectionUri, SkillUri, check_unguarded, parse_uri
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_RELAYED_CHARS
 from iii_directory.worker.bus import CallError
 
 if TYPE_CHECKING:
@@ -55,9 +57,10 @@ async def call(bus: Bus, function_id: str, payload: dict[str, Any], timeout_ms: 
     except CallError as error:
         if error.code == "function_not_found":
             raise DirectoryError(
-                ENGINE_NOT_FOUND, f"function '{function_id}' not found on the engine"
+                ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
             ) from None
-        raise DirectoryError(ENGINE_FAILED, f"function '{function_id}' failed: {error}") from None
+        reason = cut(one_line(str(error)), MAX_RELAYED_CHARS)
+        raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
 
 
 def rendered(output: object) -> Content:
