@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iii import InitOptions
+from iii import InitOptions, InvocationError
 from iii.iii import III
 
-from benchmarks.harness import Measurement, goal, interleave
+from benchmarks.harness import Measurement, goal, interleave, repeat
 from benchmarks.processes import engine, process
 from iii_directory.config import Settings
 from iii_directory.engine.server import EngineServer
@@ -66,6 +66,29 @@ def register() -> Measurement:
         client.shutdown()
     note = f"{direct.median:.2f} of a client's own state::set, which asks the engine once and no worker"
     return Measurement(measured.values, (note,))
+
+
+@goal("registered.other-instance", at_most=100, unit="ms")
+def other_instance() -> Measurement:
+    """From the call that registers through one directory to the read of it through another."""
+    with process(engine) as url, process(directory, url), process(directory, url, "two"):
+        client = sdk_client(url)
+        measured = repeat(lambda: milliseconds_until_seen(client), rounds=50)
+        client.shutdown()
+    return measured
+
+
+def milliseconds_until_seen(client: Any) -> float:
+    function_id, payload = registration(next(_numbers))
+    read = {"function_id": "directory::skills::get", "payload": {"id": payload["id"]}, "namespace": "two"}
+    start = time.perf_counter()
+    client.trigger({"function_id": function_id, "payload": payload})
+    while True:
+        try:
+            client.trigger(read)
+        except InvocationError:
+            continue
+        return (time.perf_counter() - start) * 1000
 
 
 READ_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -150,10 +173,10 @@ def counted(function: Callable[[Any], Any], counter: Any) -> Callable[[Any], Any
     return call
 
 
-def directory(report: Connection, url: str) -> None:
+def directory(report: Connection, url: str, namespace: str | None = None) -> None:
     """The directory's worker over an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
-        worker = DirectoryWorker.started(Settings(skills_folder=Path(folder)), url)
+        worker = DirectoryWorker.started(Settings(skills_folder=Path(folder)), url, namespace=namespace)
         if not worker.wait_ready(READY_SECONDS):
             raise TimeoutError("the directory did not start")
         report.send("ready")

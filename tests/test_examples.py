@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.registered.stage import House, until
+from tests.registered.stage import House
 from tests.sdk.installation import NODE, install_node
 from tests.support.commands import Running, environment
+from tests.support.reader import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

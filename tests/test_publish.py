@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.registered.stage import House, SdkClient, until
+from tests.registered.stage import House, SdkClient
 from tests.support.engine import WAIT, EngineThread
+from tests.support.reader import until
 
 import iii_directory.publish
 from iii_directory.publish import publish, read_folder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import uuid
 import warnings
 from collections import deque
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from iii import InitOptions, InvocationError
 from iii.iii import III
 from tests.support.engine import WAIT
+from tests.support.reader import until
 
 from iii_directory.config import Settings
 from iii_directory.worker.main import DirectoryWorker
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 TIMEOUT_MS = int(WAIT * 1000)
-LOOK_AGAIN_SECONDS = 0.01
-
-
-def until(look: Callable[[], Any], what: str) -> Any:
-    """What a look finds, as soon as it finds something; for what no event announces."""
-    deadline, pause = time.monotonic() + WAIT, threading.Event()
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"it never came about that {what}")
-        pause.wait(LOOK_AGAIN_SECONDS)
-    return found
 
 
 def unique(word: str) -> str:

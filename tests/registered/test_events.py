@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.registered.stage import House, Listener, SdkClient, unique, until
+from tests.registered.stage import House, Listener, SdkClient, unique
 from tests.support.engine import WAIT
+from tests.support.reader import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ def test_a_subscriber_in_another_namespace_is_told_there(house: House) -> None:
 
         client.sdk.register_function("same::name", listen)
         client.start_subscribing("skills::on-change", "same::name")
-        until(lambda: house.client.bindings("same::name"), "the binding is there")
+        until(lambda: bool(house.client.bindings("same::name")), "the binding is there")
         skill_id = unique("demo")
         house.call("skills::register", id=skill_id, skill="# x")
         first = asyncio.run_coroutine_threadsafe(heard.get(), client.sdk._loop)
@@ -124,7 +125,7 @@ def test_binding_the_same_id_again_replaces_it(house: House) -> None:
     }
     for function_id in (first.function_id, second.function_id):
         house.client.sdk._send_if_connected({**binding, "function_id": function_id})
-        until(lambda function_id=function_id: house.client.bindings(function_id), "it is bound")
+        until(lambda function_id=function_id: bool(house.client.bindings(function_id)), "it is bound")
     house.call("skills::register", id="rebound", skill="# x")
     assert second.next() == registered("rebound")
     house.client.subscribe("skills::on-change", first.function_id)
@@ -153,7 +154,7 @@ def test_subscribers_are_told_again_after_the_directory_was_away(
         listener = Listener(client, "skills::on-change")
         first.close()
         second = build()
-        until(lambda: client.bindings(listener.function_id), "the binding was handed on")
+        until(lambda: bool(client.bindings(listener.function_id)), "the binding was handed on")
         second.call("skills::register", id="again", skill="# x")
         assert listener.next() == registered("again")
 

@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.registered.stage import House, SdkClient, until
+from tests.registered.stage import House, SdkClient
 from tests.support.engine import WAIT, EngineThread
+from tests.support.reader import until
 
 from iii_directory.engine.sqlite_store import Database
 

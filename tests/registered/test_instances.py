@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from iii import InvocationError
-from tests.registered.stage import House, Listener, SdkClient, until
+from tests.registered.stage import House, Listener, SdkClient
 from tests.support.commands import free_port, running
 from tests.support.engine import WAIT, EngineThread
+from tests.support.reader import until
 
 from iii_directory.engine.sqlite_store import Database
 
@@ -250,7 +251,7 @@ def test_a_second_directory_in_the_namespace_says_who_is_there_and_takes_over(
     own_house.retire(own_house.worker)
     assert second.wait_ready(WAIT)
     assert list(own_house.skill_rows()) == ["before", "still-first"]
-    until(lambda: own_house.client.bindings(listener.function_id), "the binding was handed on")
+    until(lambda: bool(own_house.client.bindings(listener.function_id)), "the binding was handed on")
     own_house.call("skills::register", id="after", skill="# x")
     assert listener.next() == {"op": "register", "id": "after"}
     assert caplog.text.count("owns the functions") == 1

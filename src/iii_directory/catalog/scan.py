@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
@@ -27,6 +25,7 @@ from iii_directory.catalog.safe_open import (
 from iii_directory.catalog.tree import Tree
 from iii_directory.catalog.watch import CannotWatchError
 from iii_directory.documents.model import Finding, ParsedFile
+from iii_directory.documents.timestamps import rfc3339
 from iii_directory.install.guard import HIDDEN as INSTALLER_FOLDER
 from iii_directory.install.lockfile import LOCKFILE
 
@@ -276,17 +275,3 @@ class Scanner:
 
 def _stamp(state: os.stat_result) -> Stamp:
     return state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size
-
-
-_LAST_SECOND: Final = 253_402_300_799  # of year 9999, the last that RFC 3339 can write
-
-
-def rfc3339(nanoseconds: int) -> str:
-    """A time of the file system as RFC 3339 in UTC, to the microsecond."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{_second(seconds)}.{rest // 1000:06}Z"
-
-
-@lru_cache(maxsize=256)  # the files of one install or checkout share a few seconds
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from iii_directory.documents.registering import required_text
 from iii_directory.errors import invalid_field
 
 if TYPE_CHECKING:
@@ -12,10 +13,7 @@ if TYPE_CHECKING:
 
 def text(payload: Payload, key: str) -> str:
     """A required string."""
-    value = payload.get(key)
-    if not isinstance(value, str):
-        raise invalid_field(key, "a string" if key in payload else "given, as a string")
-    return value
+    return required_text(payload, key)
 
 
 def optional_text(payload: Payload, key: str) -> str | None:
