@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.hostile import HOSTILE, label
 from tests.support.engine import EngineThread, RawClient
+from tests.support.folders import Folder
 from tests.support.reader import Reader
 
+from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder import FolderSource
+from iii_directory.catalog.resolve import Found, resolve_skill
 from iii_directory.catalog.rules import printable as decodable
 from iii_directory.config import SURFACES
 from iii_directory.documents.markdown import has_unsafe, printable
+from iii_directory.errors import DirectoryError
 from iii_directory.worker.surfaces import functions_of
 
 if TYPE_CHECKING:
@@ -184,6 +190,30 @@ def above(name: str) -> Iterator[str]:
     parts = name.split("/")
     for count in range(len(parts), 0, -1):
         yield printable(decodable("/".join(parts[:count])))
+
+
+@pytest.mark.soak
+def test_a_million_mutated_strings_find_nothing_but_what_is_there(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "skills")
+    for name in ("a.md", "a/b.md", "known/index.md"):
+        folder.document(name, "Inside")
+    folder.link("up", tmp_path)
+    catalogue = Catalogue(FolderSource(folder.root))
+    snapshot = catalogue.load()
+    pieces = [*HOSTILE, "a", "a/b", "known", "iii://", "/", "..", ".md", "fn/"]
+    pick = random.Random(20).choice
+
+    for _ in range(1_000_000):
+        text = "".join(pick(pieces) for _ in range(pick((1, 2, 3))))[: pick((20, 80, 2000))]
+        try:
+            found = resolve_skill(snapshot, text)
+        except DirectoryError as refused:
+            assert not has_unsafe(str(refused))
+        else:
+            assert isinstance(found, Found)
+            assert found.skill.path in ("a.md", "a/b.md", "known/index.md") or found.skill.id.startswith(
+                "iii-"
+            )
 
 
 @pytest.mark.parametrize("swapped", ["file", "folder"])
