@@ -39,7 +39,8 @@ class Installed:
         """None when the engine cannot say."""
 
     async def known(self) -> frozenset[str] | None:
-        if self._asked_at is None or self._clock() - self._asked_at > self._ttl:
+        asking = self._task is not None and not self._task.done()
+        if self._asked_at is None or (not asking and self._clock() - self._asked_at > self._ttl):
             self._worth_waiting = self._asked_at is None
             self._asked_at = self._clock()
             self._task = asyncio.get_running_loop().create_task(self._ask())

@@ -1,0 +1,53 @@
+"""A registry, a mirror and a folder for each test; in memory, because installs sync every file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.downloads.stage import Depot
+from tests.support.world import World
+
+from iii_directory.registry.server import RegistryServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.engine import EngineThread
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
+        yield Path(path)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with RegistryServer(tmp_path / "registry") as registry:
+        yield World(tmp_path, registry.url)
+
+
+@pytest.fixture
+def start(engine: EngineThread, world: World) -> Iterator[Callable[..., Depot]]:
+    """Starts the directory with settings of the test's own."""
+    with ExitStack() as opened:
+
+        def begin(**settings: Any) -> Depot:
+            depot = Depot(engine.url, world, **settings)
+            opened.callback(depot.close)
+            return depot
+
+        yield begin
+
+
+@pytest.fixture
+def depot(start: Callable[..., Depot]) -> Depot:
+    return start()
