@@ -99,7 +99,7 @@ MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
 HANDSHAKE_SECONDS: Final = 10.0
-# How long a goodbye may stay unanswered; and a client that still has something to read may read nothing of it.
+# How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 60.0
 NAMESPACE_GRACE_SECONDS: Final = 5.0
@@ -122,7 +122,7 @@ MAX_STATE_VALUE_CHARS: Final = 31 * MIB
 # 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
 MAX_LOCK_FILE_BYTES: Final = 16 * MIB
 
-# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and sessions of 2025
+# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and 2025 sessions
 # clients, which hold memory until they end or idle out; hosts open one or two each.
 MAX_MCP_BODY_BYTES: Final = 4 * MIB
 MAX_MCP_SESSIONS: Final = 1000
