@@ -59,6 +59,11 @@ PURE = (
     "install.lockfile",
     "install.names",
     "install.plan",
+    "mcp.config_snippets",
+    "mcp.exposure",
+    "mcp.failures",
+    "mcp.names",
+    "mcp.rows",
     "worker.engine_rows",
     "worker.surfaces",
 )
@@ -122,6 +127,17 @@ def test_only_the_bus_and_the_publish_helper_know_the_sdk() -> None:
     }
 
     assert knowing <= {"worker.bus", "publish"}
+
+
+def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:
+    knowing = {
+        name
+        for name, path in MODULES.items()
+        if any(module.split(".")[0] in ("mcp", "mcp_types", "uvicorn") for module in runtime_imports(path))
+    }
+
+    assert knowing
+    assert all(name.startswith("mcp.") for name in knowing)
 
 
 def test_nothing_below_imports_the_command_line() -> None:

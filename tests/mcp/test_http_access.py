@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,6 +213,12 @@ def test_an_address_of_the_newer_kind_is_listened_on() -> None:
     listener.socket.close()
 
     assert listener.url == f"http://[::1]:{listener.port}/mcp"
+
+
+def test_small_packets_are_sent_at_once() -> None:
+    listener = Listener("127.0.0.1", 0, None)
+    with listener.socket:
+        assert listener.socket.proto == socket.IPPROTO_TCP  # what asyncio looks at
 
 
 def _listeners(port: int) -> set[str]:

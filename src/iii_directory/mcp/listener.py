@@ -25,8 +25,7 @@ class Listener:
         """
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.socket = _listening_socket(host, port)
         self.port: int = self.socket.getsockname()[1]
         self.access = Access(host, self.port, token or None)
 
@@ -34,3 +33,18 @@ class Listener:
     def url(self) -> str:
         host = f"[{self.access.host}]" if ":" in self.access.host else self.access.host
         return f"http://{host}:{self.port}{PATH}"
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named: asyncio sends small packets at once only on sockets that say they are TCP, and
+    # without that every answer waits forty milliseconds for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
