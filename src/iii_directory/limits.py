@@ -122,8 +122,8 @@ MAX_STATE_VALUE_CHARS: Final = 31 * MIB
 # 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
 MAX_LOCK_FILE_BYTES: Final = 16 * MIB
 
-# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and 2025 sessions
-# clients, which hold memory until they end or idle out; hosts open one or two each.
+# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and sessions of
+# 2025 clients, which hold memory until they end or idle out; hosts open one or two each.
 MAX_MCP_BODY_BYTES: Final = 4 * MIB
 MAX_MCP_SESSIONS: Final = 1000
 MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
