@@ -11,6 +11,7 @@ from tests.support.installs import contents
 
 if TYPE_CHECKING:
     import subprocess
+    from pathlib import Path
 
     from tests.registered.stage import Listener
     from tests.support.world import World
@@ -79,12 +80,18 @@ class Depot(House):
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, in another process, on the same folder and the same sources."""
-        config = self.world.tmp_path / "config.yaml"
-        settings = {name: value for name, value in self.sources.items() if value is not None}
-        config.write_text(json.dumps({"skills_folder": str(self.folder), **settings}), encoding="utf-8")
-        done = run(*arguments, cwd=self.world.tmp_path)
+        done = run(*arguments, "--config", str(self.write_config()))
         assert done.returncode == 0, done.stderr
         return done
+
+    def write_config(self) -> Path:
+        """The settings of this directory as a file."""
+        config = self.world.tmp_path / "config.yaml"
+        config.write_text(json.dumps({"skills_folder": str(self.folder), **self.sources}), encoding="utf-8")
+        return config
+
+    def verified(self) -> list[dict[str, Any]]:
+        return self.world.run(lambda installer: installer.verify())
 
     def restart(self) -> None:
         """A new directory in the place of the first."""

@@ -285,8 +285,9 @@ def _guarded(function_id: str, handler: Handler, *, only_objects: bool) -> Calla
             raise DirectoryError(INVALID_FIELD, "the payload must be an object")
         try:
             return await handler(cast("Payload", data) if isinstance(data, dict) else {})
-        except DirectoryError:
-            raise
+        except DirectoryError as error:
+            # Its cause may name a path or an address, and the SDK sends causes along.
+            raise error from None
         except Exception:
             log.exception("%s failed", function_id)
             raise DirectoryError(INTERNAL, f"{function_id} failed unexpectedly") from None
