@@ -1,6 +1,7 @@
-"""``directory::skills::get`` through the engine, against a bare function of the SDK that answers as much.
+"""``directory::skills::get`` through the engine, against a bare echo on the same SDK.
 
-The engine, the directory, the bare function and the load each have a process of their own.
+The echo is sent what the directory would answer, and sends it back. The engine, the directory, the echo and
+the load each have a process of their own.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DOCUMENTS = 1000
-CALLS = 1000
-FLOOD = 4000
+# Many short rounds: on a busy machine each meets the same weather on both sides.
+CALLS = 200
+FLOOD = 1000
+ROUNDS = 31
 IN_FLIGHT = 32
 GET = "directory::skills::get"
-BARE = "bench::bare"
+ECHO = "bench::echo"
 
 
 def directory(report: Connection, url: str, root: Path) -> None:
@@ -43,62 +46,69 @@ def directory(report: Connection, url: str, root: Path) -> None:
     threading.Event().wait()
 
 
-def bare_function(report: Connection, url: str, answer: Any) -> None:
-    """A worker on the SDK whose one function always gives the same answer."""
+def echo(report: Connection, url: str) -> None:
+    """A worker on the SDK whose one function answers with its payload."""
     from iii import InitOptions, InvocationError, register_worker
 
-    async def give(data: Any) -> Any:  # noqa: ARG001 (an SDK handler takes its payload)
-        return answer
+    async def give_back(data: Any) -> Any:
+        return data
 
-    client = register_worker(url, InitOptions(worker_name="bare", otel={"enabled": False}))
-    client.register_function(BARE, give)
+    client = register_worker(url, InitOptions(worker_name="echo", otel={"enabled": False}))
+    client.register_function(ECHO, give_back)
     for _ in range(100):
         with contextlib.suppress(InvocationError):
-            report.send(client.trigger({"function_id": BARE, "payload": {}}))
+            report.send(client.trigger({"function_id": ECHO, "payload": {}}))
             threading.Event().wait()
         time.sleep(0.05)
 
 
 @contextlib.contextmanager
-def stage() -> Generator[str]:
-    """An engine with both functions; gives its address."""
+def stage() -> Generator[tuple[str, Any]]:
+    """An engine with both functions; gives its address, and an answer of the directory."""
     root = tree(DOCUMENTS)
-    with process(engine) as url, process(directory, url, root) as ready:
+    with process(engine) as url, process(directory, url, root) as ready, process(echo, url):
         if not ready:
             raise TimeoutError("the directory is not ready")
-        with process(bare_function, url, one_answer(url)):
-            yield url
+        yield url, one_answer(url)
 
 
 def one_answer(url: str) -> Any:
     """What the directory answers for one document: all of them are as large."""
     with connect_sync(url, compression=None) as peer:
-        peer.send(frames(GET, 1)[0])
+        peer.send(reads(1)[0])
         while (message := json.loads(peer.recv())).get("type") != "invocationresult":
             pass
     return message["result"]
 
 
-def frames(function_id: str, count: int) -> list[str]:
+def reads(count: int) -> list[str]:
     """Calls for one document after another."""
     ids = [path_of(number % DOCUMENTS).removesuffix(".md") for number in range(count)]
-    return [call_frame({"id": skill_id}, function_id) for skill_id in ids]
+    return [call_frame({"id": skill_id}, GET) for skill_id in ids]
+
+
+def echoes(count: int, answer: Any) -> list[str]:
+    return [call_frame(answer, ECHO) for _ in range(count)]
 
 
 @goal("reading.get-latency", at_most=1.25)
 def get_latency() -> Measurement:
     """The median of calls made one at a time."""
-    with stage() as url:
-        return interleave(lambda: asyncio.run(median(url, GET)), lambda: asyncio.run(median(url, BARE)))
+    with stage() as (url, answer):
+        return interleave(
+            lambda: asyncio.run(median(url, reads(CALLS))),
+            lambda: asyncio.run(median(url, echoes(CALLS, answer))),
+            rounds=ROUNDS,
+        )
 
 
-async def median(url: str, function_id: str) -> float:
+async def median(url: str, calls: list[str]) -> float:
     seconds: list[float] = []
     async with connect(url, compression=None) as peer:
         await peer.recv()
-        for frame in frames(function_id, CALLS):
+        for call in calls:
             start = time.perf_counter()
-            await peer.send(frame)
+            await peer.send(call)
             await peer.recv()
             seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
@@ -107,20 +117,23 @@ async def median(url: str, function_id: str) -> float:
 @goal("reading.get-throughput", at_least=0.85)
 def get_throughput() -> Measurement:
     """Calls a second with 32 in flight."""
-    with stage() as url:
-        return interleave(lambda: asyncio.run(rate(url, GET)), lambda: asyncio.run(rate(url, BARE)))
+    with stage() as (url, answer):
+        return interleave(
+            lambda: asyncio.run(rate(url, reads(FLOOD))),
+            lambda: asyncio.run(rate(url, echoes(FLOOD, answer))),
+            rounds=ROUNDS,
+        )
 
 
-async def rate(url: str, function_id: str) -> float:
-    calls = frames(function_id, FLOOD)
+async def rate(url: str, calls: list[str]) -> float:
     async with connect(url, compression=None) as peer:
         await peer.recv()
         start = time.perf_counter()
-        for frame in calls[:IN_FLIGHT]:
-            await peer.send(frame)
-        for frame in calls[IN_FLIGHT:]:
+        for call in calls[:IN_FLIGHT]:
+            await peer.send(call)
+        for call in calls[IN_FLIGHT:]:
             await peer.recv()
-            await peer.send(frame)
+            await peer.send(call)
         for _ in range(IN_FLIGHT):
             await peer.recv()
-        return FLOOD / (time.perf_counter() - start)
+        return len(calls) / (time.perf_counter() - start)

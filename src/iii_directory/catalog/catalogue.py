@@ -53,7 +53,7 @@ class Catalogue:
         """Told of each namespace that was installed since, by this process or another."""
         self._extra: dict[str, Finding] = {}
         self._told: set[Finding] = set()
-        self._looked = False
+        self._fresh = False
         self._call_soon: Callable[[Callable[[], None]], object] = _now
         self._background: asyncio.Task[None] | None = None
 
@@ -82,16 +82,10 @@ class Catalogue:
         self._folder.close()
 
     async def current(self) -> Snapshot:
-        """The catalogue as of now: whoever wrote a file and then asks sees it.
-
-        Calls that came in together are answered after one look at the disk: what is asked later than that
-        look is read from a socket, or comes from a thread, in a later turn of the loop.
-        """
-        if self._looked:
-            return self._snapshot
+        """The catalogue as of now: whoever wrote a file and then asks sees it."""
         if self._folder.catch_up(INLINE_FILES):
-            self._looked = True
-            self._call_soon(self._look_again)
+            self._fresh = True
+            self._call_soon(self._grow_stale)
         else:
             from asyncio import to_thread
 
@@ -99,6 +93,15 @@ class Catalogue:
         if self._folder.has_changes:
             self._take()
         return self._snapshot
+
+    @property
+    def fresh(self) -> Snapshot | None:
+        """The catalogue, if it was looked at in this turn of the loop.
+
+        Calls that came in together are answered after one look: what is asked later than that look is read
+        from a socket, or comes from a thread, in a later turn.
+        """
+        return self._snapshot if self._fresh else None
 
     def read_skill(self, skill: Skill) -> str:
         """The body of a skill of the current snapshot."""
@@ -150,8 +153,8 @@ class Catalogue:
 
     # Inner workings
 
-    def _look_again(self) -> None:
-        self._looked = False
+    def _grow_stale(self) -> None:
+        self._fresh = False
 
     def _take(self) -> None:
         changes = self._folder.take_changes()

@@ -143,10 +143,11 @@ class FolderSource:
             state = os.lstat(f"{folder.path}/{path}")
         except (OSError, ValueError):
             return None
-        newest = max(state.st_mtime_ns, state.st_ctime_ns)
-        if newest > time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
+        # Every change sets this time, and nobody can put it back.
+        changed = state.st_ctime_ns
+        if changed > time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
             return None
-        return state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size
+        return state.st_dev, state.st_ino, changed, state.st_size
 
     def read_installed(self, path: str) -> bytes:
         """The bytes of a document of ``skills_folder``, also where a local one replaces it."""

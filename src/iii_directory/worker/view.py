@@ -84,6 +84,10 @@ class View:
         self._filter = settings.filter_unregistered
 
     async def current(self) -> Snapshot:
+        """What there is now, as every caller may see it."""
+        fresh = self.catalogue.fresh
+        if fresh is not None:
+            return fresh
         names = await self.installed.known()
         self.catalogue.set_installed(names if self._filter else None)
         await self._registrations.bring_up_to_date()
