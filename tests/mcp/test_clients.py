@@ -91,6 +91,13 @@ def test_a_body_is_served_as_it_is(client: Session, directory: Reader) -> None:
     assert client.text("iii://odd") == body
 
 
+def test_a_title_is_cleaned_of_what_cannot_be_seen(client: Session, directory: Reader) -> None:
+    directory.call("skills::register", id="loud", skill="# Lo\x1b[31mud \u202eti\u200btle\n")
+    names = {row.uri: row.name for row in client.ask("list_resources").resources}
+
+    assert names["iii://loud"] == "Lo[31mud title"
+
+
 def test_a_missing_skill_is_the_error_of_the_protocol(client: Session) -> None:
     error = client.refusal("read_resource", "iii://cofee")
 

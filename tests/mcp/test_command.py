@@ -60,6 +60,13 @@ class Stdio:
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
     def ended(self) -> tuple[str, str]:
         """What it printed after its last answer, once it is over."""
         return self.process.communicate(timeout=START_SECONDS)
@@ -69,8 +76,7 @@ class Stdio:
 def stdio(engine: EngineThread) -> Iterator[Stdio]:
     started = Stdio(engine.url)
     yield started
-    started.process.kill()
-    started.process.communicate()
+    started.close()
 
 
 def test_only_messages_are_written_to_stdout_and_it_ends_when_the_client_leaves(stdio: Stdio) -> None:
@@ -93,6 +99,19 @@ def test_a_signal_ends_it_though_nothing_comes_on_stdin(stdio: Stdio, number: si
     assert "Traceback" not in stdio.process.stderr.read()
 
 
+def test_a_client_that_is_gone_without_a_word_ends_it_quietly(stdio: Stdio) -> None:
+    assert stdio.process.stdin is not None
+    assert stdio.process.stdout is not None
+    stdio.ask(HELLO)
+    stdio.process.stdout.close()
+    stdio.process.stdin.write('{"jsonrpc": "2.0", "id": 2, "method": "ping"}\n')
+    stdio.process.stdin.close()
+
+    assert stdio.process.wait(WAIT) == 0
+    assert stdio.process.stderr is not None
+    assert "Traceback" not in stdio.process.stderr.read()
+
+
 def test_a_line_that_is_no_message_is_passed_over(stdio: Stdio) -> None:
     assert stdio.process.stdin is not None
     stdio.process.stdin.write('no json\n{"jsonrpc": "1.0"}\n\n')
@@ -105,8 +124,7 @@ def test_it_says_hello_though_there_is_no_engine() -> None:
     try:
         assert started.ask(HELLO)["result"]["instructions"]
     finally:
-        started.process.kill()
-        started.process.communicate()
+        started.close()
 
 
 # HTTP

@@ -150,9 +150,7 @@ class Handlers:
         found = taken(answer)
         left_out = len(rows.rows_of(answer, key)) - len(found)
         if left_out:
-            log.warning(
-                "%s: %d entries are of a shape no client could use, and left out", function_id, left_out
-            )
+            log.warning("%s: %d entries that no client could use are left out", function_id, left_out)
         return found
 
     async def _ask(
