@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import Plan
 
-Status = Literal["updated", "current", "edited", "outdated", "restored", "failed"]
+Status = Literal["updated", "current", "edited", "outdated", "restored", "removed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)

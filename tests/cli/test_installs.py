@@ -1,0 +1,415 @@
+"""Installing from the command line, and looking after what is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.commands import COMMAND, START_SECONDS, environment, run
+from tests.support.git import commit, git, make_repo
+from tests.support.installs import contents, put
+from tests.support.world import World
+
+from iii_directory.cli import skills
+from iii_directory.cli.installs import COMMANDS
+from iii_directory.registry.server import RegistryServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GITHUB = "https://github.com/anthropics/skills"
+PROMPT = "---\ndescription: Ask\n---\nAsk.\n"
+V1 = {
+    "skills/SKILL.md": "# one\n",
+    "skills/get.md": "get one\n",
+    "skills/gone.md": "gone\n",
+    "skills/run.py": "print(1)\n",
+    "prompts/ask.md": PROMPT,
+}
+V2 = {"skills/SKILL.md": "# two\n", "skills/get.md": "get two\n", "prompts/ask.md": PROMPT}
+
+
+class Desk(World):
+    """A person at a terminal, in a folder with a configuration."""
+
+    def __init__(self, tmp_path: Path, registry_url: str) -> None:
+        super().__init__(tmp_path, registry_url)
+        self.configure()
+
+    def configure(self, **changes: Any) -> None:
+        settings = {
+            "registry_url": self.registry_url,
+            "repo_mirrors": {"https://github.com/": f"{self.mirror}/"},
+            "allow_file_repos": True,
+            **changes,
+        }
+        (self.tmp_path / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
+
+    def type(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """One of the commands, and the exit code it must end with."""
+        done = run("skills", *arguments, cwd=self.tmp_path)
+        assert done.returncode == code, done.stderr + done.stdout
+        assert "Traceback" not in done.stderr
+        return done
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.type(*arguments, "--json", code=code).stdout)
+
+    def sentence(self, *arguments: str, code: int = 1) -> str:
+        """The one line that is no log line of a command that fails."""
+        done = self.type(*arguments, code=code)
+        assert done.stdout == ""
+        (line,) = [line for line in done.stderr.splitlines() if " INFO " not in line]
+        return line.removeprefix("iii-directory: ")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """In memory, because installs sync every file."""
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=folder) as path, RegistryServer(Path(path) / "registry") as registry:
+        yield Desk(Path(path), registry.url)
+
+
+@pytest.fixture
+def repo(desk: Desk) -> Path:
+    folder = desk.mirror / "anthropics" / "skills"
+    make_repo(folder, {"skills/web/SKILL.md": b"# web one\n", "skills/web/a.md": b"a one\n"})
+    return folder
+
+
+def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+
+    done = desk.type("add", "db")
+
+    assert done.stdout == "installed db 1.0.0: 3 skills, 1 prompt, 1 file\n"
+    told = [line.split(" INFO    ")[1] for line in done.stderr.splitlines()]
+    assert told == ["fetching db", "writing db (5 of 5)"]
+    assert (desk.skills / "db" / "SKILL.md").read_text() == "# one\n"
+    assert desk.lock()["db"]["by"] == "call"
+    assert "db/get" in run("skills", "list", "--url", "ws://127.0.0.1:1", cwd=desk.tmp_path).stdout
+
+
+def test_add_can_name_a_version_or_a_tag(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1, tag="old")
+    desk.publish("db", "2.0.0", V2)
+
+    for arguments, resolved in {
+        ("db@1.0.0",): "1.0.0",
+        ("db@old",): "1.0.0",
+        ("db", "--version", "1.0.0"): "1.0.0",
+        ("db", "--tag", "latest"): "2.0.0",
+    }.items():
+        assert desk.json("add", *arguments, "--dry-run")["resolved"] == resolved
+    reply = desk.json("add", "db@1.0.0")
+    assert reply["source"] == {"kind": "registry", "worker": "db", "version": "1.0.0"}
+    assert reply["changes"]["added"] == ["SKILL.md", "get.md", "gone.md", "prompts/ask.md", "run.py"]
+    assert reply["findings"] == []
+
+
+def test_add_installs_a_folder_of_a_repository(desk: Desk, repo: Path) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    commit(repo, {"skills/web/SKILL.md": b"# newer\n", "skills/web/.hidden": b"x"})
+
+    pinned = desk.json("add", GITHUB, "--skill", "web", "--branch", first)
+    assert pinned["source"]["commit"] == pinned["resolved"] == first
+
+    done = desk.type("add", GITHUB, "--skill", "web")
+    assert done.stdout == f"installed web {git(repo, 'rev-parse', 'HEAD')}: 2 skills\n"
+    assert "iii-directory: web/.hidden: it is a dot file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        ((GITHUB,), "D311 invalid_input: 'repo' needs 'skill'"),
+        (("db", "--skill", "web"), "D311 invalid_input: 'worker' and 'skill' do not go together"),
+        (("db@1.0.0", "--tag", "latest"), "'db@1.0.0' names a version or a tag already"),
+        (("db", "--version", "1.0.0", "--tag", "x"), "D311 invalid_input: pass either version or tag"),
+        (("../db",), "D311 invalid_input: '../db' is no name of a worker"),
+        (("ext::sh -c true://", "--skill", "web"), "D331 invalid_input: the repository must be"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    desk: Desk, arguments: tuple[str, ...], fragment: str
+) -> None:
+    assert desk.sentence("add", *arguments, code=2).startswith(fragment)
+    assert not desk.skills.exists()
+
+
+def test_a_failed_add_is_one_sentence_and_exit_code_1(desk: Desk, repo: Path) -> None:
+    assert desk.sentence("add", "nobody").startswith("D310 not_found: ")
+    assert "has no folder skills/none" in desk.sentence("add", GITHUB, "--skill", "none")
+    desk.configure(registry_url="http://127.0.0.1:1")
+    assert desk.sentence("add", "db", "--json").startswith("D320 registry_error: ")
+    assert not desk.skills.exists()
+
+
+def test_a_dry_run_shows_the_plan_and_a_diff_and_changes_nothing(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    first = desk.type("add", "db", "--dry-run")
+    assert not desk.skills.exists()
+    assert first.stdout.startswith("db 1.0.0: nothing is changed by a dry run\nadded\tSKILL.md\n")
+
+    desk.type("add", "db")
+    put(desk.skills, {"db/get.md": b"by hand\n"})
+    desk.publish("db", "2.0.0", V2)
+    before = contents(desk.skills)
+    plan = desk.json("add", "db", "--dry-run")
+
+    assert contents(desk.skills) == before
+    assert plan["dry_run"] is True
+    assert plan["changes"] == {
+        "replaced": ["SKILL.md"],
+        "kept": ["get.md"],
+        "left_behind": ["gone.md", "run.py"],
+        "unchanged": ["prompts/ask.md"],
+    }
+    assert "-# one\n+# two\n" in plan["diff"]
+    assert desk.json("add", "db", "--dry-run", "--force")["changes"]["overwritten"] == ["get.md"]
+
+
+def test_add_keeps_what_was_edited_unless_forced(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    put(desk.skills, {"db/get.md": b"by hand\n"})
+    desk.publish("db", "2.0.0", V2)
+
+    kept = desk.type("add", "db")
+    assert (desk.skills / "db" / "get.md").read_text() == "by hand\n"
+    assert (desk.skills / "db" / "SKILL.md").read_text() == "# two\n"
+    assert "db/get.md: it was edited by hand" in kept.stderr
+    assert "--force replaces what was edited by hand" in kept.stderr
+
+    desk.type("add", "db", "--force")
+    assert (desk.skills / "db" / "get.md").read_text() == "get two\n"
+
+
+def test_verify_names_what_was_edited_and_is_not_0_then(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    assert desk.type("verify").stdout == "db\tclean\tclean: 5\n"
+
+    put(desk.skills, {"db/get.md": b"by hand\n", "db/own.md": b"mine"})
+    (desk.skills / "db" / "gone.md").unlink()
+
+    found = desk.type("verify", "db", code=1)
+    assert found.stdout == "db\tedited\tedited: get.md; missing: gone.md; own: own.md; clean: 3\n"
+    (row,) = desk.json("verify", code=1)["namespaces"]
+    assert (row["status"], row["edited"], row["missing"], row["own"]) == (
+        "edited",
+        ["get.md"],
+        ["gone.md"],
+        ["own.md"],
+    )
+    assert desk.sentence("verify", "nope").startswith("D340 install_error: the namespace 'nope' is not in")
+
+
+def test_diff_shows_edits_as_a_patch(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    assert desk.type("diff").stderr == "iii-directory: nothing was edited\n"
+
+    put(desk.skills, {"db/get.md": b"by hand\n"})
+    desk.publish("db", "2.0.0", V2)
+
+    patch = "--- a/db/get.md\n+++ b/db/get.md\n@@ -1 +1 @@\n-get one\n+by hand\n"
+    assert desk.type("diff").stdout == patch
+    assert desk.json("diff", "db") == {"diff": patch}
+
+
+def test_update_reports_each_namespace_as_what_became_of_it(desk: Desk, repo: Path) -> None:
+    for name in ("current", "edited", "failed", "pinned", "updated"):
+        desk.publish(name, "1.0.0", V1)
+        desk.type("add", f"{name}@1.0.0" if name == "pinned" else name)
+    desk.type("add", GITHUB, "--skill", "web")
+    for name in ("edited", "pinned", "updated"):
+        desk.publish(name, "2.0.0", V2)
+    put(desk.skills, {"edited/get.md": b"by hand\n"})
+    shutil.rmtree(desk.tmp_path / "registry" / "failed")
+    newer = commit(repo, {"skills/web/a.md": b"a two\n"})
+
+    stale = {row["namespace"]: row["status"] for row in desk.json("outdated", code=1)["namespaces"]}
+    assert stale == {
+        "current": "current",
+        "edited": "outdated",
+        "failed": "failed",
+        "pinned": "outdated",
+        "updated": "outdated",
+        "web": "outdated",
+    }
+    reports = {row["namespace"]: row for row in desk.json("update", code=1)["namespaces"]}
+    assert {name: row["status"] for name, row in reports.items()} == {
+        "current": "current",
+        "edited": "edited",
+        "failed": "failed",
+        "pinned": "current",
+        "updated": "updated",
+        "web": "updated",
+    }
+    assert reports["failed"]["reason"].startswith("D310 not_found: ")
+    assert reports["edited"]["changes"]["kept"] == ["get.md"]
+    assert (reports["updated"]["installed"], reports["updated"]["available"]) == ("1.0.0", "2.0.0")
+    assert reports["web"]["available"] == newer
+    assert (desk.skills / "edited" / "get.md").read_text() == "by hand\n"
+    assert (desk.skills / "edited" / "SKILL.md").read_text() == "# two\n"
+    assert (desk.skills / "pinned" / "SKILL.md").read_text() == "# one\n"
+
+    text = desk.type("update", "current", "edited", "pinned").stdout.splitlines()
+    assert text == [
+        "current\tcurrent\t1.0.0\t1.0.0\t",
+        "edited\tedited\t2.0.0\t2.0.0\tkept, because edited: get.md",
+        "pinned\tcurrent\t1.0.0\t1.0.0\tpinned",
+    ]
+
+
+def test_update_removes_what_left_the_source_only_when_told_to(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    desk.publish("db", "2.0.0", V2)
+    assert "no longer in the source: gone.md, run.py" in desk.type("update").stdout
+    assert (desk.skills / "db" / "gone.md").exists()
+
+    desk.publish("db", "3.0.0", {"skills/SKILL.md": "# three\n"})
+    (row,) = desk.json("update", "--prune")["namespaces"]
+
+    assert row["changes"]["removed"] == ["get.md", "prompts/ask.md"]
+    assert sorted(contents(desk.skills / "db")) == ["SKILL.md", "gone.md", "run.py"]
+
+
+def test_restore_on_an_empty_folder_is_byte_identical(desk: Desk, repo: Path) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    desk.type("add", GITHUB, "--skill", "web")
+    before = contents(desk.skills)
+    desk.publish("db", "2.0.0", V2)
+    commit(repo, {"skills/web/a.md": b"a two\n"})
+    for name in ("db", "web"):
+        shutil.rmtree(desk.skills / name)
+
+    done = desk.type("restore")
+
+    assert contents(desk.skills) == before
+    told = [line.split("\t")[:2] for line in done.stdout.splitlines()]
+    assert told == [["db", "restored"], ["web", "restored"]]
+    assert [row["status"] for row in desk.json("restore")["namespaces"]] == ["current", "current"]
+
+
+def test_restore_keeps_what_was_edited_unless_forced(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    before = contents(desk.skills)
+    put(desk.skills, {"db/get.md": b"by hand\n"})
+    (desk.skills / "db" / "gone.md").unlink()
+
+    kept = desk.type("restore", code=1)
+    assert "kept, because edited: get.md" in kept.stdout
+    assert (desk.skills / "db" / "gone.md").exists()
+
+    assert desk.json("restore", "--force")["namespaces"][0]["status"] == "restored"
+    assert contents(desk.skills) == before
+
+
+def test_remove_takes_away_what_was_installed_and_leaves_the_rest(desk: Desk) -> None:
+    for name in ("db", "mail"):
+        desk.publish(name, "1.0.0", V1)
+        desk.type("add", name)
+    put(desk.skills, {"db/get.md": b"by hand\n", "db/own.md": b"mine"})
+
+    found = {row["namespace"]: row for row in desk.json("remove", "db", "nope", "mail", code=1)["namespaces"]}
+
+    assert contents(desk.skills / "db") == {"get.md": b"by hand\n", "own.md": b"mine"}
+    assert found["db"]["changes"]["kept"] == ["get.md"]
+    assert "is not in the record" in found["nope"]["reason"]
+    assert not (desk.skills / "mail").exists()
+    assert desk.lock() == {}
+
+
+def test_remove_takes_edited_files_too_when_forced(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.type("add", "db")
+    put(desk.skills, {"db/get.md": b"by hand\n"})
+
+    assert desk.type("remove", "db", "--force").stdout == "db\tremoved\t1.0.0\t\tremoved: 5\n"
+    assert not (desk.skills / "db").exists()
+
+
+@pytest.mark.parametrize("name", ["update", "outdated", "verify", "restore"])
+def test_nothing_installed_is_said_and_no_failure(desk: Desk, name: str) -> None:
+    assert desk.type(name).stderr == "iii-directory: nothing is installed\n"
+    assert desk.json(name) == {"namespaces": []}
+    assert not desk.skills.exists()
+
+
+def test_a_record_that_cannot_be_read_is_a_failure_and_not_an_empty_one(desk: Desk) -> None:
+    put(desk.skills, {"skills.lock.json": b"{"})
+    for name in ("update", "verify"):
+        assert "skills.lock.json cannot be read" in desk.sentence(name)
+
+    put(desk.skills, {"skills.lock.json": b'{"version": 1, "namespaces": {"db": 7}}'})
+    assert "the record of the namespace 'db' is malformed" in desk.sentence("verify")
+    assert "malformed" in desk.json("update", code=1)["namespaces"][0]["reason"]
+
+
+def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+
+    output = on_a_terminal(desk, "skills", "add", "db")
+
+    assert "writing db" in output
+    assert "5/5" in output
+    assert "INFO" not in output
+    assert "installed db 1.0.0: 3 skills, 1 prompt, 1 file" in output
+
+
+def on_a_terminal(desk: Desk, *arguments: str) -> str:
+    """What a command shows on a terminal of its own."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        cwd=desk.tmp_path,
+        env=environment(TERM="xterm-256color", COLUMNS="120", NO_COLOR="1"),
+        stdin=its,
+        stdout=its,
+        stderr=its,
+    )
+    os.close(its)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:
+        pass  # how Linux says that the other end is closed
+    finally:
+        os.close(ours)
+        assert process.wait(START_SECONDS) == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_json_and_documents_its_exit_codes(command: Any) -> None:
+    assert skills.command.commands[command.name] is command
+    assert command.epilog.startswith("Exit codes: 0 ")
+    assert "--json" in {option for parameter in command.params for option in parameter.opts}
+
+
+def test_reading_stays_quick() -> None:
+    program = (
+        "import sys, iii_directory.cli.skills\n"
+        "print([name for name in ('asyncio', 'httpx', 'rich', 'yaml') if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=START_SECONDS
+    )
+
+    assert done.stdout == "[]\n"

@@ -1,0 +1,127 @@
+"""A registry of one's own, from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.commands import run, running
+from tests.support.installs import put
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORKER = {
+    "worker.yaml": b"name: db\ndescription: Tables\n",
+    "README.md": b"# db\n",
+    "skills/SKILL.md": b"# db\n",
+    "prompts/ask.md": b"---\ndescription: Ask\n---\nAsk.\n",
+}
+
+
+def publish(folder: Path, version: str, *options: str) -> Any:
+    arguments = ("worker", "--registry", "registry", "--version", version, *options)
+    return run("registry", "add", *arguments, cwd=folder)
+
+
+def get(address: str) -> Any:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return json.load(answer)
+
+
+def test_add_publishes_a_version_that_never_changes(tmp_path: Path) -> None:
+    put(tmp_path / "worker", {**WORKER, "skills/.hidden": b"x"})
+
+    done = publish(tmp_path, "1.0.0")
+    assert (done.returncode, done.stdout) == (0, "published db 1.0.0 (latest): 4 files\n")
+    assert "left out: skills/.hidden" in done.stderr
+    assert (tmp_path / "registry" / "db" / "1.0.0" / "skills" / "SKILL.md").read_bytes() == b"# db\n"
+
+    again = publish(tmp_path, "1.0.0")
+    assert (again.returncode, again.stdout) == (0, "was published before: db 1.0.0 (latest): 4 files\n")
+
+    put(tmp_path / "worker", {"README.md": b"# changed\n"})
+    changed = publish(tmp_path, "1.0.0")
+    assert changed.returncode == 1
+    assert changed.stderr == (
+        "iii-directory: D311 invalid_input: version 1.0.0 of db is published already, "
+        "and versions never change.\n"
+    )
+
+
+def test_a_tag_moves_alone_and_json_has_everything(tmp_path: Path) -> None:
+    put(tmp_path / "worker", WORKER)
+    publish(tmp_path, "1.0.0")
+    put(tmp_path / "worker", {"README.md": b"# newer\n"})
+
+    done = publish(tmp_path, "2.0.0-rc.1", "--tag", "next", "--json")
+
+    assert json.loads(done.stdout) == {
+        "worker": "db",
+        "version": "2.0.0-rc.1",
+        "tags": {"latest": "1.0.0", "next": "2.0.0-rc.1"},
+        "new": True,
+        "files": sorted(WORKER),
+        "left_out": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fragment"),
+    [
+        (("worker", "--registry", "registry"), 2, "--version"),
+        (("worker", "--version", "1.0.0"), 2, "--registry"),
+        (("worker", "--registry", "registry", "--version", "one"), 1, "'one' is no semantic version"),
+        (("nowhere", "--registry", "registry", "--version", "1.0.0"), 1, "there is no folder to publish"),
+    ],
+)
+def test_what_cannot_be_published_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, fragment: str
+) -> None:
+    put(tmp_path / "worker", WORKER)
+
+    done = run("registry", "add", *arguments, cwd=tmp_path)
+
+    assert done.returncode == code
+    assert fragment in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "registry").exists()
+
+
+def test_a_running_server_shows_new_versions_at_once_and_skills_are_installed_from_it(tmp_path: Path) -> None:
+    put(tmp_path / "worker", WORKER)
+    with running("registry", "serve", "registry", "--port", "0", cwd=tmp_path) as server:
+        line = server.wait_for("Ctrl-C stops it")
+        url = line.split(" at ")[1].removesuffix(". Ctrl-C stops it.")
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
+        assert get(f"{url}/w")["workers"] == []
+
+        publish(tmp_path, "1.0.0")
+        assert [(row["name"], row["version"]) for row in get(f"{url}/w")["workers"]] == [("db", "1.0.0")]
+        publish(tmp_path, "1.1.0")
+        assert get(f"{url}/w/db")["worker"]["version"] == "1.1.0"
+
+        (tmp_path / "config.yaml").write_text(f"registry_url: {url}\n", encoding="utf-8")
+        installed = run("skills", "add", "db", cwd=tmp_path)
+        assert installed.stdout == "installed db 1.1.0: 1 skill, 1 prompt\n"
+        assert get(f"{url}/w")["workers"][0]["total_downloads"] == 1
+        assert server.stop() == 0
+
+    assert "there is no registry yet" in server.output
+    assert server.lines[-1] == "stopped"
+    assert "Traceback" not in server.output
+
+
+def test_a_port_in_use_is_said_with_who_has_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        done = run("registry", "serve", "registry", "--port", str(port), cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"iii-directory: port {port} on 127.0.0.1 is in use")
+    assert done.stderr.count("\n") == 1
