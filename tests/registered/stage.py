@@ -116,8 +116,9 @@ class SdkClient:
         self._bound.pop((trigger_type, function_id)).unregister()
         until(lambda: trigger_type not in self.bindings(function_id), f"{function_id} is not bound any more")
 
-    def bindings(self, function_id: str) -> list[str]:
-        listed = self.call("engine::registered-triggers::list", function_id=function_id)
+    def bindings(self, function_id: str, timeout_ms: int = TIMEOUT_MS) -> list[str]:
+        asked = {"function_id": function_id}
+        listed = self.call("engine::registered-triggers::list", asked, timeout_ms=timeout_ms)
         return [row["trigger_type"] for row in listed["registered_triggers"]]
 
     def _answers(self, function_id: str, payload: dict[str, Any]) -> bool:
@@ -184,6 +185,14 @@ class House:
         self._workers.append(worker)
         assert not ready or worker.wait_ready(WAIT)
         return worker
+
+    def is_back(self, function_id: str) -> bool:
+        """Whether the directory answers and a function of our client is bound, after the engine was away."""
+        try:
+            self.client.call("skills::list", timeout_ms=500)
+            return bool(self.client.bindings(function_id, timeout_ms=500))
+        except InvocationError:
+            return False
 
     def retire(self, worker: DirectoryWorker) -> None:
         self._workers.remove(worker)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registered.stage import House, Listener, SdkClient, unique
-from tests.support.engine import WAIT
+from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tests.support.engine import EngineThread
+    from pathlib import Path
 
 SKILLS = ("skills::on-change", "directory::skills::on-change")
 PROMPTS = ("prompts::on-change", "directory::prompts::on-change")
@@ -177,3 +176,23 @@ def test_bad_subscribers_hold_up_neither_writers_nor_others(own_house: House) ->
     for skill_id in ids:
         own_house.call("skills::register", id=skill_id, skill="# x")
     assert listener.take(100) == [registered(skill_id) for skill_id in ids]
+
+
+def test_a_subscriber_that_left_is_forgotten(own_house: House) -> None:
+    kept = [topic.bound for topic in own_house.worker._events._topics["skills"]]
+    with SdkClient(own_house.url) as client:
+        Listener(client, *SKILLS)
+        until(lambda: all(kept), "both types have a subscriber")
+    until(lambda: not any(kept), "nobody is left")
+
+
+def test_after_a_restart_of_the_engine_each_subscriber_is_told_once(tmp_path: Path) -> None:
+    with EngineThread() as engine:
+        house, port = House(engine.url, tmp_path), engine.server.port
+        listener = house.listener("skills::on-change")
+    with EngineThread(port=port):
+        until(lambda: house.is_back(listener.function_id), "directory and subscriber are back")
+        for skill_id in ("one", "two"):
+            house.call("skills::register", id=skill_id, skill="# x")
+        assert listener.take(2) == [registered("one"), registered("two")]
+        house.close()

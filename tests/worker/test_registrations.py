@@ -107,7 +107,7 @@ class Desk:
         async with asyncio.timeout(WAIT):
             while tasks := [task for task in self._tasks() if not task.done()]:
                 await asyncio.wait(tasks)
-            await self.events.sent()
+            await self.events.close()
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         loading = self.registrations._loading
@@ -220,6 +220,21 @@ def test_it_lists_again_when_the_events_began_to_arrive_after_the_listing() -> N
         desk.bus.bound = BOUND
         await desk.settled()
         assert await desk.keys() == ["skill:missed"]
+
+    run(test)
+
+
+def test_an_engine_that_never_shows_the_bindings_is_not_listed_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations._LONGEST_PAUSE_SECONDS", 0)
+
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.before["engine::functions::info"] = fail
+        await desk.loaded()
+        assert desk.bus.calls.count("engine::functions::info") == 7
+        assert desk.bus.calls.count("state::list") == 16
 
     run(test)
 

@@ -47,8 +47,8 @@ class Table:
         """The same of keys that are not, for as many as are remembered."""
         self._changed: dict[str, None] = {}
         """Keys whose document is to be made anew; a dictionary for its order."""
-        self._touched: set[str] = set()
-        """Keys that a write or an event spoke of since the last listing was asked for."""
+        self._touched: set[str] | None = None
+        """While a listing is awaited: the keys that a write or an event spoke of since it was asked for."""
         self._doubts: dict[str, bool] = {}
         """Keys the state was asked for, and whether there was news of them since."""
         self._last_stamp = 0
@@ -134,7 +134,7 @@ class Table:
 
     def listing_asked(self) -> None:
         """A whole listing is on its way; what is learned from now on may be newer than it."""
-        self._touched.clear()
+        self._touched = set()
 
     def listed(self, values: Iterable[object]) -> list[tuple[str, Outcome]]:
         """The listing came: everything is as it says, but for keys touched since it was asked for."""
@@ -144,8 +144,9 @@ class Table:
             known = listed.get(record.key)
             if known is None or record.stamp > known.stamp:
                 listed[record.key] = record
-        gone = [(key, self._drop(key, 0)) for key in self._held.keys() - listed.keys() - self._touched]
-        put = [(key, self._put(record)) for key, record in listed.items() if key not in self._touched]
+        touched, self._touched = self._touched or set[str](), None
+        gone = [(key, self._drop(key, 0)) for key in self._held.keys() - listed.keys() - touched]
+        put = [(key, self._put(record)) for key, record in listed.items() if key not in touched]
         return [(key, outcome) for key, outcome in (*gone, *put) if outcome is not Outcome.NOTHING]
 
     # Inner workings
@@ -189,7 +190,8 @@ class Table:
                 del self._deleted[next(iter(self._deleted))]
 
     def _touch(self, key: str) -> None:
-        self._touched.add(key)
+        if self._touched is not None:
+            self._touched.add(key)
         if key in self._doubts:
             self._doubts[key] = True
 

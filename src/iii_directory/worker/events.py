@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iii_directory.worker.bus import Bus, Subscription, TriggerOwner
+
+_CLOSE_SECONDS: Final = 1.0
 
 
 class Subscribers:
@@ -57,10 +59,11 @@ class Events:
             for subscribers in topic:
                 subscribers.bound.clear()
 
-    async def sent(self) -> None:
-        """Wait until everything fired so far is on its way."""
+    async def close(self) -> None:
+        """Send what is still to be sent, unless the engine does not take it."""
         if self._sender is not None:
-            await self._sender
+            await asyncio.wait([self._sender], timeout=_CLOSE_SECONDS)
+            self._sender.cancel()
 
     async def _send(self) -> None:
         while self._waiting:

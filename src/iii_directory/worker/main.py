@@ -188,7 +188,7 @@ class DirectoryWorker:
         return False
 
     async def _close(self) -> None:
-        await self._events.sent()
+        await self._events.close()
         self._automatic.close()
         self._registrations.close()
         await self._registry.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import time
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ log = logging.getLogger("iii_directory.worker")
 FOLLOWER: Final = "directory::__on_state_changed"
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 10.0
+# An engine that has not shown our bindings by then, some seconds later, cannot or will not show them.
+_MOST_LOOKS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +159,8 @@ class Registrations:
         if self._cut_short:
             # A listing too large for a message ends the connection; it must not do so again at once.
             await self._rest()
-        while True:
-            following = await self._is_following()
+        for look in itertools.count(1):
+            following = look > _MOST_LOOKS or await self._is_following()
             problem = await self._list_all()
             self._note(problem)
             self._tried.set()
