@@ -11,10 +11,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import connect
-
 from benchmarks.harness import Measurement, goal, interleave, repeat
-from benchmarks.processes import call_frame, echo_server, echo_worker, engine, process
+from benchmarks.processes import call_frame, echo_server, echo_worker, engine, flood, process
 
 MESSAGES = 3000
 IN_FLIGHT = 32
@@ -30,23 +28,8 @@ def two_hops() -> Measurement:
 
 
 def _seconds(url: str, *, greeted: bool) -> float:
-    return asyncio.run(_round_trips(url, greeted=greeted))
-
-
-async def _round_trips(url: str, *, greeted: bool) -> float:
     frames = [call_frame(PAYLOAD) for _ in range(MESSAGES)]
-    async with connect(url, compression=None) as peer:
-        if greeted:
-            await peer.recv()
-        start = time.perf_counter()
-        for frame in frames[:IN_FLIGHT]:
-            await peer.send(frame)
-        for frame in frames[IN_FLIGHT:]:
-            await peer.recv()
-            await peer.send(frame)
-        for _ in range(IN_FLIGHT):
-            await peer.recv()
-        return time.perf_counter() - start
+    return asyncio.run(flood(url, frames, IN_FLIGHT, greeted=greeted))
 
 
 @goal("engine.idle-connection", at_most=64, unit="KiB")

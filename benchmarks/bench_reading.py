@@ -18,7 +18,7 @@ from websockets.asyncio.client import connect
 from websockets.sync.client import connect as connect_sync
 
 from benchmarks.harness import Measurement, goal, interleave
-from benchmarks.processes import call_frame, engine, process
+from benchmarks.processes import call_frame, engine, flood, process
 from benchmarks.trees import path_of, tree
 
 if TYPE_CHECKING:
@@ -119,21 +119,11 @@ def get_throughput() -> Measurement:
     """Calls a second with 32 in flight."""
     with stage() as (url, answer):
         return interleave(
-            lambda: asyncio.run(rate(url, reads(FLOOD))),
-            lambda: asyncio.run(rate(url, echoes(FLOOD, answer))),
+            lambda: rate(url, reads(FLOOD)),
+            lambda: rate(url, echoes(FLOOD, answer)),
             rounds=ROUNDS,
         )
 
 
-async def rate(url: str, calls: list[str]) -> float:
-    async with connect(url, compression=None) as peer:
-        await peer.recv()
-        start = time.perf_counter()
-        for call in calls[:IN_FLIGHT]:
-            await peer.send(call)
-        for call in calls[IN_FLIGHT:]:
-            await peer.recv()
-            await peer.send(call)
-        for _ in range(IN_FLIGHT):
-            await peer.recv()
-        return len(calls) / (time.perf_counter() - start)
+def rate(url: str, calls: list[str]) -> float:
+    return len(calls) / asyncio.run(flood(url, calls, IN_FLIGHT))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,22 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         "function_id": asked["function_id"],
         "result": asked["data"],
     }
+
+
+async def flood(url: str, frames: list[str], in_flight: int, *, greeted: bool = True) -> float:
+    """The seconds it takes to have every frame answered, with so many of them under way."""
+    async with connect(url, compression=None) as peer:
+        if greeted:
+            await peer.recv()
+        start = time.perf_counter()
+        for frame in frames[:in_flight]:
+            await peer.send(frame)
+        for frame in frames[in_flight:]:
+            await peer.recv()
+            await peer.send(frame)
+        for _ in range(in_flight):
+            await peer.recv()
+        return time.perf_counter() - start
 
 
 def call_frame(payload: dict[str, Any], function_id: str = "bench::echo") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES
-from iii_directory.cli.output import note, print_json, print_table
+from iii_directory.cli.output import print_json, print_rows
 from iii_directory.cli.source import answer, reading_options
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ def command(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::diagnostics")
     if as_json:
         print_json(reply)
-    elif not reply["findings"]:
-        note("nothing was left out and nothing is odd")
     else:
         columns = ("kind", "subject", "reason", "fix")
-        print_table(columns, ([row[column] for column in columns] for row in reply["findings"]), whole=True)
+        print_rows(reply["findings"], columns, empty="nothing was left out and nothing is odd", whole=True)

@@ -17,7 +17,7 @@ import click
 from iii_directory.documents.markdown import has_unsafe, one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -49,6 +49,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *,
         _print_rich(_rich_table(columns, cells, whole=whole))
     elif cells:
         print_text("\n".join("\t".join(row) for row in cells))
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, str | None]], columns: Sequence[str], *, empty: str, whole: bool = False
+) -> None:
+    """Some fields of the rows a function answered, as a table; or a note that there are none."""
+    if rows:
+        print_table(columns, ([row[column] for column in columns] for row in rows), whole=whole)
+    else:
+        note(empty)
 
 
 def print_markdown(body: str) -> None:

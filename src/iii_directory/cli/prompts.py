@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES
-from iii_directory.cli.output import note, print_json, print_markdown, print_table
+from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
 
 if TYPE_CHECKING:
@@ -25,11 +25,8 @@ def list_prompts(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::list")
     if as_json:
         print_json(reply)
-    elif not reply["prompts"]:
-        note("no prompts")
     else:
-        columns = ("name", "description")
-        print_table(columns, ([row[column] for column in columns] for row in reply["prompts"]))
+        print_rows(reply["prompts"], ("name", "description"), empty="no prompts")
 
 
 @command.command(help="Show the template of one prompt.", epilog=EXIT_CODES)

@@ -8,7 +8,7 @@ import click
 
 from iii_directory.cli import installs
 from iii_directory.cli.common import EXIT_CODES
-from iii_directory.cli.output import note, print_json, print_markdown, print_table
+from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
 
 if TYPE_CHECKING:
@@ -48,11 +48,9 @@ def list_skills(
     )
     if as_json:
         print_json(reply)
-    elif not reply["skills"]:
-        note("no skills")
     else:
         columns = ("id", "title", "type", *(() if no_description else ("description",)))
-        print_table(columns, ([row[column] for column in columns] for row in reply["skills"]))
+        print_rows(reply["skills"], columns, empty="no skills")
 
 
 @command.command(help="Show one skill. ID is forgiving, as directory::skills::get is.", epilog=EXIT_CODES)
