@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from tests.support.directory import Client, client, directory
 from tests.support.engine import EngineThread, RawClient
@@ -155,6 +156,7 @@ def test_bindings_are_listed_and_told_with_their_type_and_function(caller: Clien
     assert detail["metadata"] == {"m": 1}
     assert detail["trigger"]["description"] == "Mail came in"
     assert detail["function"]["function_id"] == "mail::track"
+    assert detail["function"]["how_guide"]["skill_id"] == "mail/track"
 
 
 def test_workers_are_listed_with_the_fields_of_the_registry(caller: Client) -> None:
@@ -172,6 +174,95 @@ def test_a_worker_comes_with_what_it_registered(caller: Client) -> None:
     assert [row["function_id"] for row in detail["functions"]] == ["mail::send", "mail::track"]
     assert [row["id"] for row in detail["trigger_types"]] == ["mail::arrived"]
     assert [row["id"] for row in detail["registered_triggers"]] == ["binding-1"]
+
+
+LISTS = {
+    "directory::function-list": ("functions", "function_id"),
+    "directory::trigger-list": ("triggers", "id"),
+    "directory::registered-trigger-list": ("registered_triggers", "id"),
+    "directory::worker-list": ("workers", "name"),
+}
+
+
+@pytest.mark.parametrize(
+    ("function_id", "filters", "expected"),
+    [
+        ("directory::trigger-list", {"prefix": "mail::"}, ["mail::arrived"]),
+        ("directory::trigger-list", {"search": "MAIL CAME"}, ["mail::arrived"]),
+        ("directory::trigger-list", {"prefix": "mail::", "worker": "nobody"}, []),
+        ("directory::registered-trigger-list", {"prefix": "binding-"}, ["binding-1"]),
+        ("directory::registered-trigger-list", {"search": "BINDING"}, ["binding-1"]),
+        ("directory::registered-trigger-list", {"search": "arrived"}, ["binding-1"]),
+        ("directory::registered-trigger-list", {"function_id": "mail::track"}, ["binding-1"]),
+        ("directory::registered-trigger-list", {"worker": "mail"}, ["binding-1"]),
+        ("directory::registered-trigger-list", {"worker": "mail", "function_id": "mail::send"}, []),
+        ("directory::worker-list", {"prefix": "mai"}, ["mail"]),
+        ("directory::worker-list", {"prefix": "ail"}, []),
+        ("directory::worker-list", {"status": "connected", "runtime": "test"}, ["mail"]),
+        ("directory::worker-list", {"status": "available", "prefix": "mail"}, []),
+    ],
+)
+def test_every_filter_of_the_other_lists_holds(
+    caller: Client, function_id: str, filters: dict[str, str], expected: list[str]
+) -> None:
+    key, identifier = LISTS[function_id]
+
+    assert [row[identifier] for row in caller.call(function_id, filters)[key]] == expected
+
+
+@pytest.mark.parametrize("function_id", LISTS)
+def test_a_whole_list_is_sorted_and_a_wrong_filter_is_named(caller: Client, function_id: str) -> None:
+    key, identifier = LISTS[function_id]
+    found = [row[identifier] for row in caller.call(function_id)[key]]
+
+    assert found == sorted(found)
+    assert len(found) > 1
+    message = caller.failure(function_id, search=7).message
+    assert message.startswith("D100 invalid_input: field 'search' must be a string")
+
+
+@pytest.mark.parametrize(
+    ("function_id", "payload"),
+    [
+        *((name, {}) for name in LISTS),
+        ("directory::function-info", {"function_id": "mail::send"}),
+        ("directory::engine::functions::info", {"function_id": "mail::track"}),
+        ("directory::trigger-info", {"id": "mail::arrived"}),
+        ("directory::registered-trigger-info", {"id": "binding-1"}),
+        ("directory::worker-info", {"name": "mail"}),
+    ],
+)
+def test_answers_fit_the_schemas_they_were_promised_by(
+    caller: Client, function_id: str, payload: dict[str, str]
+) -> None:
+    info = caller.call("engine::functions::info", function_id=function_id)
+
+    jsonschema.validate(payload, info["request_schema"])
+    jsonschema.validate(caller.call(function_id, payload), info["response_schema"])
+
+
+def test_the_documents_of_a_function_are_those_of_now(engine: EngineThread, tmp_path: Path) -> None:
+    link = "[x](iii://fn/state/get)\n"
+
+    def documents(connected: Client) -> tuple[str | None, list[str]]:
+        detail = connected.call("directory::engine::functions::info", function_id="state::get")
+        guide = detail.get("how_guide", {}).get("skill_id")
+        return guide, [row["id"] for row in detail.get("related_skills", [])]
+
+    with directory(engine.url, tmp_path), client(engine.url) as connected:
+        assert documents(connected) == (None, [])
+        # A link is enough; one that names the function among others is closer, one about it alone closest.
+        write(tmp_path, "a/one.md", f"---\ntype: how-to\n---\n{link}")
+        assert documents(connected) == ("a/one", [])
+        write(tmp_path, "a/two.md", f"---\ntype: how-to\nfunctions: [state::set, state::get]\n---\n{link}")
+        assert documents(connected) == ("a/two", ["a/one"])
+        write(tmp_path, "a/zero.md", f"---\ntype: how-to\nfunction_id: state::get\n---\n{link}")
+        assert documents(connected) == ("a/zero", ["a/two", "a/one"])
+
+        write(tmp_path, "a/zero.md", "---\ntype: reference\nfunction_id: state::get\n---\nNo how-to now.\n")
+        assert documents(connected) == ("a/two", ["a/zero", "a/one"])
+        (tmp_path / "a" / "two.md").unlink()
+        assert documents(connected) == ("a/one", ["a/zero"])
 
 
 @pytest.mark.parametrize(

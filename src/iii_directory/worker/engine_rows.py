@@ -6,7 +6,7 @@ carry schemas in the list, their workers carry their functions, and nothing has 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 Row = dict[str, Any]
 
@@ -115,18 +115,20 @@ def worker_detail(answer: Row) -> Row:
     }
 
 
-def matches(row: Row, filters: dict[str, str | None]) -> bool:
-    """Whether a row passes: ``search`` in any text of it, ``prefix`` of its id, the others exactly."""
-    identifier = str(row.get("function_id") or row.get("id") or row.get("name") or "")
+_SEARCHED: Final = ("id", "function_id", "name", "description", "trigger_type")
+
+
+def matches(row: Row, filters: dict[str, str | None], identifier: str) -> bool:
+    """Whether a row passes: ``search`` in any text, ``prefix`` of its identifier, the others exactly."""
     for key, wanted in filters.items():
         if wanted is None:
             continue
         if key == "search":
-            texts = (identifier, row.get("name"), row.get("description"), row.get("trigger_type"))
-            if not any(wanted.casefold() in str(text or "").casefold() for text in texts):
+            texts = (str(row.get(field) or "") for field in _SEARCHED)
+            if not any(wanted.casefold() in text.casefold() for text in texts):
                 return False
         elif key == "prefix":
-            if not identifier.startswith(wanted):
+            if not str(row.get(identifier) or "").startswith(wanted):
                 return False
         elif row.get("worker_name" if key == "worker" else key) != wanted:
             return False

@@ -32,8 +32,8 @@ class Introspection:
         self._links: dict[str, list[Skill]] = {}
 
     async def function_list(self, payload: Payload) -> Row:
-        rows = _filtered(await self._engine.functions(), payload, "search", "prefix", "worker")
-        return {"functions": sorted(rows, key=lambda row: row["function_id"])}
+        wanted = ("search", "prefix", "worker")
+        return {"functions": _filtered(await self._engine.functions(), payload, "function_id", wanted)}
 
     async def function_info(self, payload: Payload) -> Row:
         detail = await self._engine.function(text(payload, "function_id"))
@@ -45,23 +45,25 @@ class Introspection:
         return detail
 
     async def trigger_list(self, payload: Payload) -> Row:
-        rows = _filtered(await self._engine.trigger_types(), payload, "search", "prefix", "worker")
-        return {"triggers": sorted(rows, key=lambda row: row["id"])}
+        wanted = ("search", "prefix", "worker")
+        return {"triggers": _filtered(await self._engine.trigger_types(), payload, "id", wanted)}
 
     async def trigger_info(self, payload: Payload) -> Row:
         return await self._engine.trigger_type(text(payload, "id"))
 
     async def registered_list(self, payload: Payload) -> Row:
-        wanted = ("search", "trigger_type", "function_id", "worker")
-        rows = _filtered(await self._engine.bindings(), payload, *wanted)
-        return {"registered_triggers": sorted(rows, key=lambda row: str(row["id"]))}
+        wanted = ("search", "prefix", "trigger_type", "function_id", "worker")
+        return {"registered_triggers": _filtered(await self._engine.bindings(), payload, "id", wanted)}
 
     async def registered_info(self, payload: Payload) -> Row:
-        return await self._engine.binding(text(payload, "id"))
+        detail = await self._engine.binding(text(payload, "id"))
+        if detail["function"] is not None:
+            detail["function"] |= await self._documents(detail["function"])
+        return detail
 
     async def worker_list(self, payload: Payload) -> Row:
-        rows = _filtered(await self._engine.workers(), payload, "search", "prefix", "runtime", "status")
-        return {"workers": sorted(rows, key=lambda row: (str(row["name"]), str(row["id"])))}
+        wanted = ("search", "prefix", "runtime", "status")
+        return {"workers": _filtered(await self._engine.workers(), payload, "name", wanted)}
 
     async def worker_info(self, payload: Payload) -> Row:
         return await self._engine.worker(text(payload, "name"))
@@ -118,6 +120,8 @@ def _closeness(skill: Skill, function_id: str) -> tuple[bool, bool, str]:
     return skill.type != HOW_TO, skill.function_id != function_id, skill.id
 
 
-def _filtered(rows: list[Row], payload: Payload, *keys: str) -> list[Row]:
+def _filtered(rows: list[Row], payload: Payload, identifier: str, keys: tuple[str, ...]) -> list[Row]:
+    """The rows that pass every filter, sorted by what they are called, and then by their ids."""
     filters = {key: optional_text(payload, key) for key in keys}
-    return [row for row in rows if matches(row, filters)]
+    found = [row for row in rows if matches(row, filters, identifier)]
+    return sorted(found, key=lambda row: (str(row[identifier]), str(row.get("id"))))

@@ -157,11 +157,12 @@ V04_ROWS: Final = (
     FunctionRow(
         "directory::registered-trigger-list",
         lambda h: h.introspection.registered_list,
-        "List which functions are bound to which trigger types; filter by search, trigger_type, function_id "
-        "and worker.",
+        "List which functions are bound to which trigger types; filter by search, prefix, trigger_type, "
+        "function_id and worker.",
         request(
             {
                 "search": _SEARCH,
+                "prefix": _PREFIX,
                 "trigger_type": text("Keep bindings to this type."),
                 "function_id": text("Keep bindings of this function."),
                 "worker": _WORKER,
