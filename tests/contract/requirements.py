@@ -42,7 +42,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         "1",
         ALL,
         catalogue__one="a document of the folder is found through the doors of every generation",
-        catalogue__reading_functions="every reading function of the table is registered",
+        catalogue__functions="the 38 functions of the generations are registered, and the one of ours",
         surfaces__all_by_default="all generations are on by default",
         surfaces__switch_off="a generation can be switched off; an id shared with one that is on stays",
         payload__caller_and_unknown_fields="_caller_worker_id and unknown fields are ignored",

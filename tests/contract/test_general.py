@@ -58,9 +58,38 @@ def test_a_document_is_found_through_the_doors_of_every_generation(directory: Re
         )
 
 
-@requirement("catalogue.reading-functions", "surfaces.all-by-default")
-def test_every_reading_function_is_registered_by_default(directory: Reader) -> None:
-    assert EVERY - registered(directory) == set()
+OTHERS = {
+    "skills::register",
+    "skills::unregister",
+    "prompts::register",
+    "prompts::unregister",
+    "prompts::mcp-list",
+    "prompts::mcp-get",
+    "skills::download",
+    "directory::function-list",
+    "directory::function-info",
+    "directory::trigger-list",
+    "directory::trigger-info",
+    "directory::registered-trigger-list",
+    "directory::registered-trigger-info",
+    "directory::worker-list",
+    "directory::worker-info",
+    "registry::worker-list",
+    "registry::worker-info",
+    "directory::skills::download",
+    "directory::skills::download_from_registry",
+    "directory::skills::download_from_repo",
+    "directory::registry::workers::list",
+    "directory::registry::workers::info",
+    "directory::engine::functions::info",
+    "directory::__on_worker_added",
+}
+
+
+@requirement("catalogue.functions", "surfaces.all-by-default")
+def test_every_function_of_every_generation_is_registered_by_default(directory: Reader) -> None:
+    assert len(EVERY | OTHERS) == 38 + 1
+    assert (EVERY | OTHERS) - registered(directory) == set()
 
 
 @pytest.mark.parametrize("generation", READING)
