@@ -137,7 +137,7 @@ MAX_MCP_ERROR_CHARS: Final = 2000
 MCP_ENGINE_SECONDS: Final = 8.0
 # After a connect, workers are still coming back; until then a missing function may only be late.
 MCP_SETTLE_SECONDS: Final = 10.0
-# One try of a read; a section or a prompt may take its own ten seconds on the way. Then once more.
+# One try of a read; a section or a prompt may take its own ten seconds on the way. Two more follow.
 MCP_READ_SECONDS: Final = 15.0
 # A download, or a function of another worker.
 MCP_WORK_SECONDS: Final = 600.0

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from tests.mcp.stage import CHANGES, EVERY_KIND, Session, command, http_bridge, session, wait_for_stream
@@ -98,6 +98,25 @@ def test_a_client_that_came_before_the_engine_is_told_when_it_is_there(
 # The shared connection by itself
 
 
+class Gate:
+    """Holds functions back until the end of the block, so that none is left waiting."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for loop, held in self._held:
+            loop.call_soon_threadsafe(held.set)
+
+    async def wait(self) -> None:
+        held = asyncio.Event()
+        self._held.append((asyncio.get_running_loop(), held))
+        await held.wait()
+
+
 @pytest.fixture
 def upstream(machine: Restartable) -> Iterator[Upstream]:
     shared = Upstream(machine.url)
@@ -121,14 +140,14 @@ def _call(upstream: Upstream, function_id: str, *, repeatable: bool) -> Future[A
 
 
 def test_a_read_under_way_is_made_again(machine: Restartable, upstream: Upstream) -> None:
-    with OtherWorker(machine.url, "slow") as other:
+    with OtherWorker(machine.url, "slow") as other, Gate() as gate:
         called = [threading.Event(), threading.Event()]
 
         async def answer(_: dict[str, Any]) -> str:
             first = not called[0].is_set()
             called[0 if first else 1].set()
             if first:
-                await asyncio.Event().wait()
+                await gate.wait()
             return "at last"
 
         other.offer("slow::read", answer)
@@ -142,12 +161,12 @@ def test_a_read_under_way_is_made_again(machine: Restartable, upstream: Upstream
 
 
 def test_work_under_way_is_not_done_twice(machine: Restartable, upstream: Upstream) -> None:
-    with OtherWorker(machine.url, "slow") as other:
+    with OtherWorker(machine.url, "slow") as other, Gate() as gate:
         called = threading.Semaphore(0)
 
         async def answer(_: dict[str, Any]) -> None:
             called.release()
-            await asyncio.Event().wait()
+            await gate.wait()
 
         other.offer("slow::work", answer)
         working = _call(upstream, "slow::work", repeatable=False)
@@ -168,17 +187,17 @@ def test_a_worker_that_comes_back_late_is_waited_for(machine: Restartable, upstr
         assert reading.result(WAIT) == "here"
 
 
-def test_a_read_whose_answer_is_lost_is_asked_once_more(
+def test_a_read_whose_answer_is_lost_is_asked_again(
     machine: Restartable, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.2)
-    with OtherWorker(machine.url, "deaf") as other:
+    with OtherWorker(machine.url, "deaf") as other, Gate() as gate:
         asked = threading.Semaphore(0)
 
         async def answer(data: dict[str, Any]) -> str:
             asked.release()
             if asked._value == 1:
-                await asyncio.Event().wait()
+                await gate.wait()
             return "heard"
 
         other.offer("deaf::read", answer)
@@ -191,9 +210,26 @@ def test_what_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.1)
     monkeypatch.setattr("iii_directory.mcp.upstream.MCP_WORK_SECONDS", 0.1)
-    with OtherWorker(machine.url, "deaf") as other:
-        other.offer("deaf::never", lambda _: asyncio.Event().wait())
+    with OtherWorker(machine.url, "deaf") as other, Gate() as gate:
+        other.offer("deaf::never", lambda _: gate.wait())
 
         for repeatable in (True, False):
             with pytest.raises(BridgeError, match="did not answer in time"):
                 _call(upstream, "deaf::never", repeatable=repeatable).result(WAIT)
+
+
+def test_a_read_that_takes_the_connection_down_is_not_made_for_ever(
+    machine: Restartable, upstream: Upstream
+) -> None:
+    with OtherWorker(machine.url, "huge") as other:
+        asked = threading.Semaphore(0)
+
+        def cut(_: dict[str, Any]) -> None:
+            asked.release()
+            upstream._bus._client._loop.call_soon_threadsafe(upstream._bus._client._ws.transport.abort)
+
+        other.offer("huge::read", cut)
+
+        with pytest.raises(BridgeError, match="went away"):
+            _call(upstream, "huge::read", repeatable=True).result(3 * WAIT)
+        assert asked._value <= 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,7 +229,9 @@ def results(
 
 def _scenario(found: Path) -> str:
     """The name in a folder called ``server-<name>-<time>``."""
-    return found.parent.name.removeprefix("server-").rsplit("-20", 1)[0]
+    named = re.fullmatch(r"server-(.+?)-\d{4}-\d\d-\d\dT.*", found.parent.name)
+    assert named is not None
+    return named[1]
 
 
 def test_every_scenario_is_either_passed_or_named_with_a_reason(results: dict[str, Any]) -> None:

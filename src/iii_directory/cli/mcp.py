@@ -13,7 +13,7 @@ import click
 
 from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
 from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
-from iii_directory.mcp.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, Listener
+from iii_directory.mcp.listener import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _print_config(client: str, target: Launch | Address) -> None:
 def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> Launch | Address:
     needs_token = engine_token() is not None
     if http is not None:
-        return Address(f"http://{http[0]}:{http[1]}{PATH}", needs_token)
+        return Address(endpoint_url(*http), needs_token)
     # Beside the interpreter, since a client knows nothing of the environment this was installed in.
     program = Path(sys.executable).with_name("iii-directory")
     start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]

@@ -13,6 +13,12 @@ DEFAULT_PORT: Final = 3117
 _BACKLOG: Final = 512
 
 
+def endpoint_url(host: str, port: int) -> str:
+    """Where clients ask."""
+    named = f"[{host}]" if ":" in host else host
+    return f"http://{named}:{port}{PATH}"
+
+
 class Listener:
     """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
 
@@ -31,8 +37,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        host = f"[{self.access.host}]" if ":" in self.access.host else self.access.host
-        return f"http://{host}:{self.port}{PATH}"
+        return endpoint_url(self.access.host, self.port)
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:

@@ -30,7 +30,8 @@ log = logging.getLogger("iii_directory.mcp")
 NAME: Final = "iii-directory-mcp"
 DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
 _LATE_POLL_SECONDS: Final = 0.1
-# The engine lost the answer, or the worker went while it worked; either is worth one more try of a read.
+_RETRIES: Final = 2
+# The engine lost the answer, or the worker went while it worked; either is worth another try of a read.
 _WORTH_A_RETRY: Final = ("TIMEOUT", "invocation_stopped")
 
 
@@ -105,14 +106,16 @@ class Upstream:
             BridgeError: what to tell the client.
         """
         seconds = MCP_READ_SECONDS if repeatable else MCP_WORK_SECONDS
-        retries = 1 if repeatable else 0
+        # Not without end: an answer that is too large for the connection takes it down every time.
+        retries = _RETRIES if repeatable else 0
         while True:
             await self._await_engine()
             try:
                 return await self._call(function_id, payload, seconds)
             except _LostError:
-                if not repeatable:
+                if not retries:
                     raise interrupted(function_id) from None
+                retries -= 1
             except CallError as error:
                 if error.code == "function_not_found" and self._is_settling():
                     await asyncio.sleep(_LATE_POLL_SECONDS)
