@@ -112,8 +112,10 @@ def test_one_worker_is_told_in_full_and_malformed_entries_lose_only_themselves(
 
     reply = depot.call(function, name="db")
 
+    # Both halves are asked for at once, and asking for the documents counts.
+    assert reply["worker"].pop("total_downloads") in (0, 1)
     assert reply == {
-        "worker": ROW,
+        "worker": {key: value for key, value in ROW.items() if key != "total_downloads"},
         "readme": "# db\n",
         "api_reference": {"functions": [FUNCTION], "triggers": [TRIGGER]},
         "skills_tree": {

@@ -45,7 +45,7 @@ def test_what_the_worker_fetched_by_itself_is_hidden_when_its_worker_is_gone(
     until(lambda: depot.ids() == [], "the skills of db are hidden")
     (finding,) = depot.findings("hidden")
     assert finding["subject"] == "db"
-    assert "D110" in depot.refusal("directory::skills::get", id="db")
+    assert "D110" in depot.refusal("skill::fetch", uri="iii://db")
     assert [row["name"] for row in depot.call("prompts::list")["prompts"]] == []
 
     depot.another_client(name="db")
