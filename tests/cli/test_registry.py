@@ -116,6 +116,15 @@ def test_a_running_server_shows_new_versions_at_once_and_skills_are_installed_fr
     assert "Traceback" not in server.output
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6 here")
+def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
+    with running("registry", "serve", ".", "--host", "::1", "--port", "0", cwd=tmp_path) as server:
+        url = server.wait_for("Ctrl-C stops it").split(" at ")[1].removesuffix(". Ctrl-C stops it.")
+
+        assert url.startswith("http://[::1]:")
+        assert get(f"{url}/w")["workers"] == []
+
+
 def test_a_port_in_use_is_said_with_who_has_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.downloads.stage import TYPES, V1, V2, event
 from tests.registered.stage import until
-from tests.support.engine import RawClient
+from tests.support.engine import WAIT, RawClient
 from tests.support.installs import contents, hashes, put
 from tests.support.registry import RawServer, answer
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.downloads.stage import Depot
+    from tests.support.engine import EngineThread
 
 ADDED = "directory::__on_worker_added"
 
@@ -50,6 +53,53 @@ def test_it_is_off_on_the_embedded_engine_unless_the_settings_say_on(start: Call
         assert registry.asked == []
         bound = depot.call("engine::registered-triggers::list", trigger_type="worker")
         assert bound["registered_triggers"] == []
+
+
+def test_on_an_engine_that_is_not_the_embedded_one_it_is_on(
+    engine: EngineThread, start: Callable[..., Depot]
+) -> None:
+    async def forget_health() -> None:
+        engine.server._engine.router.kernel.functions.pop(("default", "engine::health::check"))
+
+    asyncio.run_coroutine_threadsafe(forget_health(), engine.loop).result(10)
+    depot = start()
+    depot.world.publish("db", "1.0.0", V1)
+
+    depot.another_client(name="db")
+
+    until(lambda: depot.ids() == ["db", "db/get"], "the skills of db are there")
+
+
+def test_a_stop_does_not_wait_for_a_registry_that_hangs(start: Callable[..., Depot]) -> None:
+    hanging = threading.Event()
+
+    def hang(path: str, connection: socket.socket) -> None:
+        hanging.set()
+        registry.stopping.wait(WAIT)
+
+    with RawServer(hang) as registry:
+        depot = start(registry_url=registry.url, auto_download=True, download_timeout_ms=600_000)
+        assert hanging.wait(WAIT)
+
+        depot.retire(depot.worker)
+
+        assert not registry.stopping.is_set()
+
+
+def test_what_nobody_expected_is_in_the_log_and_the_next_one_is_fetched(
+    start: Callable[..., Depot], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    depot = start(auto_download=True)
+    depot.world.publish("db", "1.0.0", V1)
+    depot.settle()
+    with monkeypatch.context() as patched:
+        patched.setattr(depot.worker._installer, "auto_download", None)
+        depot.another_client(name="db")
+        until(lambda: "fetching the skills of db failed" in caplog.text, "the log says so")
+
+    assert depot.call(ADDED, added("db")) == {"ok": True}
+
+    until(lambda: depot.ids() == ["db", "db/get"], "the skills of db are there")
 
 
 def test_a_worker_that_joins_brings_its_skills(start: Callable[..., Depot]) -> None:
