@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import multiprocessing
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iii import InitOptions, InvocationError
 from iii.iii import III
 
-from benchmarks.harness import Measurement, goal, interleave, repeat
+from benchmarks.harness import Measurement, goal, interleave, repeat, timed
 from benchmarks.processes import engine, process
 from iii_directory.config import Settings
 from iii_directory.engine.server import EngineServer
@@ -30,6 +32,8 @@ CALLS = 600
 IN_FLIGHT = 32
 BODY = f"# A skill\n\nWhat it is for, in a sentence or two.\n\n{'Some words of explanation. ' * 60}\n"
 READY_SECONDS = 60.0
+GOOD = ("bench::one", "bench::two", "bench::three")
+BAD = ("bench::never", "bench::throws", "bench::gone")
 _numbers = itertools.count()
 
 
@@ -76,6 +80,26 @@ def other_instance() -> Measurement:
         measured = repeat(lambda: milliseconds_until_seen(client), rounds=50)
         client.shutdown()
     return measured
+
+
+@goal("registered.bad-subscribers", at_most=1.5)
+def bad_subscribers() -> Measurement:
+    """A registration with subscribers that never answer, throw, or are gone, against three good ones."""
+    with ExitStack() as opened:
+        bad, good, none = (writes_with(opened, functions) for functions in (BAD, GOOD, ()))
+        measured = interleave(bad, good, rounds=9)
+        alone = interleave(bad, none, rounds=5)
+    return Measurement(measured.values, (f"{alone.median:.2f} times as long as without any subscriber",))
+
+
+def writes_with(opened: ExitStack, functions: tuple[str, ...]) -> Callable[[], float]:
+    """Registrations one after the other on an engine and a directory of their own, with these subscribers."""
+    url = opened.enter_context(process(engine))
+    opened.enter_context(process(directory, url))
+    opened.enter_context(process(subscribers, url, functions))
+    client = sdk_client(url)
+    opened.callback(client.shutdown)
+    return timed(lambda: run(client, [registration(next(_numbers))]), times=100)
 
 
 def milliseconds_until_seen(client: Any) -> float:
@@ -183,6 +207,38 @@ def directory(report: Connection, url: str, namespace: str | None = None) -> Non
         threading.Event().wait()
 
 
+def subscribers(report: Connection, url: str, functions: tuple[str, ...]) -> None:
+    """A worker whose functions are told of every change."""
+    client = sdk_client(url, "subscribers")
+
+    async def never(_: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def throws(_: Any) -> None:
+        raise ValueError("not interested")
+
+    async def listens(_: Any) -> None:
+        return None
+
+    logging.getLogger("iii.iii").setLevel(logging.CRITICAL)
+    client.register_function(BAD[0], never)
+    client.register_function(BAD[1], throws)
+    for function_id in GOOD:
+        client.register_function(function_id, listens)
+    for function_id in functions:
+        bind(client, "skills::on-change", function_id)
+    report.send("ready")
+    threading.Event().wait()
+
+
+def bind(client: Any, trigger_type: str, function_id: str, **config: str) -> None:
+    """Bind, and wait until the engine has it."""
+    client.register_trigger({"type": trigger_type, "function_id": function_id, "config": config})
+    asked = {"function_id": "engine::registered-triggers::list", "payload": {"function_id": function_id}}
+    while not client.trigger(asked)["registered_triggers"]:
+        time.sleep(0.01)
+
+
 def bare_worker(report: Connection, url: str) -> None:
     """A worker that does nothing but write to the state, and hear of it as whoever keeps a copy must."""
     client = sdk_client(url, "bare")
@@ -198,9 +254,6 @@ def bare_worker(report: Connection, url: str) -> None:
 
     client.register_function("bench::set", write)
     client.register_function("bench::heard", heard)
-    client.register_trigger({"type": "state", "function_id": "bench::heard", "config": {"scope": "followed"}})
-    asked = {"function_id": "engine::registered-triggers::list", "payload": {"function_id": "bench::heard"}}
-    while not client.trigger(asked)["registered_triggers"]:
-        time.sleep(0.01)
+    bind(client, "state", "bench::heard", scope="followed")
     report.send("ready")
     threading.Event().wait()

@@ -67,6 +67,8 @@ class Events:
 
     async def _send(self) -> None:
         while self._waiting:
+            # The answer to whoever made the change goes before the next of these.
+            await asyncio.sleep(0)
             subscription, event = self._waiting.popleft()
             await self._bus.tell(
                 subscription.function_id,
