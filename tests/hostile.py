@@ -63,7 +63,7 @@ ABSOLUTE: Final = (
     "///",
     "/etc/passwd",
     "//etc/passwd",
-    "/root/.ssh/id_rsa",
+    "/home/somebody/.ssh/id_rsa",
     "/proc/self/environ",
     "/dev/null",
     "/dev/stdin",
