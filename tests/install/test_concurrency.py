@@ -76,7 +76,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     ("writers", "readers", "count"),
-    [(3, 2, 8), pytest.param(8, 4, 200, marks=[pytest.mark.soak, pytest.mark.timeout(3000)])],
+    [(8, 4, 6), pytest.param(8, 4, 200, marks=[pytest.mark.soak, pytest.mark.timeout(3000)])],
 )
 def test_processes_at_the_same_namespaces_lose_no_install_and_tear_no_read(
     tmp_path: Path, writers: int, readers: int, count: int
