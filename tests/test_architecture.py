@@ -126,7 +126,7 @@ def test_only_the_bus_and_the_publish_helper_know_the_sdk() -> None:
         if any(module == "iii" or module.startswith("iii.") for module in runtime_imports(path))
     }
 
-    assert knowing <= {"worker.bus", "publish"}
+    assert knowing <= {"worker.sdk_bus", "publish"}
 
 
 def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iii_directory import limits
-from iii_directory.catalog.records import SKILLS
+from iii_directory.catalog.records import SKILLS, decode
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 
@@ -27,29 +27,37 @@ def held(table: Table, key: str = "a") -> str | None:
     return None if found is None else found["skill"]
 
 
+def written(table: Table, key: str, value: dict[str, Any]) -> Outcome:
+    return table.written(decode(SKILLS, value, key))
+
+
+def stamp(table: Table, key: str, now: int) -> int:
+    return table.draft({"id": key, "skill": "# A skill"}, now).stamp
+
+
 @pytest.fixture
 def table() -> Table:
     return Table(SKILLS)
 
 
 def test_an_own_write_is_served_and_its_event_says_nothing_new(table: Table) -> None:
-    assert table.written("a", record(1)) is REGISTERED
+    assert written(table, "a", record(1)) is REGISTERED
     assert table.seen("a", None, record(1)) is NOTHING
     assert held(table) == "# at 1"
 
 
 def test_an_event_that_comes_before_the_answer_counts_once(table: Table) -> None:
     assert table.seen("a", None, record(1)) is REGISTERED
-    assert table.written("a", record(1)) is NOTHING
+    assert written(table, "a", record(1)) is NOTHING
 
 
 def test_a_registration_of_the_same_body_is_news(table: Table) -> None:
-    table.written("a", record(1, body="same"))
+    written(table, "a", record(1, body="same"))
     assert table.seen("a", record(1, body="same"), record(2, body="same")) is REGISTERED
 
 
 def test_an_event_that_follows_upon_what_is_held_is_applied(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.seen("a", record(1), record(2)) is REGISTERED
     assert held(table) == "# at 2"
 
@@ -57,7 +65,7 @@ def test_an_event_that_follows_upon_what_is_held_is_applied(table: Table) -> Non
 def test_an_answer_that_comes_after_another_writers_event_does_not_bring_the_old_back(table: Table) -> None:
     table.seen("a", None, record(1))
     table.seen("a", record(1), record(2))
-    assert table.written("a", record(1)) is NOTHING
+    assert written(table, "a", record(1)) is NOTHING
     assert held(table) == "# at 2"
 
 
@@ -71,26 +79,26 @@ def test_an_answer_that_comes_after_another_writers_event_does_not_bring_the_old
     ],
 )
 def test_an_event_that_does_not_fit_puts_the_key_in_doubt(table: Table, old: Any, new: Any) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.seen("a", old, new) is DOUBTFUL
     assert held(table) == "# at 1"
 
 
 def test_what_the_state_says_settles_a_doubt(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     table.seen("a", record(1), record(0))
     assert table.settle("a", record(0)) is REGISTERED
     assert held(table) == "# at 0"
 
 
 def test_a_doubt_is_asked_about_once(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.seen("a", None, record(0)) is DOUBTFUL
     assert table.seen("a", None, record(0)) is NOTHING
 
 
 def test_an_answer_is_too_old_when_there_was_news_meanwhile(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     table.seen("a", record(1), record(0))
     table.seen("a", record(0), record(3))
     assert table.settle("a", record(0)) is DOUBTFUL
@@ -99,7 +107,7 @@ def test_an_answer_is_too_old_when_there_was_news_meanwhile(table: Table) -> Non
 
 
 def test_a_doubt_that_nobody_answered_can_come_up_again(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     table.seen("a", None, record(0))
     table.leave_doubtful("a")
     assert table.settle("a", record(0)) is NOTHING
@@ -123,44 +131,44 @@ def test_only_so_many_deletions_are_remembered(table: Table, monkeypatch: pytest
 
 
 def test_a_deletion_of_ours_takes_the_entry(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.deleted("a", record(1)) is UNREGISTERED
     assert table.seen("a", record(1), None) is NOTHING
     assert held(table) is None
 
 
 def test_a_deletion_of_a_version_not_seen_yet_takes_the_older_one(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.deleted("a", record(2)) is UNREGISTERED
 
 
 def test_a_deletion_leaves_what_was_registered_since(table: Table) -> None:
-    table.written("a", record(2))
+    written(table, "a", record(2))
     assert table.deleted("a", record(1)) is NOTHING
     assert held(table) == "# at 2"
 
 
 def test_deleting_what_the_state_does_not_have_is_nothing_or_a_doubt(table: Table) -> None:
     assert table.deleted("a", None) is NOTHING
-    table.written("a", record(1))
+    written(table, "a", record(1))
     assert table.deleted("a", None) is DOUBTFUL
 
 
 def test_the_time_of_a_registration_is_later_than_all_known_of_its_key(table: Table) -> None:
-    table.written("a", record(100))
-    stamp = table.next_stamp("a", NOW)
-    assert rfc3339(stamp) > record(100)["registered_at"]
+    written(table, "a", record(100))
+    drafted = stamp(table, "a", NOW)
+    assert rfc3339(drafted) > record(100)["registered_at"]
     table.seen("b", record(200, "b"), None)
-    assert table.next_stamp("b", NOW) > NOW + 200 * SECOND
+    assert stamp(table, "b", NOW) > NOW + 200 * SECOND
 
 
 def test_two_registrations_in_one_tick_have_different_times(table: Table) -> None:
-    assert rfc3339(table.next_stamp("a", NOW)) < rfc3339(table.next_stamp("a", NOW))
+    assert rfc3339(stamp(table, "a", NOW)) < rfc3339(stamp(table, "a", NOW))
 
 
 def test_a_listing_replaces_everything(table: Table) -> None:
-    table.written("a", record(5))
-    table.written("b", record(5, "b"))
+    written(table, "a", record(5))
+    written(table, "b", record(5, "b"))
     table.listing_asked()
     outcomes = table.listed([record(1), record(1, "c")])
     assert sorted((key, outcome.value) for key, outcome in outcomes) == [
@@ -172,9 +180,9 @@ def test_a_listing_replaces_everything(table: Table) -> None:
 
 
 def test_a_listing_leaves_alone_what_was_touched_since_it_was_asked_for(table: Table) -> None:
-    table.written("gone", record(1, "gone"))
+    written(table, "gone", record(1, "gone"))
     table.listing_asked()
-    table.written("a", record(5))
+    written(table, "a", record(5))
     table.seen("gone", record(1, "gone"), None)
     assert table.listed([record(1), record(1, "gone")]) == []
     assert (held(table), held(table, "gone")) == ("# at 5", None)
@@ -186,8 +194,8 @@ def test_a_listing_with_a_key_twice_serves_the_newer(table: Table) -> None:
 
 
 def test_changes_are_handed_out_once_as_documents(table: Table) -> None:
-    table.written("a", record(1))
-    table.written("b", record(1, "b"))
+    written(table, "a", record(1))
+    written(table, "b", record(1, "b"))
     table.deleted("b", record(1, "b"))
     changes = table.take_changes()
     document = changes["skill:a"]
@@ -207,7 +215,7 @@ def test_an_undecodable_record_is_a_finding_and_no_entry(table: Table) -> None:
 
 
 def test_a_record_that_becomes_undecodable_is_gone_for_readers(table: Table) -> None:
-    table.written("a", record(1))
+    written(table, "a", record(1))
     broken = {**record(2), "skill": ""}
     assert table.seen("a", record(1), broken) is UNREGISTERED
 
@@ -300,6 +308,6 @@ def test_in_the_end_the_table_is_the_state(
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=20))
 def test_registrations_of_one_key_never_go_back_in_time(clock: list[int]) -> None:
     table = Table(SKILLS)
-    times = [rfc3339(table.next_stamp("a", NOW + step * SECOND)) for step in clock]
+    times = [rfc3339(stamp(table, "a", NOW + step * SECOND)) for step in clock]
     assert times == sorted(set(times))
     assert all(nanoseconds_of(time) is not None for time in times)

@@ -1,10 +1,10 @@
-"""The contract runs on the embedded engine; and on a real one too where III_ENGINE_WS_URL names it."""
+"""The contract runs inside an embedded engine, joined to one, and on the one III_ENGINE_WS_URL names."""
 
 from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from tests.support.reader import OtherWorker, Reader
@@ -18,22 +18,34 @@ if TYPE_CHECKING:
 REAL_ENGINE = os.environ.get("III_ENGINE_WS_URL")
 
 
-@pytest.fixture(params=["embedded", *(["real"] if REAL_ENGINE else [])])
-def engine_url(request: pytest.FixtureRequest) -> str:
+class Place(NamedTuple):
+    """Where a test has its directory: at an address, and perhaps inside the engine there."""
+
+    url: str
+    inside: EngineThread | None = None
+
+
+@pytest.fixture(params=["inside", "joined", *(["real"] if REAL_ENGINE else [])])
+def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "real":
         assert REAL_ENGINE is not None
-        return REAL_ENGINE
+        return Place(REAL_ENGINE)
     embedded: EngineThread = request.getfixturevalue("engine")
-    return embedded.url
+    return Place(embedded.url, embedded if request.param == "inside" else None)
 
 
 @pytest.fixture
-def start(engine_url: str, tmp_path: Path) -> Iterator[Callable[..., Reader]]:
+def engine_url(place: Place) -> str:
+    return place.url
+
+
+@pytest.fixture
+def start(place: Place, tmp_path: Path) -> Iterator[Callable[..., Reader]]:
     """Starts the directory with settings of the test's own."""
     with ExitStack() as running:
 
         def begin(**settings: Any) -> Reader:
-            return running.enter_context(Reader(engine_url, tmp_path, **settings))
+            return running.enter_context(Reader(place.url, tmp_path, place.inside, **settings))
 
         yield begin
 

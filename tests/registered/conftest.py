@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """The directory on an embedded engine, shared by a module: tests use ids of their own."""
+@pytest.fixture(scope="module", params=["inside", "joined"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """The directory inside an engine, or joined to one, shared by a module: tests use ids of their own."""
     with EngineThread() as engine:
-        running = House(engine.url, tmp_path_factory.mktemp("skills"))
+        inside = engine if request.param == "inside" else None
+        running = House(engine.url, tmp_path_factory.mktemp("skills"), inside)
         yield running
         running.close()
 

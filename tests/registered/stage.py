@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from iii import InitOptions, InvocationError
 from iii.iii import III
+from tests.support.directory import started
 from tests.support.engine import WAIT
 from tests.support.reader import until
 
 from iii_directory.config import Settings
-from iii_directory.worker.main import DirectoryWorker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
     from types import TracebackType
+
+    from tests.support.engine import EngineThread
+
+    from iii_directory.worker.main import DirectoryWorker
 
 TIMEOUT_MS = int(WAIT * 1000)
 
@@ -169,8 +173,9 @@ class Listener:
 class House:
     """An engine's address, the directory on it, and a caller."""
 
-    def __init__(self, url: str, folder: Path, **settings: Any) -> None:
+    def __init__(self, url: str, folder: Path, inside: EngineThread | None = None, **settings: Any) -> None:
         self.url = url
+        self._inside = inside
         self.folder = folder
         self._settings = settings
         self._open = ExitStack()
@@ -181,7 +186,7 @@ class House:
     def directory(self, *, namespace: str | None = None, ready: bool = True) -> DirectoryWorker:
         """One more directory worker."""
         settings = replace(Settings(skills_folder=self.folder), **self._settings)
-        worker = DirectoryWorker.started(settings, self.url, namespace=namespace)
+        worker = started(settings, self.url, self._inside, namespace)
         self._workers.append(worker)
         assert not ready or worker.wait_ready(WAIT)
         return worker

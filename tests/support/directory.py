@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+    from tests.support.engine import EngineThread
+
 TIMEOUT_MS = int(WAIT * 1000)
 
 
@@ -50,10 +52,21 @@ class Client:
         self.sdk._loop.close()
 
 
+def started(
+    settings: Settings, url: str, inside: EngineThread | None, namespace: str | None = None
+) -> DirectoryWorker:
+    """A worker that joins the engine at an address, or one that is inside the engine, as ``up`` has it."""
+    if inside is None:
+        return DirectoryWorker.started(settings, url, namespace=namespace)
+    return DirectoryWorker.started_on(inside.bus_inside(namespace), settings)
+
+
 @contextlib.contextmanager
-def directory(url: str, folder: Path, **changes: Any) -> Generator[DirectoryWorker]:
+def directory(
+    url: str, folder: Path, inside: EngineThread | None = None, **changes: Any
+) -> Generator[DirectoryWorker]:
     """A worker for the folder, ready on the engine."""
-    worker = DirectoryWorker.started(replace(Settings(skills_folder=folder), **changes), url)
+    worker = started(replace(Settings(skills_folder=folder), **changes), url, inside)
     try:
         assert worker.wait_ready(WAIT)
         yield worker

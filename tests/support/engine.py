@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 from websockets.sync.client import ClientConnection, connect
 
 from iii_directory.engine.server import EngineServer
+from iii_directory.worker.main import bus_inside
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.sqlite_store import Database
+    from iii_directory.worker.bus import WorkerBus
 
 WAIT = 10.0
 """Seconds after which a wait in a test counts as failed."""
@@ -46,6 +48,14 @@ class EngineThread:
     @property
     def url(self) -> str:
         return self.server.url
+
+    def bus_inside(self, namespace: str | None = None) -> WorkerBus:
+        """The directory's place in this engine, without a socket."""
+
+        async def make() -> WorkerBus:
+            return bus_inside(self.server, namespace=namespace)
+
+        return asyncio.run_coroutine_threadsafe(make(), self.loop).result(WAIT)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from tests.support.engine import EngineThread
+
 LOOK_AGAIN_SECONDS = 0.02
 
 
@@ -56,11 +58,11 @@ class OtherWorker(Client):
 class Reader(OtherWorker):
     """Whoever reads the directory, with the directory's worker and the folder that it serves."""
 
-    def __init__(self, url: str, root: Path, **settings: Any) -> None:
+    def __init__(self, url: str, root: Path, inside: EngineThread | None = None, **settings: Any) -> None:
         self.url = url
         self.skills = Folder(root / "skills")
         self.skills.root.mkdir(parents=True, exist_ok=True)
-        self._running = directory(url, settings.pop("skills_folder", self.skills.root), **settings)
+        self._running = directory(url, settings.pop("skills_folder", self.skills.root), inside, **settings)
         self.worker = self._running.__enter__()
         super().__init__(url)
 

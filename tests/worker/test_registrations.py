@@ -118,9 +118,7 @@ class Desk:
         return sorted(self.shown.entries)
 
     async def event(self, key: str, old: Any, new: Any, scope: str = "skills") -> None:
-        await self.registrations.state_changed(
-            {"scope": scope, "key": key, "old_value": old, "new_value": new}
-        )
+        self.registrations.state_changed({"scope": scope, "key": key, "old_value": old, "new_value": new})
 
     def told(self) -> list[tuple[str, str]]:
         return [(event["op"], event["id"]) for _, event in self.bus.told]
@@ -336,7 +334,7 @@ def test_an_event_of_something_else_is_ignored(event: dict[str, Any]) -> None:
     async def test() -> None:
         desk = Desk()
         await desk.loaded()
-        await desk.registrations.state_changed({"new_value": record("a"), **event})
+        desk.registrations.state_changed({"new_value": record("a"), **event})
         assert await desk.keys() == []
 
     run(test)

@@ -42,10 +42,15 @@ class Record:
     size: int
     problem: str | None = None
 
+    @property
+    def registered_at(self) -> str:
+        """When it was registered, as the record says it; only of one without a problem."""
+        return cast("dict[str, Any]", self.value)["registered_at"]
+
     def parsed(self, kind: Kind) -> ParsedFile:
         if self.problem is None:
             value = cast("dict[str, Any]", self.value)
-            return kind.parse(kind.check(value), value["registered_at"])
+            return kind.parse(kind.check(value), self.registered_at)
         fix = f"register it again, or delete it from iii-state (the key is the {kind.key_field})"
         return ParsedFile(
             findings=(Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix),)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.catalog.records import decode, size_of
-from iii_directory.documents.timestamps import nanoseconds_of
+from iii_directory.catalog.records import Record, decode, size_of
+from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from iii_directory.catalog.records import Kind, Record
+    from iii_directory.catalog.records import Kind
     from iii_directory.documents.model import ParsedFile
 
 _MICROSECOND: Final = 1000
@@ -63,16 +63,18 @@ class Table:
         """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
         return self._named(old if new is None else new) or key
 
-    def size_with(self, key: str, value: object) -> int:
-        """How large a listing would be, in bytes, if a key held this value."""
-        held = self._held.get(key)
-        return self._size - (held.size if held else 0) + size_of(value)
-
-    def next_stamp(self, key: str, now: int) -> int:
-        """The time of a new registration: now, and later than everything known of the key, in nanoseconds."""
+    def draft(self, fields: dict[str, Any], now: int) -> Record:
+        """A new record of checked fields: registered now, and later than everything known of its key."""
+        key = fields[self.kind.key_field]
         known = max(self._last_stamp, self._known_stamp(key))
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
-        return self._last_stamp
+        value = {**fields, "registered_at": rfc3339(self._last_stamp)}
+        return Record(key, self._last_stamp, value, size_of(value))
+
+    def size_with(self, record: Record) -> int:
+        """How large a listing would be, in bytes, with this record."""
+        held = self._held.get(record.key)
+        return self._size - (held.size if held else 0) + record.size
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
         """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
@@ -84,14 +86,10 @@ class Table:
 
     # News
 
-    def written(self, key: str, value: object) -> Outcome:
-        """The state took a value of ours; if something newer was seen already, its event is the word."""
-        self._touch(key)
-        held = self._held.get(key)
-        if held is not None and held.value == value:
-            return Outcome.NOTHING
-        record = decode(self.kind, value, key)
-        return self._put(record) if record.stamp > self._known_stamp(key) else Outcome.NOTHING
+    def written(self, record: Record) -> Outcome:
+        """The state took a record of ours; if something newer was seen already, its event is the word."""
+        self._touch(record.key)
+        return self._put(record) if record.stamp > self._known_stamp(record.key) else Outcome.NOTHING
 
     def deleted(self, key: str, old: object) -> Outcome:
         """The state deleted a key for us and said what was there (None: nothing)."""

@@ -31,10 +31,11 @@ def command(host: str, port: int, data: Path, in_memory: bool, token: str | None
 
 
 async def _serve(host: str, port: int, data: Path | None, token: str | None) -> None:
-    from iii_directory.cli.running import open_database, start_engine, stop_signal
+    from iii_directory.cli.running import listen, new_engine, open_database, stop_signal
 
     stopped = stop_signal()
-    server = await start_engine(host=host, port=port, token=token, database=open_database(data))
+    server = new_engine(host=host, port=port, token=token, database=open_database(data))
+    await listen(server)
     kept = "in memory" if data is None else f"in {data}"
     click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
     await stopped.wait()

@@ -31,16 +31,20 @@ def open_database(directory: Path | None) -> Database | None:
     return database
 
 
-async def start_engine(*, host: str, port: int, token: str | None, database: Database | None) -> EngineServer:
-    """A listening engine, or one sentence about why not."""
+def new_engine(*, host: str, port: int, token: str | None, database: Database | None) -> EngineServer:
+    """An engine that does not listen yet, or one sentence about why not."""
     try:
-        server = EngineServer(host=host, port=port, token=token, database=database)
-        await server.start()
+        return EngineServer(host=host, port=port, token=token, database=database)
     except ValueError as error:
         fail(f"{error}. Pass --token or set III_TOKEN", code=2)
+
+
+async def listen(engine: EngineServer) -> None:
+    """Let others in, or say in one sentence why that cannot be."""
+    try:
+        await engine.start()
     except OSError as error:
-        fail(cannot_listen(host, port, error, "--port"))
-    return server
+        fail(cannot_listen(engine.host, engine.port, error, "--port"))
 
 
 def stop_signal() -> asyncio.Event:

@@ -70,16 +70,15 @@ def command(
 
 async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -> None:
     from iii_directory.cli.running import stop_signal
-    from iii_directory.worker.main import DirectoryWorker
 
     stopped = stop_signal()
     token = engine_token()
-    server = await _own_engine(url, token, data)
+    server, worker = await _engine_and_worker(settings, url, token, data)
     address = server.url if server else url
-    worker = await asyncio.to_thread(DirectoryWorker.started, settings, address, token=token)
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
     beside = await start_beside(address, http_port)
-    click.echo(_welcome(server, address, data, settings, worker, beside[1] if beside else None))
+    summary = await asyncio.to_thread(worker.summary)
+    click.echo(_welcome(server, address, data, settings, summary, beside[1] if beside else None))
     await stopped.wait()
     click.echo("stopping")
     if beside is not None:
@@ -89,22 +88,40 @@ async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -
         await server.stop()
 
 
-async def _own_engine(url: str, token: str | None, data: Path | None) -> EngineServer | None:
-    """The embedded engine at the address, or None if another answers there."""
-    from iii_directory.cli.running import open_database, start_engine
-    from iii_directory.engine.access import is_loopback
+async def _engine_and_worker(
+    settings: Settings, url: str, token: str | None, data: Path | None
+) -> tuple[EngineServer | None, DirectoryWorker]:
+    """The worker on the engine that answers at the address, else inside one that is started there."""
+    from iii_directory.cli.running import listen, new_engine, open_database
+    from iii_directory.worker.main import DirectoryWorker, bus_inside
+
+    if await _engine_answers(url, token):
+        return None, await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
+    host, port = _loopback_address(url)
+    server = new_engine(host=host, port=port, token=token, database=open_database(data))
+    # Before it listens, so that no other worker takes this one's place.
+    bus = bus_inside(server)
+    await listen(server)
+    return server, await asyncio.to_thread(DirectoryWorker.started_on, bus, settings)
+
+
+async def _engine_answers(url: str, token: str | None) -> bool:
     from iii_directory.engine.client import EngineUnreachableError, probe
 
     try:
-        if await asyncio.to_thread(probe, url, token=token):
-            return None
+        return await asyncio.to_thread(probe, url, token=token)
     except EngineUnreachableError as error:
         fail(str(error))
+
+
+def _loopback_address(url: str) -> tuple[str, int]:
+    from iii_directory.engine.access import is_loopback
+
     parts = urlsplit(url)
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)
     if parts.scheme == "wss" or not is_loopback(host):
         fail(f"no iii engine answers at {url}; an embedded one is started only on this machine's loopback")
-    return await start_engine(host=host, port=port, token=token, database=open_database(data))
+    return host, port
 
 
 def _welcome(
@@ -112,7 +129,7 @@ def _welcome(
     url: str,
     data: Path | None,
     settings: Settings,
-    worker: DirectoryWorker,
+    summary: str,
     mcp_url: str | None,
 ) -> str:
     if server is None:
@@ -123,7 +140,7 @@ def _welcome(
     return "\n".join(
         (
             f"engine   {engine}",
-            f"worker   {worker.summary()}",
+            f"worker   {summary}",
             f"folder   {settings.skills_folder}",
             *((f"mcp      {mcp_url}",) if mcp_url else ()),
             "",

@@ -86,6 +86,13 @@ class Router:
             self._handle(connection, message)
         return self._effects()
 
+    def accept(self, connection_id: str, message: m.Message) -> list[Effect]:
+        """A message came from a worker in this process, which has no need of frames."""
+        connection = self.kernel.connections.get(connection_id)
+        if connection is not None:
+            self._handle(connection, message)
+        return self._effects()
+
     def disconnect(self, connection_id: str) -> list[Effect]:
         """A worker's socket is gone."""
         self._forget(connection_id)

@@ -6,17 +6,17 @@ import asyncio
 import logging
 import os
 import time
-import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from iii_directory import __version__
 from iii_directory.engine.access import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.kernel import Close, Send, StartTimer
+from iii_directory.engine.kernel import Close, EngineFault, Send, StartTimer
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
 from iii_directory.engine.store import MemoryStore
+from iii_directory.engine.uuids import Uuids
 from iii_directory.engine.wire_json import encode
 
 if TYPE_CHECKING:
@@ -24,10 +24,26 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.access import Admitted, Refused
     from iii_directory.engine.kernel import Effect
+    from iii_directory.engine.messages import Message
     from iii_directory.engine.sqlite_store import Database
+    from iii_directory.engine.wire_json import Json
 
 log = logging.getLogger("iii_directory.engine")
 BACKLOG = 512
+
+
+class Link(Protocol):
+    """The way to one connection: a socket, or a worker in this process."""
+
+    def deliver(self, message: Json) -> None: ...
+
+    def flush(self) -> None:
+        """Write what was delivered, if that was not done at once."""
+        ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class EngineServer:
@@ -49,7 +65,7 @@ class EngineServer:
         self._database = database
         self._limits = limits or SocketLimits()
         world = World(
-            new_id=lambda: str(uuid.uuid4()),
+            new_id=Uuids().next,
             now_ms=lambda: int(time.time() * 1000),
             state=database.store("state") if database else MemoryStore(),
             configuration=database.store("configuration") if database else MemoryStore(),
@@ -58,10 +74,11 @@ class EngineServer:
         )
         self._engine = build_engine(world, __version__)
         self._relays = Relays(self._engine.channels)
-        self._workers: dict[str, Peer] = {}
+        self._links: dict[str, Link] = {}
         self._peers: set[Peer] = set()
         self._access = Access(host, port, token or None)
-        self._dirty: dict[Peer, None] = {}
+        self._dirty: dict[Link, None] = {}
+        self._flush_is_due = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._server: asyncio.Server | None = None
 
@@ -113,23 +130,33 @@ class EngineServer:
 
     def flush(self) -> None:
         """Write once per socket for everything one read brought about."""
+        self._flush_is_due = False
         while self._dirty:
-            peer, _ = self._dirty.popitem()
-            peer.flush()
+            link, _ = self._dirty.popitem()
+            link.flush()
 
-    # What the worker role calls
+    # What links call, on the event loop
 
-    def worker_opened(self, peer: Peer) -> str:
-        connection_id, effects = self._engine.router.connect(peer.address)
-        self._workers[connection_id] = peer
+    def opened(self, link: Link, address: str | None = None) -> str:
+        """A new connection; one from this process, opened before the start, is there before all others."""
+        connection_id, effects = self._engine.router.connect(address)
+        self._links[connection_id] = link
         self._apply(effects)
         return connection_id
 
-    def worker_received(self, connection_id: str, message: str | bytes) -> None:
-        self._step(lambda: self._engine.router.receive(connection_id, message))
+    def received(self, connection_id: str, frame: str | bytes) -> None:
+        """A frame came from a socket, which flushes when it has read everything there is."""
+        self._step(lambda: self._engine.router.receive(connection_id, frame))
 
-    def worker_lost(self, connection_id: str) -> None:
-        self._workers.pop(connection_id, None)
+    def taken(self, connection_id: str, message: Message) -> None:
+        """A message came from a worker in this process; answers to sockets are written once a turn."""
+        self._step(lambda: self._engine.router.accept(connection_id, message))
+        if self._dirty and not self._flush_is_due:
+            self._flush_is_due = True
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    def lost(self, connection_id: str) -> None:
+        self._links.pop(connection_id, None)
         self._step(lambda: self._engine.router.disconnect(connection_id))
 
     # Inner workings
@@ -152,12 +179,12 @@ class EngineServer:
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
-            peer = self._workers[effect.connection_id]
-            peer.send(encode(effect.message))
-            self._dirty[peer] = None
+            link = self._links[effect.connection_id]
+            link.deliver(effect.message)
+            self._dirty[link] = None
         elif isinstance(effect, Close):
-            peer = self._workers[effect.connection_id]
-            (peer.abort if effect.abrupt else peer.close)()
+            link = self._links[effect.connection_id]
+            (link.abort if effect.abrupt else link.close)()
         elif isinstance(effect, StartTimer):
             self._start_timer(effect.key, effect.seconds)
         else:
@@ -174,20 +201,46 @@ class EngineServer:
 
 
 class WorkerRole(Role):
-    """A socket on ``/``: a worker or a client, which is the same."""
+    """A socket on ``/``: a worker or a client, which is the same. Also its :class:`Link`."""
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server
         self._connection_id = ""
+        self._peer: Peer
 
     def opened(self, peer: Peer) -> None:
-        self._connection_id = self._server.worker_opened(peer)
+        self._peer = peer
+        self._connection_id = self._server.opened(self, peer.address)
+
+    def deliver(self, message: Json) -> None:
+        try:
+            self._peer.send(encode(message))
+        except (TypeError, ValueError):
+            if message["type"] != "invocationresult":
+                raise
+            # Only a worker in this process can answer what is no JSON. Its caller must not wait for ever.
+            log.exception("an answer of %s could not be encoded", message["function_id"])
+            self._peer.send(encode(_unsendable(message)))
+
+    def flush(self) -> None:
+        self._peer.flush()
+
+    def close(self) -> None:
+        self._peer.close()
+
+    def abort(self) -> None:
+        self._peer.abort()
 
     def received(self, message: str | bytes) -> None:
-        self._server.worker_received(self._connection_id, message)
+        self._server.received(self._connection_id, message)
 
     def lost(self) -> None:
-        self._server.worker_lost(self._connection_id)
+        self._server.lost(self._connection_id)
+
+
+def _unsendable(message: Json) -> Json:
+    error = EngineFault("serialization_error", "The answer is not JSON.").body()
+    return {**{key: message.get(key) for key in ("type", "invocation_id", "function_id")}, "error": error}
 
 
 def schema_problem(schema: object, value: object) -> str | None:

@@ -19,7 +19,8 @@ from iii_directory.limits import (
     MCP_WORK_SECONDS,
 )
 from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
-from iii_directory.worker.bus import CallError, SdkBus
+from iii_directory.worker.bus import CallError
+from iii_directory.worker.sdk_bus import SdkBus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -59,18 +60,9 @@ class Upstream:
 
     def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
         """Hear the events of trigger types, now or whenever somebody offers them; call before `start`."""
-
-        async def handler(event: Payload) -> None:
-            heard(event)
-
         function_id = f"{self._name}::{purpose}"
-        self._bus.register_function(
-            function_id,
-            handler,
-            description=f"Tells the MCP clients of {self._name} what changed.",
-            request_schema={"type": "object"},
-            response_schema=None,
-            metadata={"internal": True},
+        self._bus.register_listener(
+            function_id, heard, description=f"Tells the MCP clients of {self._name} what changed."
         )
         for trigger_type in trigger_types:
             self._bus.bind(trigger_type, function_id, {})

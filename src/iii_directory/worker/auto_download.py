@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.install.reports import Installed as InstalledBundle
     from iii_directory.install.service import Installer
-    from iii_directory.worker.bus import Payload, SdkBus
+    from iii_directory.worker.bus import Payload, WorkerBus
     from iii_directory.worker.view import Installed
 
 log = logging.getLogger("iii_directory.worker")
@@ -34,7 +34,7 @@ class AutoDownload:
 
     def __init__(
         self,
-        bus: SdkBus,
+        bus: WorkerBus,
         installer: Installer,
         catalogue: Catalogue,
         installed: Installed,

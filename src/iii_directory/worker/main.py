@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
@@ -14,7 +14,7 @@ from iii_directory.errors import DirectoryError
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.auto_download import AutoDownload
-from iii_directory.worker.bus import CallError, SdkBus
+from iii_directory.worker.bus import CallError
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import Handlers
@@ -29,12 +29,13 @@ from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.handlers.uris import UriReader
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
-from iii_directory.worker.surfaces.table import NOTHING
 from iii_directory.worker.view import Installed, View
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
+    from iii_directory.engine.server import EngineServer
     from iii_directory.install.lockfile import NamespaceChange
+    from iii_directory.worker.bus import WorkerBus
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -46,11 +47,9 @@ _READY_POLL_SECONDS: Final = 0.02
 class DirectoryWorker:
     """The worker on one engine. Its state lives on the bus's event loop."""
 
-    def __init__(
-        self, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, bus: WorkerBus) -> None:
         self._settings = settings
-        self._bus = SdkBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
+        self._bus = bus
         folder = FolderSource(settings.skills_folder, settings.local_skills_folder)
         self._catalogue = Catalogue(folder)
         installed = Installed(self._bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
@@ -73,9 +72,19 @@ class DirectoryWorker:
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
-    def started(cls, settings: Settings, url: str, **options: Any) -> DirectoryWorker:
+    def started(
+        cls, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
+    ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
-        worker = cls(settings, url, **options)
+        from iii_directory.worker.sdk_bus import SdkBus
+
+        bus = SdkBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
+        return cls.started_on(bus, settings)
+
+    @classmethod
+    def started_on(cls, bus: WorkerBus, settings: Settings) -> DirectoryWorker:
+        """A worker that reads its folder and then registers on a bus. Not to be called on the bus's loop."""
+        worker = cls(settings, bus)
         try:
             worker.start()
         except BaseException:
@@ -140,13 +149,10 @@ class DirectoryWorker:
         )
 
     def _follow_state(self) -> None:
-        self._bus.register_function(
+        self._bus.register_listener(
             FOLLOWER,
             self._registrations.state_changed,
             description="For the engine's state trigger alone: tells this worker of registrations.",
-            request_schema=NOTHING,
-            response_schema=None,
-            metadata={"internal": True},
         )
         for scope in self._registrations.scopes:
             self._bus.bind("state", FOLLOWER, {"scope": scope})
@@ -193,6 +199,13 @@ class DirectoryWorker:
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()
+
+
+def bus_inside(engine: EngineServer, *, namespace: str | None = None) -> WorkerBus:
+    """This worker's place in an engine of the same process; to be asked for on the engine's loop."""
+    from iii_directory.worker.local_bus import LocalBus
+
+    return LocalBus(engine, name=NAME, description=DESCRIPTION, namespace=namespace)
 
 
 def _not_recovered(error: DirectoryError) -> Finding:

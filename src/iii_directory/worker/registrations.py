@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.model import Finding
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES
 from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
@@ -98,10 +97,8 @@ class Registrations:
 
     async def register(self, registry: Registry, fields: dict[str, Any]) -> str:
         """Store checked fields as a record; the answer is its ``registered_at``."""
-        key = fields[registry.table.kind.key_field]
-        registered_at = rfc3339(registry.table.next_stamp(key, self._clock()))
-        record = {**fields, "registered_at": registered_at}
-        size = registry.table.size_with(key, record)
+        record = registry.table.draft(fields, self._clock())
+        size = registry.table.size_with(record)
         if size > MAX_REGISTERED_BYTES:
             raise DirectoryError(
                 BAD_BODY,
@@ -109,9 +106,10 @@ class Registrations:
                 f"at most {MAX_REGISTERED_BYTES}",
                 next_steps=("call skills::unregister for what is not needed any more",),
             )
-        await self._ask_state("state::set", {"scope": registry.scope, "key": key, "value": record})
-        self._learned(registry, key, registry.table.written(key, record))
-        return registered_at
+        request = {"scope": registry.scope, "key": record.key, "value": record.value}
+        await self._ask_state("state::set", request)
+        self._learned(registry, record.key, registry.table.written(record))
+        return record.registered_at
 
     async def unregister(self, registry: Registry, key: str) -> bool:
         """Delete a record; False when there was none."""
@@ -121,7 +119,7 @@ class Registrations:
 
     # Following
 
-    async def state_changed(self, event: Payload) -> None:
+    def state_changed(self, event: Payload) -> None:
         """The engine tells of a write to one of the scopes, by whomever."""
         key, old, new = event.get("key"), event.get("old_value"), event.get("new_value")
         for registry in (self.skills, self.prompts):
