@@ -88,18 +88,53 @@ def test_only_listed_pairs_of_host_and_origin_pass(host: str, origin: str | None
         assert decision.status == 421
 
 
-@pytest.mark.parametrize("path", ["/", "/otel", "/ws/channels/x?key=k&dir=read", "/nowhere"])
-def test_every_path_is_guarded_alike(path: str) -> None:
-    access = Access("127.0.0.1", PORT, "secret")
+CHANNEL = "/ws/channels/x?key=k&dir=read"
+BEARER = {"authorization": "Bearer secret"}
 
-    for given, status in [
-        (headers("evil.example"), 421),
-        (headers(f"localhost:{PORT}", "http://evil.example"), 403),
-        (headers(f"localhost:{PORT}"), 401),
-    ]:
-        decision = access.decide(path, given)
-        assert isinstance(decision, Refused)
-        assert decision.status == status
+
+@pytest.mark.parametrize("more", [{}, BEARER], ids=["no token", "token"])
+@pytest.mark.parametrize("path", ["/", "/otel", CHANNEL, "/nowhere"])
+def test_no_path_is_open_to_another_host_or_page(path: str, more: dict[str, str]) -> None:
+    for listens_on in ("127.0.0.1", "0.0.0.0"):
+        access = Access(listens_on, PORT, "secret")
+
+        assert refused(access, path, headers(f"localhost:{PORT}", "http://evil.example", **more)) == 403
+        assert refused(access, path, headers(None, **more)) == 421
+    assert refused(Access("127.0.0.1", PORT, "secret"), path, headers("evil.example", **more)) == 421
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/otel",
+        "/nowhere",
+        "/?key=k&dir=read",
+        "/otel?key=k&dir=read",
+        "/ws/channels?key=k&dir=read",
+        "/WS/channels/x?key=k&dir=read",
+        "/ws/channels/x",
+        "/ws/channels/x?dir=read",
+        "/ws/channels/x?key=&dir=read",
+        "/ws/channels/x?key=k",
+        "/ws/channels/x?key=k&dir=both",
+    ],
+)
+def test_without_a_channel_s_key_the_token_is_needed(path: str) -> None:
+    assert refused(Access("127.0.0.1", PORT, "secret"), path, headers(f"localhost:{PORT}")) == 401
+
+
+@pytest.mark.parametrize("more", [{}, BEARER, {"authorization": "Bearer nope"}])
+def test_the_key_of_a_channel_stands_in_for_the_token(more: dict[str, str]) -> None:
+    decision = Access("127.0.0.1", PORT, "secret").decide(CHANNEL, headers(f"localhost:{PORT}", **more))
+
+    assert decision == Admitted("channel", "x", "k", "read")
+
+
+def refused(access: Access, path: str, given: dict[str, list[str]]) -> int:
+    decision = access.decide(path, given)
+    assert isinstance(decision, Refused)
+    return decision.status
 
 
 def test_a_missing_or_doubled_header_is_refused() -> None:
@@ -247,6 +282,8 @@ def test_another_path_is_refused(path: str, status: int) -> None:
 
 # Real handshakes
 
+ADMITTED = {"additional_headers": {"Authorization": "Bearer secret"}}
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[EngineThread]:
@@ -313,10 +350,22 @@ def test_real_handshakes_need_the_token(guarded: EngineThread) -> None:
         assert handshake(guarded, [own, "Authorization: Bearer secret"], path)[0] == 101
 
 
+def test_a_real_channel_opens_by_its_key_alone(guarded: EngineThread) -> None:
+    own = f"Host: 127.0.0.1:{guarded.server.port}"
+    with RawClient(guarded.url, connecting=ADMITTED) as client:
+        channel = client.result("engine::channels::create")
+    key, path = channel["reader"]["access_key"], f"/ws/channels/{channel['reader']['channel_id']}"
+
+    assert handshake(guarded, [own, "Origin: http://evil.example"], f"{path}?key={key}&dir=read")[0] == 403
+    assert handshake(guarded, ["Host: evil.example"], f"{path}?key={key}&dir=read")[0] == 421
+    for wrong in (key[:-1], f"{key}0", "secret", channel["reader"]["channel_id"]):
+        assert handshake(guarded, [own], f"{path}?key={wrong}&dir=read") == (404, "Channel not found")
+    assert handshake(guarded, [own], path)[0] == 401
+    assert handshake(guarded, [own], f"{path}?key={key}&dir=read")[0] == 101
+
+
 def test_a_token_once_given_is_asked_of_loopback_too_and_a_client_can_give_it(guarded: EngineThread) -> None:
-    with RawClient(
-        guarded.url, connecting={"additional_headers": {"Authorization": "Bearer secret"}}
-    ) as client:
+    with RawClient(guarded.url, connecting=ADMITTED) as client:
         assert client.result("engine::health::check")
 
 

@@ -98,7 +98,7 @@ def test_a_function_that_is_taken_stays_with_its_owner(stage: Stage) -> None:
         stage.driver.log("FUNCTION_NAMESPACE_CONFLICT", function)
 
 
-def test_a_client_that_brings_the_token_joins_a_guarded_engine(driver: DriverProcess) -> None:
+def test_a_client_that_brings_the_token_joins_a_guarded_engine_and_streams(driver: DriverProcess) -> None:
     token = {"Authorization": "Bearer open sesame"}
     with EngineThread(token="open sesame") as guarded:
         name = unique("guest")
@@ -109,6 +109,8 @@ def test_a_client_that_brings_the_token_joins_a_guarded_engine(driver: DriverPro
             return next(iter(listed["workers"]), None)
 
         assert until(look, "the guest is listed")["name"] == name
+        driver.ask("register", name, function="guest::read", behaviour="read")
+        assert driver.ask("stream_to", name, function="guest::read", size=1000) == _streamed(1000)
         driver.ask("close", name)
 
 

@@ -54,22 +54,30 @@ class Access:
 
     def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
         """What a handshake may go on to be. ``headers`` has lower-case names and every value given."""
-        refused = self.refusal(headers)
+        wanted = purpose_of(path)
+        # A channel's key is a secret of its own, which only an admitted worker can be given. Older SDKs send
+        # nothing else there, and the real engine asks for nothing else.
+        keyed = isinstance(wanted, Admitted) and wanted.purpose == "channel"
+        refused = self._foreign(headers) if keyed else self.refusal(headers)
         if refused is not None:
             return refused
         if "upgrade" not in ",".join(headers.get("connection", ())).lower():
             return Refused(400, "Connection header did not include 'upgrade'")
-        return purpose_of(path)
+        return wanted
 
     def refusal(self, headers: Mapping[str, Sequence[str]]) -> Refused | None:
-        """Why a request of any kind is none of ours, or None."""
+        """Why a request without another secret than the token is none of ours, or None."""
+        foreign = self._foreign(headers)
+        if foreign is not None or self._token_given(headers):
+            return foreign
+        return Refused(401, "A token is needed: Authorization: Bearer …\n")
+
+    def _foreign(self, headers: Mapping[str, Sequence[str]]) -> Refused | None:
         host = _single(headers, "host")
         if host is None or (is_loopback(self.host) and host.lower() not in self._own_hosts()):
             return Refused(421, "Nothing here answers to that Host.\n")
         if not self._origin_allowed(host, headers):
             return Refused(403, "Pages of that Origin may not connect.\n")
-        if not self._token_given(headers):
-            return Refused(401, "A token is needed: Authorization: Bearer …\n")
         return None
 
     def _own_hosts(self) -> set[str]:
