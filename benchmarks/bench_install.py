@@ -15,6 +15,7 @@ from iii_directory.config import Settings
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.publish import publish
+from iii_directory.registry.requests import worker_request
 from iii_directory.registry.server import RegistryServer
 
 FILES = 200
@@ -68,5 +69,6 @@ def install_200_files() -> Measurement:
 
 
 async def _install(folder: Path, client: RegistryClient) -> None:
-    done = await Installer(Settings(skills_folder=folder), registry=client).download_from_registry("big")
+    installer = Installer(Settings(skills_folder=folder), registry=client)
+    done = await installer.download(worker_request("big"))
     assert len(done.reply["skills_written"]) == FILES

@@ -55,10 +55,10 @@ class Desk(World):
 
     def has(self, name: str, version: str | None = None) -> None:
         """A worker's skills, installed before the test begins."""
-        self.run(lambda installer: installer.download_from_registry(name, version))
+        self.download(worker=name, **({"version": version} if version else {}))
 
     def has_web(self) -> None:
-        self.run(lambda installer: installer.download_from_repo(GITHUB, "web"))
+        self.download(repo=GITHUB, skill="web")
 
     def type(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """One of the commands, and the exit code it must end with."""

@@ -17,7 +17,6 @@ from iii_directory.documents.uris import (
     check_unguarded,
     fetch_uris,
     parse_uri,
-    section_uri,
 )
 from iii_directory.errors import DirectoryError
 
@@ -162,9 +161,7 @@ SEGMENTS = st.text("abcz09_-", min_size=1, max_size=6)
 
 @given(st.lists(SEGMENTS, min_size=1, max_size=5))
 def test_a_function_id_survives_the_way_through_its_address(segments: list[str]) -> None:
-    function_id = "::".join(segments)
-
-    assert parse_uri(section_uri(function_id)) == SectionUri(function_id)
+    assert parse_uri(f"iii://fn/{'/'.join(segments)}") == SectionUri("::".join(segments))
 
 
 @given(st.text(max_size=40))

@@ -12,7 +12,7 @@ from iii_directory import limits
 from iii_directory.documents import frontmatter
 from iii_directory.errors import DirectoryError
 from iii_directory.install.bundle import make_bundle, prompt_file, registry_bundle
-from iii_directory.install.lockfile import RegistrySource, content_hash
+from iii_directory.install.lockfile import RegistrySource
 from iii_directory.registry.answers import BundleAnswer, PromptAnswer, SkillAnswer
 
 SOURCE = RegistrySource("db", tag="latest")
@@ -20,17 +20,6 @@ SOURCE = RegistrySource("db", tag="latest")
 
 def bundle_of(*entries: tuple[str, bytes]) -> Any:
     return make_bundle("db", SOURCE, "1.0.0", entries)
-
-
-def test_files_are_sorted_into_skills_prompts_and_others() -> None:
-    bundle = bundle_of(
-        ("b.md", b"b"), ("SKILL.md", b"s"), ("prompts/p.md", b"p"), ("run.py", b"r"), ("NOTES.md", b"n")
-    )
-
-    assert bundle.of_kind("skill") == ["SKILL.md", "b.md"]
-    assert bundle.of_kind("prompt") == ["prompts/p.md"]
-    assert bundle.of_kind("file") == ["NOTES.md", "run.py"]
-    assert bundle.hashes()["run.py"] == content_hash(b"r")
 
 
 def test_dot_files_are_left_out_and_named() -> None:

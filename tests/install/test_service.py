@@ -45,7 +45,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_a_download_from_the_registry_lands_and_says_what_it_wrote(world: World) -> None:
     world.publish("db", "1.2.3", V1)
 
-    done = world.run(lambda installer: installer.download_from_registry("db"))
+    done = world.download(worker="db")
 
     assert done.reply == {
         "namespace": "db",
@@ -67,16 +67,13 @@ def test_a_download_from_the_registry_lands_and_says_what_it_wrote(world: World)
         "by": "call",
         "files": hashes(contents(world.skills / "db")),
     }
-    assert done.wrote_skills
-    assert done.wrote_prompts
-    assert done.event == {"op": "download", "namespace": "db", "source": "registry"}
 
 
 def test_a_version_can_be_named(world: World) -> None:
     world.publish("db", "1.0.0", V1)
     world.publish("db", "2.0.0", V2)
 
-    done = world.run(lambda installer: installer.download_from_registry("db", version="1.0.0"))
+    done = world.download(worker="db", version="1.0.0")
 
     assert done.reply["source"] == {"kind": "registry", "worker": "db", "version": "1.0.0"}
     assert (world.skills / "db" / "SKILL.md").read_text() == "# db one\n"
@@ -94,7 +91,7 @@ def test_the_quick_start_runs_as_printed(world: World) -> None:
         },
     )
 
-    done = world.run(lambda installer: installer.download_from_repo(GITHUB, "frontend-design"))
+    done = world.download(repo=GITHUB, skill="frontend-design")
 
     assert done.reply == {
         "namespace": "frontend-design",
@@ -116,16 +113,15 @@ def test_the_quick_start_runs_as_printed(world: World) -> None:
     }
     assert world.lock()["frontend-design"]["resolved"] == made
     assert [finding.subject for finding in done.findings] == ["frontend-design/.gitignore"]
-    assert done.event["source"] == "repo"
 
 
 def test_an_explicit_call_replaces_files_of_the_same_path_and_leaves_the_others(world: World) -> None:
     world.publish("db", "1.0.0", V1)
-    world.run(lambda installer: installer.download_from_registry("db"))
+    world.download(worker="db")
     put(world.skills, {"db/SKILL.md": b"by hand", "db/own.md": b"mine"})
     world.publish("db", "2.0.0", {"skills/SKILL.md": "# db two\n"})
 
-    done = world.run(lambda installer: installer.download_from_registry("db"))
+    done = world.download(worker="db")
 
     assert contents(world.skills / "db").keys() == {
         "SKILL.md",
@@ -138,7 +134,7 @@ def test_an_explicit_call_replaces_files_of_the_same_path_and_leaves_the_others(
     assert done.changes.overwritten == ("SKILL.md",)
     assert done.changes.left_behind == ("get.md", "prompts/ask.md", "run.py")
     assert done.reply["skills_written"] == ["SKILL.md"]
-    assert not done.wrote_prompts
+    assert done.reply["prompts_written"] == []
     assert world.lock()["db"]["files"].keys() == {"SKILL.md"}
 
 
@@ -170,7 +166,6 @@ def test_a_namespace_that_is_current_is_left_alone(world: World) -> None:
     before = contents(world.skills)
 
     assert world.run(lambda installer: installer.auto_download("db")) is None
-    assert world.run(lambda installer: installer.auto_download("db", version="1.0.0")) is None
     assert contents(world.skills) == before
 
 
@@ -190,19 +185,19 @@ def test_what_someone_pinned_or_took_from_a_repository_is_not_touched_by_itself(
     world.publish("db", "2.0.0", V2)
     world.publish("web", "1.0.0", V1)
     make_repo(world.mirror / "anthropics" / "skills", {"skills/web/SKILL.md": b"mine"})
-    world.run(lambda installer: installer.download_from_registry("db", version="1.0.0"))
-    world.run(lambda installer: installer.download_from_repo(GITHUB, "web"))
+    world.download(worker="db", version="1.0.0")
+    world.download(repo=GITHUB, skill="web")
     before = contents(world.skills)
 
     assert world.run(lambda installer: installer.auto_download("db")) is None
-    assert world.run(lambda installer: installer.auto_download("web", version="1.0.0")) is None
+    assert world.run(lambda installer: installer.auto_download("web")) is None
     assert contents(world.skills) == before
 
 
 def test_an_automatic_update_follows_the_tag_someone_chose_and_leaves_it_theirs(world: World) -> None:
     world.publish("db", "1.0.0", V1)
     world.publish("db", "2.0.0-rc.1", V1, tag="next")
-    world.run(lambda installer: installer.download_from_registry("db", tag="next"))
+    world.download(worker="db", tag="next")
     world.publish("db", "2.0.0-rc.2", V2, tag="next")
 
     world.run(lambda installer: installer.auto_download("db"))
@@ -231,7 +226,7 @@ def test_a_worker_without_skills_is_not_asked_for_again(world: World) -> None:
         for _ in range(3):
             assert await installer.auto_download("db") is None
         with pytest.raises(DirectoryError, match=r"^D310"):
-            await installer.download_from_registry("db")
+            await installer.download(worker_request("db"))
 
     with RawServer(respond) as server:
         world.run(twice, registry_url=server.url)
@@ -240,14 +235,13 @@ def test_a_worker_without_skills_is_not_asked_for_again(world: World) -> None:
 
 def test_the_same_download_again_changes_only_the_record(world: World) -> None:
     world.publish("db", "1.0.0", V1)
-    world.run(lambda installer: installer.download_from_registry("db"))
+    world.download(worker="db")
     inode = (world.skills / "db").stat().st_ino
 
-    done = world.run(lambda installer: installer.download_from_registry("db"))
+    done = world.download(worker="db")
 
     assert (world.skills / "db").stat().st_ino == inode
     assert done.reply["skills_written"] == ["SKILL.md", "get.md"]
-    assert done.wrote_skills
 
 
 def test_a_preview_shows_the_plan_and_changes_nothing(world: World) -> None:
@@ -283,8 +277,8 @@ def test_progress_goes_from_fetching_to_the_last_file(world: World) -> None:
     told: list[tuple[str, int, int]] = []
 
     world.run(
-        lambda installer: installer.download_from_registry(
-            "db", progress=lambda phase, done, total: told.append((phase, done, total))
+        lambda installer: installer.download(
+            worker_request("db"), progress=lambda phase, done, total: told.append((phase, done, total))
         )
     )
 
@@ -298,7 +292,8 @@ def test_the_event_loop_stays_free_while_git_works(world: World) -> None:
         assert server.stopping.wait(20)
 
     async def both(installer: Installer) -> None:
-        stuck = asyncio.ensure_future(installer.download_from_repo("https://git.example/r", "x"))
+        request = repo_request("https://git.example/r", "x", allow_file=False)
+        stuck = asyncio.ensure_future(installer.download(request))
         asyncio.get_running_loop().call_later(0.05, released.set)
         await asyncio.wait_for(released.wait(), 10)
         assert not stuck.done()
@@ -317,7 +312,7 @@ def test_a_client_that_was_given_is_not_closed(world: World) -> None:
         async with RegistryClient(world.registry_url, timeout_ms=5000, cache_ttl_ms=0) as client:
             settings = Settings(skills_folder=world.skills)
             installer = Installer(settings, registry=client)
-            await installer.download_from_registry("db")
+            await installer.download(worker_request("db"))
             await installer.close()
             assert (await client.bundle(worker_request("db"))).version == "1.0.0"
 
@@ -327,7 +322,7 @@ def test_a_client_that_was_given_is_not_closed(world: World) -> None:
 def test_another_process_sees_what_was_installed_in_the_record(world: World) -> None:
     world.publish("db", "1.0.0", V1)
     before = parse_lock(None)
-    world.run(lambda installer: installer.download_from_registry("db"))
+    world.download(worker="db")
 
     rows = changed_namespaces(before, parse_lock((world.skills / "skills.lock.json").read_bytes()))
 
@@ -393,7 +388,7 @@ def test_a_hostile_bundle_is_refused_before_the_first_write(world: World, name: 
 
     with RawServer(lambda path, connection: connection.sendall(answer(bundle))) as server:
         with pytest.raises(DirectoryError, match=r"^(D340|D320) ") as error:
-            world.run(lambda installer: installer.download_from_registry("db"), registry_url=server.url)
+            world.run(lambda installer: installer.download(worker_request("db")), registry_url=server.url)
         assert server.url not in str(error.value)
     assert str(world.tmp_path) not in str(error.value)
     assert contents(world.tmp_path) == before
@@ -402,19 +397,19 @@ def test_a_hostile_bundle_is_refused_before_the_first_write(world: World, name: 
 @pytest.mark.parametrize(
     ("repo", "skill", "branch", "code"),
     [
-        ("ext::sh -c touch% sentinel", "x", None, "D331"),
-        ("--upload-pack=touch sentinel", "x", None, "D331"),
-        ("https://user:secret@github.com/a/b", "x", None, "D331"),
-        (GITHUB, "../x", None, "D331"),
+        ("ext::sh -c touch% sentinel", "x", "main", "D331"),
+        ("--upload-pack=touch sentinel", "x", "main", "D331"),
+        ("https://user:secret@github.com/a/b", "x", "main", "D331"),
+        (GITHUB, "../x", "main", "D331"),
         (GITHUB, "x", "--upload-pack=touch", "D331"),
-        (GITHUB, "missing", None, "D331"),
+        (GITHUB, "missing", "main", "D331"),
         (GITHUB, "x", "missing", "D331"),
-        (GITHUB, "linked", None, "D340"),
-        ("https://github.com/none/none", "x", None, "D330"),
+        (GITHUB, "linked", "main", "D340"),
+        ("https://github.com/none/none", "x", "main", "D330"),
     ],
 )
 def test_a_repository_that_cannot_be_used_changes_nothing(
-    world: World, repo: str, skill: str, branch: str | None, code: str
+    world: World, repo: str, skill: str, branch: str, code: str
 ) -> None:
     folder = world.mirror / "anthropics" / "skills"
     make_repo(folder, {"skills/x/SKILL.md": b"x", "skills/linked/SKILL.md": b"x"})
@@ -423,7 +418,7 @@ def test_a_repository_that_cannot_be_used_changes_nothing(
     before = contents(world.tmp_path)
 
     with pytest.raises(DirectoryError, match=f"^{code} ") as error:
-        world.run(lambda installer: installer.download_from_repo(repo, skill, branch))
+        world.download(repo=repo, skill=skill, branch=branch)
     assert "secret" not in str(error.value)
     assert str(world.tmp_path) not in str(error.value)
     assert contents(world.tmp_path) == before
@@ -434,10 +429,12 @@ def test_file_addresses_work_when_allowed(world: World) -> None:
     make_repo(world.mirror / "r", {"skills/x/SKILL.md": b"x"})
     address = f"file://{world.mirror}/r"
 
-    done = world.run(lambda installer: installer.download(repo_request(address, "x", allow_file=True)))
+    request = repo_request(address, "x", allow_file=True)
+
+    done = world.run(lambda installer: installer.download(request))
     assert done.reply["source"]["repo"] == address
     with pytest.raises(DirectoryError, match=r"^D331"):
-        world.run(lambda installer: installer.download_from_repo(address, "x"), allow_file_repos=False)
+        world.run(lambda installer: installer.download(request), allow_file_repos=False)
 
 
 def test_a_failing_registry_fails_an_automatic_download(world: World) -> None:
@@ -459,7 +456,7 @@ def test_an_automatic_download_of_no_worker_reaches_neither_disk_nor_registry(
 def test_a_registry_without_versions_is_restored_by_its_tag(world: World) -> None:
     bundle = {"skills": [{"path": "a.md", "content": "one"}]}
     with RawServer(lambda path, connection: connection.sendall(answer(bundle))) as server:
-        world.run(lambda installer: installer.download_from_registry("db"), registry_url=server.url)
+        world.run(lambda installer: installer.download(worker_request("db")), registry_url=server.url)
         assert world.lock()["db"]["resolved"] == "latest"
         (world.skills / "db" / "a.md").unlink()
         found = world.run(lambda installer: installer.restore(), registry_url=server.url)

@@ -12,6 +12,7 @@ from tests.support.registry import RawServer, answer
 from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
+from iii_directory.registry.requests import worker_request
 from iii_directory.registry.server import RegistryServer
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def repo(world: World) -> Path:
 def both(world: World) -> None:
     """A worker of the registry and a folder of a repository, installed."""
     world.publish("db", "1.0.0", V1)
-    world.run(lambda installer: installer.download_from_registry("db"))
-    world.run(lambda installer: installer.download_from_repo(GITHUB, "web"))
+    world.download(worker="db")
+    world.download(repo=GITHUB, skill="web")
 
 
 def reports(found: list[Any]) -> dict[str, str]:
@@ -77,7 +78,6 @@ def test_an_update_brings_what_is_newer_and_says_what_changed(world: World, repo
         "available": "2.0.0",
         "changes": {"added": ["set.md"], "replaced": ["SKILL.md", "get.md"], "left_behind": ["gone.md"]},
     }
-    assert found[0].result.event == {"op": "download", "namespace": "db", "source": "registry"}
     assert (world.skills / "web" / "a.md").read_bytes() == b"a two\n"
     assert world.lock()["web"]["resolved"] == made
 
@@ -125,8 +125,8 @@ def test_what_is_pinned_stays_and_is_told_what_there_is(world: World, repo: Path
     world.publish("db", "1.0.0", V1)
     world.publish("db", "2.0.0", V2)
     pinned = git(repo, "rev-parse", "HEAD")
-    world.run(lambda installer: installer.download_from_registry("db", version="1.0.0"))
-    world.run(lambda installer: installer.download_from_repo(GITHUB, "web", pinned))
+    world.download(worker="db", version="1.0.0")
+    world.download(repo=GITHUB, skill="web", branch=pinned)
     commit(repo, {"skills/web/a.md": b"a two\n"})
     put(world.skills, {"web/a.md": b"by hand"})
 
@@ -164,7 +164,7 @@ def test_a_version_with_other_content_than_before_is_refused(world: World) -> No
         connection.sendall(answer(bundle))
 
     with RawServer(respond) as server:
-        world.run(lambda installer: installer.download_from_registry("db"), registry_url=server.url)
+        world.run(lambda installer: installer.download(worker_request("db")), registry_url=server.url)
         bundle["skills"] = [{"path": "a.md", "content": "other"}]
         found = world.run(lambda installer: installer.update(), registry_url=server.url)
         (world.skills / "db" / "a.md").unlink()
@@ -178,7 +178,7 @@ def test_a_version_with_other_content_than_before_is_refused(world: World) -> No
 def test_a_tag_that_went_back_is_not_followed(world: World) -> None:
     world.publish("db", "1.0.0", V1)
     world.publish("db", "2.0.0", V2)
-    world.run(lambda installer: installer.download_from_registry("db"))
+    world.download(worker="db")
     world.publish("db", "1.0.0", V1, tag="latest")
 
     found = world.run(lambda installer: installer.update())
@@ -186,7 +186,7 @@ def test_a_tag_that_went_back_is_not_followed(world: World) -> None:
     assert found[0].status == "failed"
     assert "older" in found[0].reason
     assert reports(world.run(lambda installer: installer.outdated())) == {"db": "current"}
-    done = world.run(lambda installer: installer.download_from_registry("db", version="1.0.0"))
+    done = world.download(worker="db", version="1.0.0")
     assert done.reply["source"]["version"] == "1.0.0"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.registry import publish_worker
 
 from iii_directory.config import Settings
+from iii_directory.install.requests import any_download
 from iii_directory.install.service import Installer
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class World:
                 await installer.close()
 
         return asyncio.run(inside())
+
+    def download(self, **fields: str) -> Any:
+        """What a call with these fields installs."""
+        return self.run(lambda installer: installer.download(any_download(fields, allow_file=True)))
 
     def lock(self) -> dict[str, Any]:
         return json.loads((self.skills / "skills.lock.json").read_text())["namespaces"]

@@ -92,11 +92,6 @@ def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> 
         )
 
 
-def section_uri(function_id: str) -> str:
-    """The address of a section, from the id of its function."""
-    return f"{SCHEME}fn/{function_id.replace('::', '/')}"
-
-
 def _function_id(path: str) -> str:
     problem = segments_problem(path, "function path")
     if problem is not None:

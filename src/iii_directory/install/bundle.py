@@ -16,13 +16,12 @@ from iii_directory.documents.ids import prompt_name_problem
 from iii_directory.documents.markdown import one_line, quoted
 from iii_directory.documents.model import Finding
 from iii_directory.install.lockfile import content_hash
-from iii_directory.install.names import is_hidden, is_namespace, kind_of, refused, vet_path, vet_together
+from iii_directory.install.names import is_hidden, is_namespace, refused, vet_path, vet_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from iii_directory.install.lockfile import Source
-    from iii_directory.install.names import FileKind
     from iii_directory.registry.answers import BundleAnswer, PromptAnswer
 
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -48,9 +47,6 @@ class Bundle:
         block, _ = frontmatter.split(self.files[path].decode("utf-8", "replace"))
         name = frontmatter.read(block).values.get("name") if block is not None else None
         return name if isinstance(name, str) and name else path.rpartition("/")[2].removesuffix(".md")
-
-    def of_kind(self, kind: FileKind) -> list[str]:
-        return sorted(path for path in self.files if kind_of(self.namespace, path) == kind)
 
 
 def make_bundle(

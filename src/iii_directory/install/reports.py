@@ -19,29 +19,13 @@ Status = Literal["updated", "current", "edited", "outdated", "restored", "remove
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A download that was carried out: the reply to its caller, and what events and people need."""
+    """A download that was carried out: the reply to its caller, and what people need."""
 
     reply: dict[str, Any]
     resolved: str
     """The version or commit that was installed."""
     changes: Changes
     findings: tuple[Finding, ...]
-
-    @property
-    def wrote_skills(self) -> bool:
-        """Whether ``skills::on-change`` and its twin are due."""
-        return bool(self.reply["skills_written"])
-
-    @property
-    def wrote_prompts(self) -> bool:
-        """Whether ``prompts::on-change`` and its twin are due."""
-        return bool(self.reply["prompts_written"])
-
-    @property
-    def event(self) -> dict[str, str]:
-        """What the subscribers of those get."""
-        kind = self.reply["source"]["kind"]
-        return {"op": "download", "namespace": self.reply["namespace"], "source": kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +62,6 @@ class Report:
     changes: Changes = field(default_factory=Changes)
     reason: str | None = None
     """Why it failed: the sentence of the error."""
-    result: Installed | None = None
 
     def as_dict(self) -> dict[str, Any]:
         known = {"installed": self.installed, "available": self.available, "reason": self.reason}

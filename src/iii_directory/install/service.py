@@ -14,7 +14,6 @@ from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.lockfile import By, RegistrySource
 from iii_directory.install.plan import Disk, Plan, plan_install
 from iii_directory.install.reports import Installed, Preview, installed
-from iii_directory.install.repos import repo_request
 from iii_directory.install.sources import Sources, is_pinned
 from iii_directory.install.upkeep import Upkeep, refuse_older, silent
 from iii_directory.registry.client import RegistryClient
@@ -47,7 +46,6 @@ class Installer(Upkeep):
             timeout_ms=settings.download_timeout_ms,
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
-        self._allow_file = settings.allow_file_repos
         self._absent: dict[str, float] = {}
         super().__init__(SkillsFolder(settings.skills_folder), Sources(settings, self._registry), now)
 
@@ -59,29 +57,6 @@ class Installer(Upkeep):
     async def recover(self) -> None:
         """Put right what crashed installs left; to be awaited at every start."""
         await asyncio.to_thread(self._folder.recover)
-
-    async def download_from_registry(
-        self,
-        worker: str,
-        version: str | None = None,
-        tag: str | None = None,
-        *,
-        progress: Progress = silent,
-    ) -> Installed:
-        """Install a worker's skills and prompts from the registry."""
-        return await self.download(worker_request(worker, version, tag), progress=progress)
-
-    async def download_from_repo(
-        self,
-        repo: str,
-        skill: str,
-        branch: str | None = None,
-        *,
-        progress: Progress = silent,
-    ) -> Installed:
-        """Install the folder ``skills/<skill>`` of a git repository."""
-        request = repo_request(repo, skill, branch, allow_file=self._allow_file)
-        return await self.download(request, progress=progress)
 
     async def download(
         self,
@@ -100,19 +75,17 @@ class Installer(Upkeep):
         bundle = await self._sources.bundle(request)
         return await asyncio.to_thread(self._preview, bundle, edited)
 
-    async def auto_download(
-        self, worker: str, version: str | None = None, tag: str | None = None
-    ) -> Installed | None:
+    async def auto_download(self, worker: str) -> Installed | None:
         """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.
 
         What someone pinned or took from a repository is theirs and left alone; a tag they chose is kept.
         A worker without skills in the registry is not asked for again for an hour.
         """
-        request = worker_request(worker, version, tag)
+        request = worker_request(worker)
         entry = await self._installed_entry(worker)
-        if entry is not None and isinstance(entry.source, RegistrySource) and not (version or tag):
+        if entry is not None and isinstance(entry.source, RegistrySource):
             request = worker_request(worker, tag=entry.source.tag)
-        if entry is not None and (entry.resolved == version or _is_theirs(entry)):
+        if entry is not None and _is_theirs(entry):
             return None
         if self._absent.get(worker, 0.0) > time.monotonic():
             return None

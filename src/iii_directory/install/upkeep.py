@@ -21,7 +21,7 @@ from iii_directory.install.plan import (
     plan_restore,
     verify_entry,
 )
-from iii_directory.install.reports import Installed, Report, installed
+from iii_directory.install.reports import Report
 from iii_directory.install.sources import is_pinned
 from iii_directory.registry.versions import is_older
 
@@ -137,21 +137,18 @@ class Upkeep:
         if bundle.resolved == entry.resolved and bundle.hashes() != dict(entry.files):
             raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed")
         refuse_older(bundle, entry)
-        done = await asyncio.to_thread(self._bring, bundle, entry, prune=prune)
-        changes = done.changes
+        changes = await asyncio.to_thread(self._bring, bundle, entry, prune=prune)
         moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
         status = "edited" if changes.kept else "updated" if moved else "current"
-        return Report(
-            name, status, entry.resolved, bundle.resolved, changes=changes, result=done if moved else None
-        )
+        return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> Installed:
+    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> Changes:
         def decide(disk: Disk, known: Entry | None) -> Plan:
             plan = plan_install(bundle, disk, known, edited="keep", by=entry.by, now=self._now(), prune=prune)
             same = known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes()
             return replace(plan, entry=known) if same else plan
 
-        return installed(bundle, self._folder.change(bundle.namespace, bundle.files, decide))
+        return self._folder.change(bundle.namespace, bundle.files, decide).changes
 
     async def _unmoved(self, name: str, entry: Entry) -> Report:
         disk, _ = await asyncio.to_thread(self._folder.look, name, ())
@@ -185,14 +182,7 @@ class Upkeep:
 
         plan = await asyncio.to_thread(self._folder.change, name, bundle.files, decide)
         status = "edited" if plan.changes.kept else "restored"
-        return Report(
-            name,
-            status,
-            entry.resolved,
-            bundle.resolved,
-            changes=plan.changes,
-            result=installed(bundle, plan),
-        )
+        return Report(name, status, entry.resolved, bundle.resolved, changes=plan.changes)
 
     async def _edits(self, name: str, paths: list[str]) -> str:
         bundle = await self._sources.recorded(_recorded(await self._lock(), name))
