@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import multiprocessing
+import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from websockets.asyncio.client import connect
@@ -65,25 +68,75 @@ def engine(report: Connection) -> None:
     asyncio.run(main())
 
 
+def engine_with_directory(report: Connection) -> None:
+    """The engine with the directory inside it, as ``iii-directory up`` runs them, on nothing but memory."""
+    from iii_directory.config import Settings
+    from iii_directory.worker.main import DirectoryWorker, bus_inside
+
+    # A benchmark shows its lines and nothing else.
+    logging.disable()
+
+    async def main(folder: str) -> None:
+        server = EngineServer(port=0)
+        bus = bus_inside(server)
+        await server.start()
+        settings = Settings(skills_folder=Path(folder))
+        worker = await asyncio.to_thread(DirectoryWorker.started_on, bus, settings)
+        if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
+            raise TimeoutError("the directory did not start")
+        report.send(server.url)
+        await asyncio.Future()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(folder))
+
+
 def echo_worker(report: Connection, url: str) -> None:
     """A worker on bare websockets whose one function, ``bench::echo``, answers with its payload."""
+    registrations = [{"type": "registerfunction", "id": "bench::echo"}]
+    asyncio.run(_bare_worker(report, url, registrations, lambda asked: {"result": asked["data"]}))
 
-    async def main() -> None:
-        async with connect(url, compression=None) as socket:
-            await socket.recv()
-            for message in (
-                _announcement(),
-                {"type": "registerfunction", "id": "bench::echo"},
-                {"type": "ping"},
-            ):
-                await socket.send(json.dumps(message))
-            while json.loads(await socket.recv())["type"] != "pong":
-                pass
-            report.send("ready")
-            async for text in socket:
-                await socket.send(json.dumps(_answer(json.loads(text))))
 
-    asyncio.run(main())
+def subscribers(report: Connection, url: str, bindings: list[tuple[str, str]]) -> None:
+    """A worker on bare websockets with functions bound to trigger types; what they do is in their names."""
+    registrations: list[dict[str, Any]] = [
+        {"type": "registerfunction", "id": function_id}
+        for _, function_id in bindings
+        if not function_id.endswith("gone")
+    ]
+    registrations += [
+        {"type": "registertrigger", "id": str(uuid.uuid4()), "trigger_type": kind, "function_id": function_id}
+        for kind, function_id in bindings
+    ]
+
+    def answer(asked: dict[str, Any]) -> dict[str, Any] | None:
+        if asked["function_id"].endswith("never"):
+            return None
+        thrown = {"code": "invocation_failed", "message": "not interested"}
+        return {"error": thrown} if asked["function_id"].endswith("throws") else {"result": None}
+
+    asyncio.run(_bare_worker(report, url, registrations, answer))
+
+
+async def _bare_worker(
+    report: Connection,
+    url: str,
+    registrations: list[dict[str, Any]],
+    answer: Callable[[dict[str, Any]], dict[str, Any] | None],
+) -> None:
+    async with connect(url, compression=None) as socket:
+        await socket.recv()
+        for message in (_announcement(), *registrations, {"type": "ping"}):
+            await socket.send(json.dumps(message))
+        while json.loads(await socket.recv())["type"] != "pong":
+            pass
+        report.send("ready")
+        async for text in socket:
+            asked = json.loads(text)
+            said = answer(asked)
+            if said is not None:
+                about = {"invocation_id": asked["invocation_id"], "function_id": asked["function_id"]}
+                await socket.send(json.dumps({"type": "invocationresult", **about, **said}))
 
 
 def _announcement() -> dict[str, Any]:
@@ -92,15 +145,6 @@ def _announcement() -> dict[str, Any]:
         "function_id": "engine::workers::register",
         "data": {"name": "bench", "pid": 1},
         "action": {"type": "void"},
-    }
-
-
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "invocationresult",
-        "invocation_id": asked["invocation_id"],
-        "function_id": asked["function_id"],
-        "result": asked["data"],
     }
 
 

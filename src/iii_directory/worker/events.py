@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from iii_directory.worker.bus import Bus, Subscription, TriggerOwner
 
 _CLOSE_SECONDS: Final = 1.0
+# What goes out together is written together; more would keep callers waiting.
+_AT_ONCE: Final = 8
 
 
 class Subscribers:
@@ -69,10 +71,11 @@ class Events:
         while self._waiting:
             # The answer to whoever made the change goes before the next of these.
             await asyncio.sleep(0)
-            subscription, event = self._waiting.popleft()
-            await self._bus.tell(
-                subscription.function_id,
-                event,
-                metadata=subscription.metadata,
-                namespace=subscription.namespace,
-            )
+            for _ in range(min(len(self._waiting), _AT_ONCE)):
+                subscription, event = self._waiting.popleft()
+                await self._bus.tell(
+                    subscription.function_id,
+                    event,
+                    metadata=subscription.metadata,
+                    namespace=subscription.namespace,
+                )
