@@ -83,3 +83,59 @@ def test_a_folder_that_appears_is_found_at_the_next_look(
 
     asyncio.run(following(view, scenario))
     view.source.close()
+
+
+def test_a_look_that_fails_is_told_once_and_made_again(
+    skills: Folder, watcher: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01)
+    reasons = ["out of order"] * 5 + ["another reason"] * 5
+
+    class Source(FolderSource):
+        def catch_up(self, at_most: int | None = None) -> bool:
+            if reasons:
+                raise ValueError(reasons.pop())
+            return super().catch_up(at_most)
+
+    view = View(Source(skills.root, watcher=watcher))
+
+    async def scenario(shows: Callable[[str], Awaitable[None]]) -> None:
+        skills.document("a.md", "First")
+        await shows("First")
+        skills.document("a.md", "Second")
+        await shows("Second")
+
+    asyncio.run(following(view, scenario))
+    view.source.close()
+
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == [
+        "another reason",
+        "out of order",
+    ]
+
+
+def test_changes_that_cannot_be_taken_up_do_not_end_it(
+    skills: Folder, watcher: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01)
+    skills.document("a.md", "First")
+    source = FolderSource(skills.root, watcher=watcher)
+
+    async def scenario() -> None:
+        taken = asyncio.Event()
+        tries = iter([ValueError("not now"), ValueError("not now")])
+
+        def take() -> None:
+            for error in tries:
+                raise error
+            taken.set()
+
+        task = asyncio.create_task(keep_fresh(source, take))
+        async with asyncio.timeout(30):
+            await taken.wait()
+        task.cancel()
+
+    asyncio.run(scenario())
+    source.close()
+
+    assert len(caplog.records) == 1
