@@ -7,7 +7,7 @@
     clean    the journal goes first, then the old tree
 
 Every step is on the disk before the next one starts. A crash before the switch leaves the old namespace
-and the old record; after it, `recover` brings the record in line with the new namespace. An error is
+and the old record; after it, `install.recovery` brings the record in line with the new namespace. An error is
 undone on the spot, in reverse.
 """
 
@@ -31,7 +31,7 @@ from iii_directory.install.files import (
     write_file,
 )
 from iii_directory.install.guard import RECORD, held
-from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, Journal, parse_journal, render_journal
+from iii_directory.install.journal import JOURNAL, Journal, render_journal
 from iii_directory.install.lockfile import (
     LOCKFILE,
     Entry,
@@ -41,7 +41,7 @@ from iii_directory.install.lockfile import (
     render_lock,
     unbroken,
 )
-from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue, scan_namespace
+from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def commit(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]
         raise
     # The new state stands. What cannot be cleared away now goes with the next start.
     with suppress(OSError):
-        _clear(job, plan.entry)
+        clear(job, plan.entry)
 
 
 def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> None:
@@ -99,7 +99,7 @@ def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], Non
                 _prepare_record(job, plan.entry)
                 if plan.touches_files:
                     _switch(job, _journal(plan, scan, staged), scan)
-                _record(job)
+                _put_record(job)
             except BaseException as error:
                 _take_back(job, error)
                 raise
@@ -159,7 +159,7 @@ def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files.sync(root)
     files.sync(work)
     if scan.disk.exists:
-        _rescue(job, journal)
+        rescue_saved(job, journal)
 
 
 def _swap(job: Transaction, scan: Scan) -> None:
@@ -210,13 +210,14 @@ def _move_in(job: Transaction) -> None:
     job.undo.append(lambda: job.files.rename(job.namespace, job.root, NEW, job.work))
 
 
-def _rescue(job: Transaction, journal: Journal) -> None:
+def rescue_saved(job: Transaction, journal: Journal) -> None:
+    """Carry over what someone saved in the old tree meanwhile, wherever the switch put it."""
     aside = status_or_none(job.files, OLD, job.work) is not None
     with opened_folder(job.files, OLD if aside else NEW, job.work) as old:
         rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
 
 
-def _record(job: Transaction) -> None:
+def _put_record(job: Transaction) -> None:
     files, root, work = job.files, job.root, job.work
     had_record = status_or_none(files, _OLD_RECORD, work) is not None
 
@@ -231,7 +232,15 @@ def _record(job: Transaction) -> None:
     files.sync(root)
 
 
-def _clear(job: Transaction, entry: Entry | None) -> None:
+def record_again(job: Transaction, entry: Entry | None) -> None:
+    """The record of a transaction that was cut short; what it had put ready may be half of it."""
+    for name in (_NEW_RECORD, _OLD_RECORD):
+        remove_tree(job.files, name, job.work)
+    _prepare_record(job, entry)
+    _put_record(job)
+
+
+def clear(job: Transaction, entry: Entry | None) -> None:
     """Without its journal the rest of the work folder is waste, whatever it holds."""
     if entry is None:
         _drop_if_empty(job)
@@ -251,56 +260,3 @@ def _drop_if_empty(job: Transaction) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-
-
-def recover(job: Transaction) -> None:
-    """Put right what a crash left of this namespace: finish what was switched, drop what was not."""
-    if status_or_none(job.files, job.work_name, job.hidden) is None:
-        return
-    with opened_folder(job.files, job.work_name, job.hidden) as work:
-        job.work = work
-        journal = parse_journal(read_file(job.files, JOURNAL, work, MAX_JOURNAL_BYTES), job.namespace)
-        if journal is not None and _was_switched(job, journal):
-            _finish(job, journal)
-            _clear(job, journal.entry)
-    remove_tree(job.files, job.work_name, job.hidden)
-    job.undo.clear()
-
-
-def _was_switched(job: Transaction, journal: Journal) -> bool:
-    """Whether the name stands for the new tree; a switch cut in two is completed first."""
-    files, root, work = job.files, job.root, job.work
-    there = status_or_none(files, job.namespace, root)
-    new = status_or_none(files, NEW, work)
-    if status_or_none(files, OLD, work) is None or new is None:
-        return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
-    if there is not None:
-        if new.st_ino == journal.staged:
-            with opened_folder(files, job.namespace, root) as rest:
-                rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
-        remove_tree(files, job.namespace, root)
-    files.rename(NEW, work, job.namespace, root)
-    return True
-
-
-def _holds(job: Transaction, journal: Journal) -> bool:
-    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
-    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
-    brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
-    return brought and not journal.deletes & disk.nodes.keys()
-
-
-def _finish(job: Transaction, journal: Journal) -> None:
-    job.files.sync(job.root)
-    there = job.files.status(job.namespace, job.root)
-    left = [name for name in (OLD, NEW) if status_or_none(job.files, name, job.work) is not None]
-    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
-    if left and there.st_ino == journal.staged:
-        _rescue(job, journal)
-    with held(job.files, job.root, RECORD, job.wait):
-        if read_lock(job.files, job.root).broken:
-            return
-        for name in (_NEW_RECORD, _OLD_RECORD):
-            remove_tree(job.files, name, job.work)
-        _prepare_record(job, journal.entry)
-        _record(job)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from iii_directory import limits
 from iii_directory.documents.markdown import quoted
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
-from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock, recover
+from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
 from iii_directory.install.files import PosixFiles, closing_fd, opened_folder, read_file, status_or_none
 from iii_directory.install.guard import HIDDEN, LOCK_SUFFIX, RECORD, held
 from iii_directory.install.lockfile import Entry, Lock
 from iii_directory.install.names import is_namespace, refused, vet_path
 from iii_directory.install.plan import Disk
+from iii_directory.install.recovery import recover
 from iii_directory.install.tree import scan_namespace
 
 if TYPE_CHECKING:
