@@ -266,7 +266,7 @@ def test_remove_takes_away_what_was_installed(world: World, repo: Path) -> None:
 
     assert (kept.status, kept.changes.kept) == ("edited", ("SKILL.md",))
     assert contents(world.skills / "db") == {"SKILL.md": b"by hand", "own.md": b"mine"}
-    assert gone.status == "updated"
+    assert gone.status == "removed"
     assert not (world.skills / "web").exists()
     assert world.lock() == {}
 

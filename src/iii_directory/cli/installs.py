@@ -7,7 +7,6 @@ that runs sees what they change; none need run.
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -213,10 +212,9 @@ async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
     from iii_directory.install.reports import Report
 
     try:
-        report = await installer.remove(name, force=force)
+        return await installer.remove(name, force=force)
     except DirectoryError as error:
         return Report(name, "failed", reason=str(error))
-    return report if report.changes.kept else replace(report, status="removed")
 
 
 def _request(source: str, settings: Settings, fields: dict[str, str | None]) -> DownloadRequest:

@@ -94,7 +94,7 @@ class Upkeep:
 
         entry = _recorded(await self._lock(), namespace)
         plan = await asyncio.to_thread(self._folder.change, namespace, (), decide)
-        status = "edited" if plan.changes.kept else "updated"
+        status = "edited" if plan.changes.kept else "removed"
         return Report(namespace, status, installed=entry.resolved, changes=plan.changes)
 
     async def _lock(self) -> Lock:
