@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.places import PLACES, REAL_ENGINE, Place
 from tests.support.reader import OtherWorker, Reader
 
 if TYPE_CHECKING:
@@ -15,17 +15,8 @@ if TYPE_CHECKING:
 
     from tests.support.engine import EngineThread
 
-REAL_ENGINE = os.environ.get("III_ENGINE_WS_URL")
 
-
-class Place(NamedTuple):
-    """Where a test has its directory: at an address, and perhaps inside the engine there."""
-
-    url: str
-    inside: EngineThread | None = None
-
-
-@pytest.fixture(params=["inside", "joined", *(["real"] if REAL_ENGINE else [])])
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "real":
         assert REAL_ENGINE is not None

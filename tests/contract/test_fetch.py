@@ -113,7 +113,7 @@ def test_what_a_function_answers_is_served_by_its_shape(directory: Reader, other
     answers: dict[str, Any] = {
         "text": "# Plain ü",
         "content": {"content": "# Content", "more": 1},
-        "data": {"ü": [1, {"b": None}], "a": "x"},
+        "data": {"a": "x", "ü": [1, {"b": None}]},
         "other-content": {"content": 7},
         "list": [1, 2],
         "nothing": None,
@@ -131,7 +131,7 @@ def test_what_a_function_answers_is_served_by_its_shape(directory: Reader, other
         assert contents[name]["mimeType"] == "application/json"
         assert contents[name]["text"] == json.dumps(answers[name], indent=2, ensure_ascii=False)
     assert directory.call("skill::fetch", uri="iii://fn/shape/data") == (
-        '# iii://fn/shape/data\n\n{\n  "ü": [\n    1,\n    {\n      "b": null\n    }\n  ],\n  "a": "x"\n}'
+        '# iii://fn/shape/data\n\n{\n  "a": "x",\n  "ü": [\n    1,\n    {\n      "b": null\n    }\n  ]\n}'
     )
 
 

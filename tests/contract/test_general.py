@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.places import embedded_only
 from tests.contract.requirements import requirement
 from tests.support.engine import RawClient
 
@@ -109,6 +110,7 @@ def test_fields_nobody_knows_are_ignored(directory: Reader) -> None:
     assert answer["title"] == "DB"
 
 
+@embedded_only
 @pytest.mark.parametrize("message", [{"data": None}, {}], ids=["null", "missing"])
 @requirement("payload.none")
 def test_no_payload_is_an_empty_one(directory: Reader, message: dict[str, Any]) -> None:

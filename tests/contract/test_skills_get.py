@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
+from tests.contract.places import embedded_only
 from tests.contract.requirements import requirement
 from tests.support.reader import OtherWorker
 
@@ -124,7 +124,7 @@ def test_a_sub_path_is_substituted_only_where_the_overview_is_all_there_is(direc
     assert directory.miss("family/missing").startswith("D110 not_found: ")
 
 
-@pytest.mark.parametrize("engine_url", ["embedded"], indirect=True)
+@embedded_only
 @requirement("get.undocumented")
 def test_an_installed_worker_without_documents_gets_an_overview(
     start: Callable[..., Reader], engine_url: str

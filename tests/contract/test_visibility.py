@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from tests.contract.places import embedded_only
 from tests.contract.requirements import requirement
 from tests.support.reader import OtherWorker, Reader, until
 
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.engine import EngineThread
-
-
-# On the embedded engine the connected workers count as installed; on another a daemon says which are.
-embedded_only = pytest.mark.parametrize("engine_url", ["embedded"], indirect=True)
 
 
 def record(directory: Reader, **namespaces: str) -> None:
@@ -66,6 +62,7 @@ def test_a_worker_that_comes_later_shows_its_documents(start: Callable[..., Read
         until(lambda: directory.ids() == ["mailer"], "the documents of mailer are shown")
 
 
+@embedded_only
 @requirement("visibility.asked-for")
 def test_what_was_asked_for_or_written_by_hand_is_shown(directory: Reader) -> None:
     record(directory, called="call", mixed="auto", absent="auto")
