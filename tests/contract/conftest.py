@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.places import PLACES, REAL_ENGINE, Place
+from tests.contract.places import PLACES, Place
+from tests.support.engine import REAL_ENGINE
 from tests.support.reader import OtherWorker, Reader
 
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
+from tests.support.engine import REAL_ENGINE
 
 if TYPE_CHECKING:
     from tests.support.engine import EngineThread
 
-REAL_ENGINE: Final = os.environ.get("III_ENGINE_WS_URL")
 EMBEDDED: Final = ("inside", "joined")
 PLACES: Final = (*EMBEDDED, *(("real",) if REAL_ENGINE else ()))
 # For what depends on the engine: which workers are installed, and frames that another engine drops.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.mcp.stage import EVERY_KIND, Session, command, http_bridge, session
-from tests.support.engine import EngineThread
+from tests.support.engine import REAL_ENGINE, EngineThread
 from tests.support.reader import OtherWorker, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-REAL_ENGINE = os.environ.get("III_ENGINE_WS_URL")
 PROMPT = "---\ndescription: Order a coffee\n---\nOne coffee, please.\n"
 EXPOSED = ("weather::*", "engine::*", "state::*", "skills::*")
 

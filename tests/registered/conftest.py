@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registered.stage import House
-from tests.support.engine import EngineThread
+from tests.support.engine import REAL_ENGINE, EngineThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
-@pytest.fixture(scope="module", params=["inside", "joined"])
+@pytest.fixture(scope="module", params=["inside", "joined", *(["real"] if REAL_ENGINE else [])])
 def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The directory inside an engine, or joined to one, shared by a module: tests use ids of their own."""
+    folder = tmp_path_factory.mktemp("skills")
     with EngineThread() as engine:
         inside = engine if request.param == "inside" else None
-        running = House(engine.url, tmp_path_factory.mktemp("skills"), inside)
+        url = REAL_ENGINE if REAL_ENGINE and request.param == "real" else engine.url
+        running = House(url, folder, inside)
         yield running
         running.close()
 

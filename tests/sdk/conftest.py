@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.sdk.process import DriverProcess
 from tests.sdk.sdks import SDKS
 from tests.sdk.stage import Stage
-from tests.support.engine import EngineThread
+from tests.support.engine import REAL_ENGINE, EngineThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.sdk.sdks import Sdk
-
-REAL_ENGINE = os.environ.get("III_ENGINE_WS_URL")
 
 
 @pytest.fixture(scope="session")

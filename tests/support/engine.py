@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from websockets.sync.client import ClientConnection, connect
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 WAIT = 10.0
 """Seconds after which a wait in a test counts as failed."""
+REAL_ENGINE: Final = os.environ.get("III_ENGINE_WS_URL")
+"""The address of a real iii engine, on which tests that can are run too."""
 
 
 class EngineThread:
