@@ -12,7 +12,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.harness import Measurement, goal, interleave, repeat
-from benchmarks.processes import call_frame, echo_server, echo_worker, engine, flood, process
+from benchmarks.processes import (
+    call_frame,
+    echo_server,
+    echo_worker,
+    engine,
+    engine_with_echo,
+    flood,
+    process,
+)
 
 MESSAGES = 3000
 IN_FLIGHT = 32
@@ -24,6 +32,13 @@ IDLE = 1000
 def two_hops() -> Measurement:
     """Calls through the engine to a worker and back, against a bare echo of the same messages."""
     with process(echo_server) as bare, process(engine) as url, process(echo_worker, url):
+        return interleave(lambda: 1 / _seconds(url, greeted=True), lambda: 1 / _seconds(bare, greeted=False))
+
+
+@goal("engine.in-process", at_least=0.80)
+def in_process() -> Measurement:
+    """Calls of a function inside the engine's process, against a bare echo of the same messages."""
+    with process(echo_server) as bare, process(engine_with_echo) as url:
         return interleave(lambda: 1 / _seconds(url, greeted=True), lambda: 1 / _seconds(bare, greeted=False))
 
 

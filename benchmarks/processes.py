@@ -91,6 +91,24 @@ def engine_with_directory(report: Connection) -> None:
         asyncio.run(main(folder))
 
 
+def engine_with_echo(report: Connection) -> None:
+    """The engine with a worker inside it whose one function, ``bench::echo``, answers with its payload."""
+    from iii_directory.worker.local_bus import LocalBus
+
+    async def echo(payload: dict[str, Any]) -> dict[str, Any]:
+        return payload
+
+    async def main() -> None:
+        server = EngineServer(port=0)
+        bus = LocalBus(server, name="bench", description="")
+        bus.register_function("bench::echo", echo, description="", request_schema={}, response_schema=None)
+        await server.start()
+        report.send(server.url)
+        await asyncio.Future()
+
+    asyncio.run(main())
+
+
 def echo_worker(report: Connection, url: str) -> None:
     """A worker on bare websockets whose one function, ``bench::echo``, answers with its payload."""
     registrations = [{"type": "registerfunction", "id": "bench::echo"}]
