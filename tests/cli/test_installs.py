@@ -222,6 +222,17 @@ def test_verify_names_what_was_edited_and_is_not_0_then(desk: Desk) -> None:
     assert desk.sentence("verify", "nope").startswith("D340 install_error: the namespace 'nope' is not in")
 
 
+def test_doctor_names_what_was_edited_since(desk: Desk) -> None:
+    desk.publish("db", "1.0.0", V1)
+    desk.has("db")
+    put(desk.skills, {"db/get.md": b"mine\n"})
+
+    done = run("doctor", "--json", "--url", "ws://127.0.0.1:1", cwd=desk.tmp_path)
+
+    found = [row["subject"] for row in json.loads(done.stdout)["findings"] if row["kind"] == "edited"]
+    assert found == ["db/get.md"]
+
+
 def test_diff_shows_edits_as_a_patch(desk: Desk) -> None:
     desk.publish("db", "1.0.0", V1)
     desk.has("db")

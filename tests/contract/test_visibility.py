@@ -10,6 +10,8 @@ from tests.contract.places import embedded_only
 from tests.contract.requirements import requirement
 from tests.support.reader import OtherWorker, Reader, until
 
+from iii_directory.install.lockfile import content_hash
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -28,7 +30,9 @@ def record(directory: Reader, **namespaces: str) -> None:
             "resolved": "1.0.0",
             "installed_at": "2026-01-01T00:00:00Z",
             "by": by,
-            "files": {"index.md": f"sha256:{'0' * 64}"},
+            "files": {
+                "index.md": content_hash((directory.skills.root / namespace / "index.md").read_bytes())
+            },
         }
     directory.skills.write("skills.lock.json", json.dumps({"version": 1, "namespaces": entries}))
 

@@ -178,6 +178,9 @@ def test_a_hand_edited_file_survives_is_named_and_still_counts_as_edited(start: 
     assert recorded["get.md"] == hashes({"get.md": V2["skills/get.md"].encode()})["get.md"]
     assert [path for path in recorded if recorded[path] != there[path]] == ["get.md"]
 
+    depot.restart()
+    assert depot.findings("edited") == [finding]
+
     depot.call("skills::download", worker="db")
     assert depot.findings("edited") == []
     assert depot.title("db/get") == "get two"

@@ -106,6 +106,7 @@ class FolderAnswers:
 
         # What the catalogue has to say is for `doctor` to show, not for stderr.
         logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
+        self._skills_folder = settings.skills_folder
         self._catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
         self._snapshot = self._catalogue.load()
 
@@ -158,5 +159,7 @@ class FolderAnswers:
 
     def _diagnostics(self) -> Answer:
         from iii_directory.catalog.diagnostics import report
+        from iii_directory.install.edits import Edits
 
-        return report(self._catalogue.findings())
+        edited = Edits(self._skills_folder).findings(self._catalogue.lockfile)
+        return report([*self._catalogue.findings(), *edited])

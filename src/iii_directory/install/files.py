@@ -11,11 +11,11 @@ import fcntl
 import hashlib
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _AT_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -146,6 +146,15 @@ class PosixFiles:
 def opened_folder(files: FileOps, name: str, folder: int) -> Generator[int]:
     with closing_fd(files.open_folder(name, folder)) as opened:
         yield opened
+
+
+@contextmanager
+def opened_below(files: FileOps, names: Iterable[str], folder: int) -> Generator[int]:
+    """The folder that names lead to from an open one, step by step."""
+    with ExitStack() as steps:
+        for name in names:
+            folder = steps.enter_context(opened_folder(files, name, folder))
+        yield folder
 
 
 @contextmanager

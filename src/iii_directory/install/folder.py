@@ -10,7 +10,14 @@ from iii_directory import limits
 from iii_directory.documents.markdown import quoted
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
 from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
-from iii_directory.install.files import PosixFiles, closing_fd, opened_folder, read_file, status_or_none
+from iii_directory.install.files import (
+    PosixFiles,
+    closing_fd,
+    opened_below,
+    opened_folder,
+    read_file,
+    status_or_none,
+)
 from iii_directory.install.guard import HIDDEN, LOCK_SUFFIX, RECORD, held
 from iii_directory.install.lockfile import Entry, Lock
 from iii_directory.install.names import is_namespace, refused, vet_path
@@ -103,13 +110,11 @@ class SkillsFolder:
             # Someone is at work there right now, and recovers first.
             return
 
-    def _read(self, folder: int, parts: list[str]) -> bytes | None:
-        name, *rest = parts
-        if not rest:
-            return read_file(self._files, name, folder, limits.MAX_BUNDLE_BYTES)
+    def _read(self, root: int, parts: list[str]) -> bytes | None:
+        *folders, name = parts
         try:
-            with opened_folder(self._files, name, folder) as opened:
-                return self._read(opened, rest)
+            with opened_below(self._files, folders, root) as folder:
+                return read_file(self._files, name, folder, limits.MAX_BUNDLE_BYTES)
         except FileNotFoundError:
             return None
 

@@ -86,17 +86,19 @@ def installed(bundle: Bundle, plan: Plan) -> Installed:
     return Installed(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
 
 
+def edited_file(path: str) -> Finding:
+    """A file of somebody's own making in the place of an installed one."""
+    return Finding(
+        "edited",
+        path,
+        "it was edited by hand and is kept, so it is not what its source has",
+        "nothing, if that is meant; else merge the two by hand, or replace it with an explicit download",
+    )
+
+
 def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
     origin = "repository" if isinstance(bundle.source, RepoSource) else "registry"
-    edited = [
-        Finding(
-            "edited",
-            f"{bundle.namespace}/{path}",
-            f"it was edited by hand, so the version of the {origin} was not written over it",
-            "merge the two by hand, or download the namespace by an explicit call to replace it",
-        )
-        for path in plan.changes.kept
-    ]
+    edited = [edited_file(f"{bundle.namespace}/{path}") for path in plan.changes.kept]
     hidden = [
         Finding(
             "skipped",

@@ -72,12 +72,16 @@ class AutoDownload:
             self._fetch(name)
 
     def note_findings(self, done: InstalledBundle) -> None:
-        """What a download left out or kept goes to the diagnostics, in place of what the last one did."""
+        """What a download left out goes to the diagnostics, in place of what the last one did.
+
+        What was edited by hand is not noted: whoever asks for the diagnostics is told what is edited then.
+        """
         namespace = done.reply["namespace"]
         self._catalogue.note(_failure_of(namespace), None)
         self._catalogue.drop_notes(f"download {namespace} ")
         for number, finding in enumerate(done.findings):
-            self._catalogue.note(f"download {namespace} {number}", finding)
+            if finding.kind != "edited":
+                self._catalogue.note(f"download {namespace} {number}", finding)
 
     def close(self) -> None:
         for task in self._tasks:
@@ -116,7 +120,8 @@ class AutoDownload:
         if done is None:
             self._catalogue.note(_failure_of(name), None)
             return
-        log.info("fetched the skills of %s", name)
+        kept = len(done.changes.kept)
+        log.info("fetched the skills of %s%s", name, f", and kept {kept} that were edited" if kept else "")
         self.note_findings(done)
         await self._catalogue.current()
 

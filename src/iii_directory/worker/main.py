@@ -11,6 +11,7 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder import FolderSource
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
+from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.auto_download import AutoDownload
@@ -18,6 +19,7 @@ from iii_directory.worker.bus import CallError
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import Handlers
+from iii_directory.worker.handlers.diagnostics import Diagnostics
 from iii_directory.worker.handlers.downloads import Downloads
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.overview import Overviews
@@ -146,6 +148,7 @@ class DirectoryWorker:
             introspection=Introspection(self._engine, self._view),
             registry=Registry(self._registry),
             downloads=Downloads(self._installer, self._catalogue, self._automatic, self._settings),
+            diagnostics=Diagnostics(self._view, Edits(self._settings.skills_folder)),
         )
 
     def _follow_state(self) -> None:

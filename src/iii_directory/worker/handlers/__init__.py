@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from iii_directory.worker.handlers.diagnostics import Diagnostics
     from iii_directory.worker.handlers.downloads import Downloads
     from iii_directory.worker.handlers.introspection import Introspection
     from iii_directory.worker.handlers.prompts import Prompts
@@ -26,3 +27,4 @@ class Handlers:
     introspection: Introspection
     registry: Registry
     downloads: Downloads
+    diagnostics: Diagnostics

@@ -1,4 +1,4 @@
-"""Reading skills: one, many, the index, and what is wrong with the catalogue."""
+"""Reading skills: one, many, and the index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog import rows
-from iii_directory.catalog.diagnostics import report
 from iii_directory.catalog.indexes import workers_index
 from iii_directory.catalog.resolve import Found, resolve_skill
 from iii_directory.documents.markdown import quoted
@@ -58,10 +57,6 @@ class Reading:
     async def fetch(self, payload: Payload) -> str:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
         return "\n\n---\n\n".join(await asyncio.gather(*map(self._fetched, uris)))
-
-    async def diagnostics(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        await self._view.current()
-        return report(self._view.catalogue.findings())
 
     async def _fetched(self, uri: str) -> str:
         try:

@@ -9,10 +9,10 @@ from iii_directory.worker.surfaces.table import NOTHING, FunctionRow, Surface, o
 
 _DIAGNOSTICS: Final = FunctionRow(
     "directory::diagnostics",
-    lambda h: h.reading.diagnostics,
+    lambda h: h.diagnostics.report,
     "What the directory left out or found odd, each with its reason and what to do: skipped files, shadowed "
-    "ids, broken front matter, records that cannot be read, failed downloads. Call it when something is "
-    "missing.",
+    "ids, broken front matter, records that cannot be read, failed downloads, installed files that were "
+    "edited by hand. Call it when something is missing.",
     NOTHING,
     obj(
         {

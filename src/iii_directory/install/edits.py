@@ -1,0 +1,106 @@
+"""Which installed files were edited by hand. The record tells: it keeps the hash of what was installed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from iii_directory import limits
+from iii_directory.install.apply import WORK_SUFFIX, read_lock
+from iii_directory.install.files import PosixFiles, closing_fd, hash_file, opened_below
+from iii_directory.install.guard import HIDDEN
+from iii_directory.install.reports import edited_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from iii_directory.documents.model import Finding
+    from iii_directory.install.lockfile import Lock
+
+_Stamp = tuple[int, ...]
+
+
+class Edits:
+    """Looks when it is asked, and reads only what changed since it last looked."""
+
+    def __init__(self, skills_folder: Path) -> None:
+        self._path = os.fspath(skills_folder)
+        self._files = PosixFiles()
+        self._hashes: dict[str, tuple[_Stamp, str]] = {}
+        self._turn = threading.Lock()
+
+    def findings(self, lock: Lock) -> list[Finding]:
+        """One for each file that is not what the record says. Blocks; run it in a thread."""
+        # One at a time: whoever comes second finds the hashes of the first.
+        with self._turn:
+            try:
+                with closing_fd(self._files.open_root(self._path)) as root:
+                    return self._find(root, lock)
+            except OSError:
+                # The catalogue has the same folder, and says what is wrong with it.
+                return []
+
+    def _find(self, root: int, lock: Lock) -> list[Finding]:
+        known, self._hashes = self._hashes, {}
+        recorded = {
+            f"{name}/{path}": digest
+            for name, entry in lock.namespaces.items()
+            for path, digest in entry.files.items()
+        }
+        by_folder: dict[str, list[str]] = {}
+        for path in recorded:
+            folder, _, name = path.rpartition("/")
+            by_folder.setdefault(folder, []).append(name)
+        edited = [
+            path
+            for folder, names in by_folder.items()
+            for path, digest in self._hashed(root, folder, names, known)
+            if digest != recorded[path]
+        ]
+        at_rest = self._at_rest(root, {_namespace(path) for path in edited}, lock)
+        return [edited_file(path) for path in sorted(edited) if _namespace(path) in at_rest]
+
+    def _hashed(
+        self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[_Stamp, str]]
+    ) -> Iterator[tuple[str, str]]:
+        """The hashes of those that are files and can be read; the others are no edits."""
+        with suppress(OSError), opened_below(self._files, folder.split("/"), root) as opened:
+            for name in names:
+                path = f"{folder}/{name}"
+                with suppress(OSError):
+                    yield path, self._hash(opened, name, path, known.get(path))
+
+    def _hash(self, folder: int, name: str, path: str, known: tuple[_Stamp, str] | None) -> str:
+        if known is not None and known[0] == _stamp(self._files.status(name, folder)):
+            self._hashes[path] = known
+            return known[1]
+        digest, state = hash_file(self._files, name, folder)
+        if state.st_ctime_ns < time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
+            self._hashes[path] = (_stamp(state), digest)
+        return digest
+
+    def _at_rest(self, root: int, names: set[str], lock: Lock) -> set[str]:
+        """Those that nobody is installing right now: for a moment their files are ahead of the record."""
+        if not names:
+            return names
+        try:
+            with opened_below(self._files, [HIDDEN], root) as hidden:
+                busy = {entry.removesuffix(WORK_SUFFIX) for entry in self._files.list_folder(hidden)}
+        except FileNotFoundError:
+            busy = set[str]()
+        # After that: what is no longer busy, but was, has another record by now.
+        now = read_lock(self._files, root).namespaces
+        return {name for name in names - busy if now.get(name) == lock.namespaces[name]}
+
+
+def _namespace(path: str) -> str:
+    return path.partition("/")[0]
+
+
+def _stamp(state: os.stat_result) -> _Stamp:
+    """What tells one state of a file from any other: every change sets its ctime, and nobody puts it back."""
+    return state.st_dev, state.st_ino, state.st_ctime_ns, state.st_size
