@@ -183,10 +183,12 @@ class House:
         self.worker = self.directory()
         self.client = self._open.enter_context(SdkClient(url))
 
-    def directory(self, *, namespace: str | None = None, ready: bool = True) -> DirectoryWorker:
+    def directory(
+        self, *, namespace: str | None = None, ready: bool = True, joined: bool = False
+    ) -> DirectoryWorker:
         """One more directory worker."""
         settings = replace(Settings(skills_folder=self.folder), **self._settings)
-        worker = started(settings, self.url, self._inside, namespace)
+        worker = started(settings, self.url, None if joined else self._inside, namespace)
         self._workers.append(worker)
         assert not ready or worker.wait_ready(WAIT)
         return worker

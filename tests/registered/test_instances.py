@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 PROMPT = {"description": "d", "function_id": "a::b"}
 
 
-@pytest.fixture
-def two(own_house: House) -> House:
-    """A second directory beside the first, in the namespace ``two``."""
-    own_house.directory(namespace="two")
-    return own_house
+@pytest.fixture(params=["inside", "joined"])
+def two(request: pytest.FixtureRequest, engine: EngineThread, build: Callable[..., House]) -> House:
+    """A second directory joined to the engine, in the namespace ``two``, beside one of either kind."""
+    house = build(inside=engine if request.param == "inside" else None)
+    house.directory(namespace="two", joined=True)
+    return house
 
 
 @pytest.mark.parametrize(("writer", "reader"), [("default", "two"), ("two", "default")])
