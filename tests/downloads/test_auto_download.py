@@ -133,7 +133,7 @@ def test_what_is_installed_at_the_start_is_fetched(start: Callable[..., Depot]) 
 
 
 def test_a_namespace_that_is_current_is_left_alone_and_a_newer_version_is_brought(
-    start: Callable[..., Depot],
+    start: Callable[..., Depot], caplog: pytest.LogCaptureFixture
 ) -> None:
     depot = start(auto_download=True)
     depot.world.publish("db", "1.0.0", V1)
@@ -142,8 +142,12 @@ def test_a_namespace_that_is_current_is_left_alone_and_a_newer_version_is_brough
     depot.settle()
     before = depot.files()
 
-    depot.restart()
-    depot.settle()
+    with caplog.at_level(logging.DEBUG, "iii_directory.registry.server"):
+        caplog.clear()
+        depot.restart()
+        until(lambda: "GET /w/db?version=latest" in caplog.text, "the registry was asked for the version")
+        depot.settle()
+        assert "/w/db/skills" not in caplog.text
     assert depot.files() == before
 
     depot.world.publish("db", "2.0.0", V2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,6 +168,50 @@ def test_a_namespace_that_is_current_is_left_alone(world: World) -> None:
 
     assert world.run(lambda installer: installer.auto_download("db")) is None
     assert contents(world.skills) == before
+
+
+def test_whether_it_is_current_is_asked_without_fetching_the_bundle(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "iii_directory.registry.server")
+
+    def asked() -> list[str]:
+        caplog.clear()
+        world.run(lambda installer: installer.auto_download("db"))
+        return [line.split()[1] for line in caplog.messages if "GET" in line]
+
+    world.publish("db", "1.0.0", V1)
+    assert asked() == ["/w/db/skills?version=latest"]
+    assert asked() == ["/w/db?version=latest"]
+    world.publish("db", "2.0.0", V2)
+    assert asked() == ["/w/db?version=latest", "/w/db/skills?version=latest"]
+    assert asked() == ["/w/db?version=latest"]
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        answer({}, "404 Not Found"),
+        answer({}, "500 Oops"),
+        answer(b"no JSON"),
+        answer({"worker": {"name": "db"}}),
+    ],
+    ids=["none", "failing", "garbled", "without a version"],
+)
+def test_a_registry_that_cannot_say_what_is_current_is_asked_for_the_bundle(
+    world: World, detail: bytes
+) -> None:
+    world.publish("db", "1.0.0", V1)
+    world.run(lambda installer: installer.auto_download("db"))
+    bundle = {"name": "db", "version": "2.0.0", "skills": [{"path": "SKILL.md", "content": "# db two\n"}]}
+
+    def respond(path: str, connection: socket.socket) -> None:
+        connection.sendall(answer(bundle) if "/skills" in path else detail)
+
+    with RawServer(respond) as server:
+        world.run(lambda installer: installer.auto_download("db"), registry_url=server.url)
+
+    assert world.lock()["db"]["resolved"] == "2.0.0"
 
 
 def test_a_namespace_whose_folder_is_gone_is_brought_back(world: World) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.upkeep import Progress
+    from iii_directory.registry.requests import WorkerRequest
 
 
 def _now() -> str:
@@ -89,6 +90,8 @@ class Installer(Upkeep):
             return None
         if self._absent.get(worker, 0.0) > time.monotonic():
             return None
+        if entry is not None and await self._is_current(request, entry):
+            return None
         try:
             bundle = await self._sources.bundle(request)
         except DirectoryError as error:
@@ -101,6 +104,14 @@ class Installer(Upkeep):
                 return None
             refuse_older(bundle, entry)
         return await asyncio.to_thread(self._install, bundle, "auto", "keep", silent)
+
+    async def _is_current(self, request: WorkerRequest, entry: Entry) -> bool:
+        """Whether the registry says, without sending the bundle, that it has the same version."""
+        try:
+            return await self._registry.current_version(request) == entry.resolved
+        except DirectoryError:
+            # Only the bundle matters: it may be there, and if not, its failure is the one to tell.
+            return False
 
     async def _installed_entry(self, namespace: str) -> Entry | None:
         """The record of a namespace that is really there; without its folder it counts as not installed."""
