@@ -118,6 +118,13 @@ MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
 # A value grown by updates must still fit a reply that carries the old and the new one.
 MAX_STATE_VALUE_CHARS: Final = 31 * MIB
+# Checking a value against its schema, while everybody waits, in steps of a pattern of about a microsecond;
+# to apply one schema within another takes as long as ten.
+MAX_SCHEMA_STEPS: Final = 1_000_000
+STEPS_PER_SUBSCHEMA: Final = 10
+# A longer pattern is no rule a person wrote; .{1,4096} is one, and takes two steps for every character.
+MAX_PATTERN_CHARS: Final = 4 * KIB
+MAX_PATTERN_STEPS: Final = 10_000
 
 # 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
 MAX_LOCK_FILE_BYTES: Final = 16 * MIB

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, Effect, Log, Send, StartTimer
-from iii_directory.engine.server import schema_problem
+from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.engine.wire_json import encode
 

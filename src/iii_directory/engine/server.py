@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from iii_directory import __version__
 from iii_directory.engine.access import Access, is_loopback
@@ -15,6 +15,7 @@ from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, EngineFault, Send, StartTimer
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
+from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import MemoryStore
 from iii_directory.engine.uuids import Uuids
 from iii_directory.engine.wire_json import encode
@@ -241,23 +242,6 @@ class WorkerRole(Role):
 def _unsendable(message: Json) -> Json:
     error = EngineFault("serialization_error", "The answer is not JSON.").body()
     return {**{key: message.get(key) for key in ("type", "invocation_id", "function_id")}, "error": error}
-
-
-def schema_problem(schema: object, value: object) -> str | None:
-    """What is wrong with a value under a JSON Schema, or None. What is no schema accepts everything."""
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
-
-    if not isinstance(schema, (dict, bool)):
-        return None
-    # An empty registry: a schema that refers elsewhere must not make the engine fetch anything.
-    nothing: Registry[Any] = Registry()
-    try:
-        validator: Any = Draft202012Validator(cast("dict[str, Any]", schema), registry=nothing)
-        problem = next(validator.iter_errors(value), None)
-    except Exception:  # noqa: BLE001 (a stranger's schema can make the validator stumble in any way)
-        return "the schema cannot be used"
-    return None if problem is None else str(problem.message)
 
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
