@@ -49,6 +49,7 @@ PURE = (
     "engine.access",
     "engine.builtins",
     "engine.calls",
+    "engine.decoding",
     "engine.events",
     "engine.kernel",
     "engine.messages",

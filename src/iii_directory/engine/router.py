@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from iii_directory.engine import messages as m
 from iii_directory.engine.calls import Calls
+from iii_directory.engine.decoding import UndecodableError, decode
 from iii_directory.engine.events import Events
 from iii_directory.engine.kernel import (
     DEFAULT_NAMESPACE,
@@ -22,6 +23,7 @@ from iii_directory.engine.kernel import (
     Kernel,
 )
 from iii_directory.engine.triggers import Triggers
+from iii_directory.engine.wire_json import ABSENT
 from iii_directory.limits import (
     FUNCTIONS_EVENT_SECONDS,
     MAX_QUEUED_REGISTRATIONS,
@@ -78,8 +80,8 @@ class Router:
         if connection is None:
             return []
         try:
-            message = m.decode(frame)
-        except m.UndecodableError as error:
+            message = decode(frame)
+        except UndecodableError as error:
             self._answer_undecodable(connection_id, error)
             return self._effects()
         if message is not None:
@@ -149,7 +151,7 @@ class Router:
             case _:
                 self._register_or_queue(connection, message)
 
-    def _answer_undecodable(self, connection_id: str, error: m.UndecodableError) -> None:
+    def _answer_undecodable(self, connection_id: str, error: UndecodableError) -> None:
         """Whoever waits for the call this was about is told, instead of waiting for a timeout."""
         self.kernel.log("warning", f"a frame was not understood: {error}")
         body = EngineFault("deserialization_error", f"Invalid message: {error}").body()
@@ -165,7 +167,7 @@ class Router:
             )
         if error.answered is not None:
             self.calls.resolve(
-                connection_id, m.InvocationResult(error.answered, error.function_id, m.ABSENT, body)
+                connection_id, m.InvocationResult(error.answered, error.function_id, ABSENT, body)
             )
 
     def _register_or_queue(self, connection: Connection, message: m.Registration) -> None:

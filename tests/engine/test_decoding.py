@@ -12,19 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iii_directory.engine import messages as m
-from iii_directory.engine.wire_json import encode
+from iii_directory.engine.decoding import UndecodableError, decode
+from iii_directory.engine.wire_json import ABSENT, encode
 
 ID = "0b8f3c1e-9d7a-4c55-8f10-3f2f6f1d2a3b"
 ERROR = {"code": "c", "message": "m"}
 
 
 def decoded(**fields: Any) -> m.Message | None:
-    return m.decode(json.dumps(fields))
+    return decode(json.dumps(fields))
 
 
-def refusal(frame: str | bytes) -> m.UndecodableError:
-    with pytest.raises(m.UndecodableError) as caught:
-        m.decode(frame)
+def refusal(frame: str | bytes) -> UndecodableError:
+    with pytest.raises(UndecodableError) as caught:
+        decode(frame)
     return caught.value
 
 
@@ -140,7 +141,7 @@ def test_unknown_fields_and_the_place_of_the_type_make_no_difference(kind: str) 
     fields, expected = EVERY_TYPE[kind]
 
     assert decoded(**fields, never_heard_of={"x": 1}, type=kind) == expected
-    assert m.decode(json.dumps({**fields, "type": kind}).encode()) == expected
+    assert decode(json.dumps({**fields, "type": kind}).encode()) == expected
 
 
 @pytest.mark.parametrize(("kind", "field"), REQUIRED_TEXTS)
@@ -219,7 +220,7 @@ def test_a_null_result_counts_as_none(fields: dict[str, Any]) -> None:
     answer = decoded(type="invocationresult", invocation_id=ID, function_id="f", **fields)
 
     assert isinstance(answer, m.InvocationResult)
-    assert answer.result is m.ABSENT
+    assert answer.result is ABSENT
     assert repr(answer.result) == "ABSENT"
 
 
@@ -249,12 +250,12 @@ def test_an_error_of_another_shape_is_refused_and_says_which_call_it_was_about(e
 
 @pytest.mark.parametrize("frame", ["", " ", "\n\t ", b"", b"  "])
 def test_a_blank_frame_is_nothing(frame: str | bytes) -> None:
-    assert m.decode(frame) is None
+    assert decode(frame) is None
 
 
 @pytest.mark.parametrize("prefix", [b"OTLP", b"MTRC", b"LOGS"])
 def test_telemetry_is_let_through_unread(prefix: bytes) -> None:
-    assert m.decode(prefix + b'{"resourceSpans": [\xff') == m.Ignored("telemetry")
+    assert decode(prefix + b'{"resourceSpans": [\xff') == m.Ignored("telemetry")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +305,7 @@ def test_a_number_that_is_none_is_refused_and_its_caller_can_be_told(number: str
 )
 def test_integers_of_64_bits_and_doubles_survive(number: str) -> None:
     frame = f'{{"type":"invokefunction","function_id":"f","data":{number}}}'
-    message = m.decode(frame)
+    message = decode(frame)
 
     assert isinstance(message, m.InvokeFunction)
     assert encode(message.data) == repr(json.loads(number))
@@ -326,14 +327,14 @@ def test_a_surrogate_in_the_function_id_is_not_repeated() -> None:
 
 
 def test_a_surrogate_pair_is_a_character() -> None:
-    message = m.decode('{"type":"invokefunction","function_id":"f","data":"\\ud83d\\ude00"}')
+    message = decode('{"type":"invokefunction","function_id":"f","data":"\\ud83d\\ude00"}')
 
     assert isinstance(message, m.InvokeFunction)
     assert message.data == "😀"
 
 
 def test_a_frame_of_128_levels_is_read_and_one_more_is_refused() -> None:
-    assert isinstance(m.decode(nested(128)), m.InvokeFunction)
+    assert isinstance(decode(nested(128)), m.InvokeFunction)
     assert refusal(nested(129)).call == ID
 
 
@@ -358,7 +359,7 @@ JSON_VALUES = st.recursive(
 
 @given(JSON_VALUES)
 def test_any_payload_comes_out_as_it_went_in(value: Any) -> None:
-    message = m.decode(encode({"type": "invokefunction", "function_id": "f", "data": value}))
+    message = decode(encode({"type": "invokefunction", "function_id": "f", "data": value}))
 
     assert isinstance(message, m.InvokeFunction)
     assert message.data == value
@@ -369,5 +370,5 @@ FIELDS = st.sampled_from(sorted({field for _, field in REQUIRED_TEXTS}))
 
 @given(st.sampled_from(sorted(EVERY_TYPE)), st.dictionaries(FIELDS, JSON_VALUES))
 def test_any_fields_are_read_or_refused(kind: str, fields: dict[str, Any]) -> None:
-    with contextlib.suppress(m.UndecodableError):
-        m.decode(encode({"type": kind, **fields}))
+    with contextlib.suppress(UndecodableError):
+        decode(encode({"type": kind, **fields}))

@@ -1,0 +1,246 @@
+"""From a frame to a message: one JSON object, told apart by ``type``. Pure.
+
+Decoding checks what the router relies on and nothing more; unknown fields are ignored, and what cannot be
+understood is an :class:`UndecodableError` that still names the call it belonged to, if that could be read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, cast
+
+from iii_directory.engine.messages import (
+    Ignored,
+    InvocationResult,
+    InvokeFunction,
+    Ping,
+    Reattach,
+    RegisterFunction,
+    RegisterTrigger,
+    RegisterTriggerType,
+    TriggerRegistrationResult,
+    UnregisterFunction,
+    UnregisterTrigger,
+    UnregisterTriggerType,
+)
+from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse
+from iii_directory.limits import QUOTED_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.engine.messages import Message
+
+_TELEMETRY: Final = (b"OTLP", b"MTRC", b"LOGS")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class UndecodableError(Exception):
+    """A frame that is no message.
+
+    ``call`` is the id of a call that was asked for, ``answered`` the id of one that was answered, if such
+    an id could be read: somebody waits for both.
+    """
+
+    def __init__(
+        self, reason: str, *, call: str | None = None, answered: str | None = None, function_id: str = ""
+    ) -> None:
+        super().__init__(reason)
+        self.call = call
+        self.answered = answered
+        self.function_id = function_id
+
+
+def decode(frame: str | bytes) -> Message | None:
+    """The message in a frame, or None for a blank one.
+
+    Raises:
+        UndecodableError: the frame is no JSON object, has an unknown type or lacks what its type needs.
+    """
+    if isinstance(frame, bytes):
+        if frame.startswith(_TELEMETRY):
+            return Ignored("telemetry")
+        try:
+            frame = frame.decode()
+        except UnicodeDecodeError:
+            raise UndecodableError("not UTF-8") from None
+    if not frame.strip():
+        return None
+    fields = _parse_object(frame)
+    kind = _text(fields, "type")
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        if kind in _IGNORED:
+            return Ignored(kind)
+        raise UndecodableError(f"unknown message type {kind[:QUOTED_CHARS]!r}")
+    try:
+        return decoder(fields)
+    except UndecodableError as error:
+        raise _about_call(str(error), fields) from None
+
+
+def _is_uuid(value: object) -> bool:
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
+def _parse_object(text: str) -> Json:
+    try:
+        value = parse(text)
+    except NotJsonError as error:
+        raise _about_call(str(error), error.value) from None
+    if not isinstance(value, dict):
+        raise UndecodableError("not a JSON object")
+    return cast("Json", value)
+
+
+def _about_call(reason: str, value: object) -> UndecodableError:
+    """The error for a frame; somebody can be told only if the id of a call can be read."""
+    fields = cast("Json", value) if isinstance(value, dict) else {}
+    kind, call_id, function_id = fields.get("type"), fields.get("invocation_id"), fields.get("function_id")
+    if not _is_uuid(call_id):
+        return UndecodableError(reason)
+    return UndecodableError(
+        reason,
+        call=cast("str", call_id) if kind == "invokefunction" else None,
+        answered=cast("str", call_id).lower() if kind == "invocationresult" else None,
+        function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
+    )
+
+
+def _text(fields: Json, key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise UndecodableError(f"field '{key}' must be a string")
+    return value
+
+
+def _optional_text(fields: Json, key: str) -> str | None:
+    value = fields.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UndecodableError(f"field '{key}' must be a string")
+    return value
+
+
+def _error_body(fields: Json) -> Json | None:
+    value = fields.get("error")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise UndecodableError("field 'error' must be {code, message}")
+    body = cast("Json", value)
+    if not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
+        raise UndecodableError("field 'error' must be {code, message}")
+    return {key: body[key] for key in ("code", "message", "stacktrace") if isinstance(body.get(key), str)}
+
+
+def _register_function(f: Json) -> RegisterFunction:
+    return RegisterFunction(
+        _text(f, "id"),
+        _optional_text(f, "description"),
+        f.get("request_format"),
+        f.get("response_format"),
+        f.get("metadata"),
+        f.get("invocation") is not None,
+    )
+
+
+def _register_trigger_type(f: Json) -> RegisterTriggerType:
+    return RegisterTriggerType(
+        _text(f, "id"),
+        _text(f, "description"),
+        f.get("trigger_request_format"),
+        f.get("call_request_format"),
+        _optional_text(f, "namespace"),
+    )
+
+
+def _register_trigger(f: Json) -> RegisterTrigger:
+    return RegisterTrigger(
+        _text(f, "id"),
+        _text(f, "trigger_type"),
+        _text(f, "function_id"),
+        f.get("config"),
+        f.get("metadata"),
+        _optional_text(f, "namespace"),
+        _optional_text(f, "trigger_namespace"),
+    )
+
+
+def _trigger_result(f: Json) -> TriggerRegistrationResult:
+    return TriggerRegistrationResult(
+        _text(f, "id"), _text(f, "trigger_type"), _text(f, "function_id"), _error_body(f)
+    )
+
+
+def _invoke(f: Json) -> InvokeFunction:
+    call_id = f.get("invocation_id")
+    if call_id is not None and not _is_uuid(call_id):
+        raise UndecodableError("field 'invocation_id' must be a UUID")
+    action, queue = _action(f.get("action"))
+    return InvokeFunction(
+        _text(f, "function_id"),
+        f.get("data"),
+        call_id,
+        action,
+        queue,
+        f.get("metadata"),
+        _optional_text(f, "namespace"),
+        _optional_text(f, "traceparent"),
+        _optional_text(f, "baggage"),
+    )
+
+
+def _action(value: object) -> tuple[str | None, str | None]:
+    if value is None:
+        return None, None
+    fields = cast("Json", value) if isinstance(value, dict) else {}
+    kind = fields.get("type")
+    if kind == "void":
+        return "void", None
+    if kind == "enqueue":
+        return "enqueue", _text(fields, "queue")
+    raise UndecodableError("field 'action' must be {type: void} or {type: enqueue, queue}")
+
+
+def _result(f: Json) -> InvocationResult:
+    call_id = f.get("invocation_id")
+    if not _is_uuid(call_id):
+        raise UndecodableError("field 'invocation_id' must be a UUID")
+    # A null result counts as no value, as on the real engine.
+    result = f.get("result")
+    return InvocationResult(
+        cast("str", call_id).lower(),
+        _text(f, "function_id"),
+        ABSENT if result is None else result,
+        _error_body(f),
+    )
+
+
+def _reattach(f: Json) -> Reattach:
+    return Reattach(_text(f, "previous_worker_id"), _optional_text(f, "reattach_token"))
+
+
+_DECODERS: Final[dict[str, Callable[[Json], Message]]] = {
+    "invokefunction": _invoke,
+    "invocationresult": _result,
+    "registerfunction": _register_function,
+    "unregisterfunction": lambda f: UnregisterFunction(_text(f, "id")),
+    "registertriggertype": _register_trigger_type,
+    "unregistertriggertype": lambda f: UnregisterTriggerType(_text(f, "id"), _optional_text(f, "namespace")),
+    "registertrigger": _register_trigger,
+    "unregistertrigger": lambda f: UnregisterTrigger(_text(f, "id")),
+    "triggerregistrationresult": _trigger_result,
+    "reattach": _reattach,
+    "ping": lambda _: Ping(),
+}
+_IGNORED: Final = frozenset(
+    (
+        "pong",
+        "registerservice",
+        "observe",
+        "unobserve",
+        "observerack",
+        "invocationsobserved",
+        "localinvocationstats",
+    )
+)
