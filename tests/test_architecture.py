@@ -45,6 +45,7 @@ PURE = (
     "catalog.shelf",
     "catalog.snapshot",
     "catalog.suggest",
+    "catalog.summary",
     "catalog.visibility",
     "engine.access",
     "engine.builtins",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -86,6 +87,11 @@ def invoke(*arguments: str, url: str = NOWHERE) -> Result:
     return CliRunner().invoke(GROUPS[group], [*rest, "--url", url])
 
 
+def code_of(read: tuple[str, ...]) -> int:
+    """How a command ends in the folder of these tests, where one name is odd."""
+    return 1 if read == ("doctor",) else 0
+
+
 @pytest.fixture
 def directory(home: Folder, engine: EngineThread) -> Iterator[Reader]:
     with Reader(engine.url, home.root.parent) as reader:
@@ -97,7 +103,7 @@ def test_the_folder_and_the_engine_give_the_same(directory: Reader, read: tuple[
     from_engine = invoke(*read, url=directory.url)
     from_folder = invoke(*read)
 
-    assert from_engine.exit_code == from_folder.exit_code == 0
+    assert from_engine.exit_code == from_folder.exit_code == code_of(read)
     assert from_engine.stdout == from_folder.stdout != ""
     assert from_engine.stderr == ""
     assert from_folder.stderr == (
@@ -223,7 +229,7 @@ def test_every_help_names_the_exit_codes(command: str) -> None:
     group, *rest = command.split()
     text = " ".join(CliRunner().invoke(GROUPS[group], [*rest, "--help"]).stdout.split())
 
-    assert "Exit codes: 0 done; 1 it failed" in text
+    assert re.search(r"Exit codes: 0 (done|nothing needs attention); 1 .*it failed, .*; 2 wrong usage", text)
 
 
 def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
@@ -271,12 +277,42 @@ def test_a_document_on_a_terminal_is_rendered(home: Folder, tmp_path: Path) -> N
 
 
 def test_the_doctor_shows_every_word_on_a_terminal(home: Folder, tmp_path: Path) -> None:
-    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=60))
+    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=60, code=1))
 
     shown = " ".join(screen.split())
     assert "Odd Name.md" in shown
     for word in ("lowercase", "letters,", "rename"):
         assert word in shown
+
+
+def test_the_doctor_counts_what_is_alike_on_a_terminal_and_names_each_elsewhere(
+    home: Folder, tmp_path: Path
+) -> None:
+    for number in range(40):
+        home.write(f"db/assets/{number}.png", "x")
+
+    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=400, code=1))
+    shown = " ".join(screen.split())
+    listed = invoke("doctor").stdout.splitlines()
+    answered = json.loads(invoke("doctor", "--json").stdout)
+
+    assert shown.index("Odd Name.md") < shown.index("40, such as db/assets/0.png, db/assets/1.png,")
+    assert "db/assets/9.png" not in shown
+    assert len(listed) == len(answered["findings"]) == 41
+    assert len([line for line in listed if "db/assets/" in line]) == 40
+
+
+def test_the_doctor_fails_only_where_something_needs_attention(home: Folder) -> None:
+    assert invoke("doctor").exit_code == invoke("doctor", "--json").exit_code == 1
+    home.path("Odd Name.md").unlink()
+    for path in ("db/logo.png", "README.md", "db/.hidden", "db/prompts/LICENSE.txt"):
+        home.write(path, "x")
+
+    found = invoke("doctor")
+
+    assert (found.exit_code, len(found.stdout.splitlines())) == (0, 4)
+    home.write("db/broken.md", "---\n[\n---\nx")
+    assert invoke("doctor").exit_code == 1
 
 
 def test_what_is_longer_than_the_screen_goes_through_the_pager(home: Folder, tmp_path: Path) -> None:
@@ -295,7 +331,7 @@ def test_hostile_text_does_nothing_to_a_terminal(home: Folder, tmp_path: Path, r
     spread_hostile_text(home)
 
     for options in ((), ("--json",)):
-        drawn = on_a_terminal(*read, *options, "--url", NOWHERE, cwd=tmp_path)
+        drawn = on_a_terminal(*read, *options, "--url", NOWHERE, cwd=tmp_path, code=code_of(read))
         assert is_harmless(drawn)
     # It is shown, not swallowed.
     assert "u202e" in drawn.lower()

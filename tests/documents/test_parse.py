@@ -220,6 +220,26 @@ def test_a_file_that_is_left_out_says_why_and_what_to_do(path: str, content: byt
     assert found.findings[0].fix
 
 
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("README.md", "nothing, "),
+        ("db/CODE_OF_CONDUCT.md", "nothing, "),
+        ("Odd Folder/AGENTS.md", "nothing, "),
+        ("Readme.md", "rename "),
+        ("Odd Folder/SKILL.md", "rename "),
+        ("Odd Folder/SKILLS.md", "rename "),
+        ("Odd Folder/index.md", "rename "),
+    ],
+)
+def test_only_names_in_capitals_may_be_meant_for_something_else(path: str, advice: str) -> None:
+    (finding,) = parse(path, "x").findings
+
+    assert finding.kind == "skipped"
+    assert "lowercase" in finding.reason
+    assert finding.fix.startswith(advice)
+
+
 def test_a_file_of_exactly_the_largest_size_is_a_skill() -> None:
     assert parse("a.md", b"x" * MAX_BODY_BYTES).skill is not None
 

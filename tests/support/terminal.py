@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def on_a_terminal(*arguments: str, cwd: Path, lines: int = 1000, columns: int = 100, **env: str) -> str:
+def on_a_terminal(
+    *arguments: str, cwd: Path, lines: int = 1000, columns: int = 100, code: int = 0, **env: str
+) -> str:
     """Run to the end with its output on a terminal of that size, and give what arrived there."""
     ours, theirs = pty.openpty()
     size = {"LINES": str(lines), "COLUMNS": str(columns), "TERM": "xterm-256color"}
@@ -35,7 +37,7 @@ def on_a_terminal(*arguments: str, cwd: Path, lines: int = 1000, columns: int = 
     os.close(theirs)
     with os.fdopen(ours, "rb") as screen:
         drawn = _everything(screen.fileno())
-    assert process.wait(START_SECONDS) == 0, process.communicate()[1]
+    assert process.wait(START_SECONDS) == code, process.communicate()[1]
     if process.stderr is not None:
         process.stderr.close()
     return drawn.decode("utf-8").replace("\r\n", "\n")

@@ -14,6 +14,7 @@ from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.own import NAMESPACE, OwnDocuments
 from iii_directory.catalog.safe_open import RefusedError
 from iii_directory.catalog.snapshot import EMPTY
+from iii_directory.catalog.summary import log_lines
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.markdown import printable
 from iii_directory.documents.parse import body_of
@@ -214,12 +215,11 @@ class Catalogue:
             return None
 
     def _tell(self, found: Iterable[Finding]) -> None:
-        """The log says each finding once."""
-        for finding in found:
-            if finding not in self._told:
-                self._told.add(finding)
-                line = f"{finding.subject}: {finding.reason} ({finding.fix})"
-                log.warning("%s", printable(line))
+        """The log says each finding once, and many of a kind in one line."""
+        new = [finding for finding in dict.fromkeys(found) if finding not in self._told]
+        self._told.update(new)
+        for urgent, line in log_lines(new):
+            log.log(logging.WARNING if urgent else logging.INFO, "%s", printable(line))
 
 
 def _now(action: Callable[[], None]) -> None:

@@ -84,5 +84,6 @@ def _hidden(namespace: str) -> Finding:
         "hidden",
         namespace,
         "no worker of this name is installed, and the worker downloaded these documents by itself",
-        "install the worker, download them by a call, or set filter_unregistered to false",
+        "nothing, if that is meant; else install the worker, download them by a call, or set "
+        "filter_unregistered to false",
     )

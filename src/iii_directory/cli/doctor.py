@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES
-from iii_directory.cli.output import print_json, print_rows
+from iii_directory.catalog.summary import grouped, needs_attention
+from iii_directory.cli.output import note, print_json, print_rows
 from iii_directory.cli.source import answer, reading_options
+from iii_directory.documents.model import Finding
 
 if TYPE_CHECKING:
     from iii_directory.cli.source import Where
 
+_COLUMNS: Final = ("kind", "subject", "reason", "fix")
+_CODES: Final = (
+    "Exit codes: 0 nothing needs attention; 1 something does, or it failed, and then stdout is empty and one "
+    "sentence on stderr says why; 2 wrong usage."
+)
+
 
 @click.command(
     help="List what was left out or is odd: skipped files, shadowed ids, broken front matter and the like, "
-    "each with its reason and what to do.",
-    epilog=EXIT_CODES,
+    "each with its reason and what to do. Where that begins with 'nothing', as for the assets of a skill, it "
+    "needs no attention. On a terminal many of a sort are one row; in a pipe and in JSON each has its own.",
+    epilog=_CODES,
 )
 @reading_options
 def command(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::diagnostics")
+    found = [Finding(**{column: row[column] for column in _COLUMNS}) for row in reply["findings"]]
+    urgent = sum(map(needs_attention, found))
     if as_json:
         print_json(reply)
     else:
-        columns = ("kind", "subject", "reason", "fix")
-        print_rows(reply["findings"], columns, empty="nothing was left out and nothing is odd", whole=True)
+        rows = _grouped_rows(found) if sys.stdout.isatty() else reply["findings"]
+        print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
+        if len(rows) < len(found):
+            note(f"{urgent} of {len(found)} need attention; --json names every one")
+    if urgent:
+        raise SystemExit(1)
+
+
+def _grouped_rows(found: list[Finding]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": group.first.kind,
+            "subject": group.named(),
+            "reason": group.first.reason,
+            "fix": group.first.fix,
+        }
+        for group in grouped(found)
+    ]

@@ -77,6 +77,7 @@ class Finding:
     """A path below the skills folder, an id, a state key or a namespace; never a path outside."""
     reason: str
     fix: str
+    """What to do. It begins with "nothing" where nothing need be done, such as for the assets of a skill."""
 
 
 class ParsedFile(NamedTuple):

@@ -34,7 +34,7 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
     """
     place = path_to_id(relative_path)
     if place.problem is not None:
-        return _skipped(relative_path, place.problem, "rename or move it if it should be a skill or a prompt")
+        return _no_id(relative_path, place.problem)
     if size > MAX_BODY_BYTES:
         reason = f"it is too large: {size} bytes, at most {MAX_BODY_BYTES}"
         return _skipped(relative_path, reason, "split it into several documents")
@@ -172,6 +172,14 @@ def _findings(subject: str, problems: list[str], shown: str) -> tuple[Finding, .
         reason = "its title or description holds characters that cannot be seen"
         found.append(Finding("invisible_text", subject, reason, "look at the document before trusting it"))
     return tuple(found)
+
+
+def _no_id(path: str, problem: str) -> ParsedFile:
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    if stem.isupper() and stem not in ("SKILL", "SKILLS"):
+        reason = "names in capitals are for files that are no documents; ids are lowercase"
+        return _skipped(path, reason, "nothing, if it is one of those, as a README is; else rename it")
+    return _skipped(path, problem, "rename or move it if it should be a skill or a prompt")
 
 
 def _skipped(path: str, reason: str, fix: str) -> ParsedFile:
