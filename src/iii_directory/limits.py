@@ -118,6 +118,14 @@ MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
 # A value grown by updates must still fit a reply that carries the old and the new one.
 MAX_STATE_VALUE_CHARS: Final = 31 * MIB
+# Paths and merged objects of an update: the real engine's own limits, which its callers know.
+MAX_STATE_PATH_DEPTH: Final = 32
+MAX_STATE_SEGMENT_BYTES: Final = 256
+MAX_STATE_MERGE_KEYS: Final = 1024
+MAX_STATE_MERGE_DEPTH: Final = 16
+# Functions asked about at once, and the beginning of a binding's config in lists; as on the real engine.
+MAX_FUNCTION_BATCH: Final = 32
+CONFIG_SUMMARY_CHARS: Final = 80
 # Checking a value against its schema, while everybody waits, in steps of a pattern of about a microsecond;
 # to apply one schema within another takes as long as ten.
 MAX_SCHEMA_STEPS: Final = 1_000_000

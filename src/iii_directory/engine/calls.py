@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel, bad_input
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.wire_json import ABSENT, Json
 
@@ -140,10 +140,7 @@ class Calls:
         if data is None:
             data = {}
         if not isinstance(data, dict):
-            raise EngineFault(
-                "deserialization_error",
-                f"Failed to deserialize input for {function.id}: expected an object",
-            )
+            raise bad_input(function.id, "expected an object")
         answer: Outcome = outcome or _nobody_waits
         request = Request(caller, function.id, cast("Json", data), answer)
         result = self.builtins[function.id](request)

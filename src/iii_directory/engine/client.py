@@ -36,13 +36,13 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
     """
     try:
         with _connected(url, token, timeout) as socket:
-            return json.loads(socket.recv(timeout)).get("type") == "workerregistered"
+            return _received(socket, timeout).get("type") == "workerregistered"
     except (ConnectionRefusedError, TimeoutError):
         return False
     except InvalidStatus as error:
         raise EngineUnreachableError(_refusal(url, error)) from None
     except (OSError, WebSocketException, ValueError) as error:
-        raise EngineUnreachableError(f"what listens at {url} is no iii engine: {error}") from None
+        raise EngineUnreachableError(_no_engine(url, error)) from None
 
 
 def call_function(
@@ -80,6 +80,8 @@ def call_function(
         raise EngineUnreachableError(f"{function_id} did not answer within {timeout:g} s") from None
     except (OSError, InvalidHandshake, InvalidURI) as error:
         raise EngineUnreachableError(f"no iii engine answers at {url}: {_reason(error)}") from None
+    except ValueError as error:
+        raise EngineUnreachableError(_no_engine(url, error)) from None
     except WebSocketException as error:
         raise EngineUnreachableError(f"the engine at {url} went away: {error}") from None
     if reply.get("error") is not None:
@@ -101,9 +103,17 @@ def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
 
 def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str, Any]:
     while True:
-        message = json.loads(socket.recv(max(0.0, deadline - time.monotonic())))
+        message = _received(socket, max(0.0, deadline - time.monotonic()))
         if message.get("type") == "invocationresult" and message.get("invocation_id") == call_id:
             return message
+
+
+def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:
+    """The next message. What is no JSON object comes from no engine, and is a ValueError."""
+    message: object = json.loads(socket.recv(timeout))
+    if not isinstance(message, dict):
+        raise ValueError("it sent something else than a JSON object")  # noqa: TRY004 (as for no JSON)
+    return cast("dict[str, Any]", message)
 
 
 def _refusal(url: str, error: InvalidStatus) -> str:
@@ -111,6 +121,10 @@ def _refusal(url: str, error: InvalidStatus) -> str:
     if status == 401:
         return f"the engine at {url} asks for a token: set III_TOKEN"
     return f"what listens at {url} refused the connection (HTTP {status})"
+
+
+def _no_engine(url: str, error: Exception) -> str:
+    return f"what listens at {url} is no iii engine: {error}"
 
 
 def _reason(error: Exception) -> str:

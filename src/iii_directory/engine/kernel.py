@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from iii_directory.engine.messages import Registration
+    from iii_directory.engine.triggers import TriggerType
     from iii_directory.engine.wire_json import Json
 
 DEFAULT_NAMESPACE: Final = "default"
 ENGINE_PREFIX: Final = "engine::"
+Level = Literal["debug", "info", "warning", "error"]
 # Control characters, and the marks that reorder or hide text on a screen.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
@@ -38,6 +40,16 @@ class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as 
 
     def body(self) -> Json:
         return {"code": self.code, "message": str(self)}
+
+
+def bad_input(function_id: str, problem: str) -> EngineFault:
+    """The fault of a caller whose input a built-in function cannot use."""
+    return EngineFault("deserialization_error", f"Failed to deserialize input for {function_id}: {problem}")
+
+
+def first_segment(item_id: str) -> str:
+    """The part of an id that names a worker, if nothing else does."""
+    return item_id.split("::", 1)[0]
 
 
 @dataclass(slots=True)
@@ -66,7 +78,7 @@ class StartTimer:
 
 @dataclass(slots=True)
 class Log:
-    level: Literal["debug", "info", "warning", "error"]
+    level: Level
     text: str
 
 
@@ -139,7 +151,7 @@ class Kernel:
     def start_timer(self, kind: str, subject: str, seconds: float) -> None:
         self.outbox.append(StartTimer((kind, subject), seconds))
 
-    def log(self, level: Literal["debug", "info", "warning", "error"], text: str) -> None:
+    def log(self, level: Level, text: str) -> None:
         """Much of what is logged is a client's words: they stay on one line, and a short one."""
         self.outbox.append(Log(level, printable(text[:MAX_LOG_CHARS])))
 
@@ -164,12 +176,12 @@ class Kernel:
     def namespaces_with(self, function_id: str) -> list[str]:
         return sorted(namespace for namespace, name in self.functions if name == function_id)
 
-    def worker_name(self, function: Function) -> str:
+    def worker_name(self, provided: Function | TriggerType) -> str:
         """The registered name of the owning connection, else the first segment of the id."""
-        if function.worker_name is not None:
-            return function.worker_name
-        owner = self.connections.get(function.owner or "")
-        return (owner.name if owner else None) or function.id.split("::", 1)[0]
+        if provided.worker_name is not None:
+            return provided.worker_name
+        owner = self.connections.get(provided.owner or "")
+        return (owner.name if owner else None) or first_segment(provided.id)
 
     def visible_connections(self) -> Iterator[Connection]:
         """Connections that are listed; a bare client without a process id stays hidden."""

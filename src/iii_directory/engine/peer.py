@@ -87,8 +87,6 @@ class Peer(asyncio.Protocol):
         self._host = host
         self._limits = limits
         self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
-        # A logger at debug level would format every frame; the engine's own log says what matters.
-        self._protocol.debug = False
         self._transport: asyncio.Transport
         self._role = Role()
         self._fragments = bytearray()

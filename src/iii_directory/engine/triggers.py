@@ -161,11 +161,8 @@ class Triggers:
     def connection_gone(self, connection_id: str) -> None:
         """Its bindings end, then its types: what was bound to those is parked or moves to ``default``."""
         for binding in list(self.bindings.values()):
-            if binding.subscriber == connection_id and binding.provider is not None:
-                self.unbind(binding.id)
-        for binding in list(self.bindings.values()):
             if binding.subscriber == connection_id:
-                del self.bindings[binding.id]
+                self.unbind(binding.id)
         for held in [t for t in self.types.values() if t.owner == connection_id]:
             self._drop_type(held)
 

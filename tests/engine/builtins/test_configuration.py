@@ -187,6 +187,14 @@ def test_a_store_that_fails_is_an_error_and_keeps_the_old_value(client: Client) 
 # Placeholders
 
 
+@pytest.mark.parametrize("start", ["${", "${A", "${A:", "${A:${"])
+def test_placeholders_that_never_end_are_passed_over_at_once(start: str) -> None:
+    endless = start * 300_000
+
+    assert expand(endless, {"A": "a"}, []) == endless
+    assert expand(f"${{A}}}}{endless}", {"A": "a"}, []) == f"a}}{endless}"
+
+
 @pytest.mark.parametrize(
     ("value", "expanded"),
     [

@@ -223,6 +223,8 @@ def test_a_batch_answers_in_order_once_each_with_markers(stocked: Driver, client
         {"function_ids": []},
         {"function_ids": [1]},
         {"function_ids": ["a", None]},
+        {"function_ids": ["1", 1]},
+        {"function_ids": [["a"]]},
         {"function_ids": [f"f{number}" for number in range(33)]},
     ],
 )

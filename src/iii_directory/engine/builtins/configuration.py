@@ -160,7 +160,9 @@ def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> o
         return [expand(item, environment, unset) for item in cast("list[object]", value)]
     if not isinstance(value, str) or "${" not in value:
         return value
-    filled = _PLACEHOLDER.sub(lambda match: _filled(match, environment, unset), value)
+    # Behind the last brace no placeholder ends: to look for one from every "${" there could take for ever.
+    placed, brace, rest = value.rpartition("}")
+    filled = _PLACEHOLDER.sub(lambda match: _filled(match, environment, unset), placed + brace) + rest
     return _typed(filled) if _LONE_PLACEHOLDER.fullmatch(value) else filled
 
 

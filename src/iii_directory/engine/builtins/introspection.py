@@ -18,13 +18,13 @@ from iii_directory.engine.builtins.table import (
 from iii_directory.engine.calls import DEFERRED, Request
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, ENGINE_PREFIX, EngineFault, Function
 from iii_directory.engine.messages import RegisterTrigger
+from iii_directory.limits import MAX_FUNCTION_BATCH
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.rows import Rows
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
-MAX_BATCH: Final = 32
 _FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "include_internal": "boolean"}
 
 
@@ -64,7 +64,7 @@ class Introspection:
             if (internal or not kind.id.startswith(ENGINE_PREFIX))
             and kind.id.startswith(prefix or "")
             and contains(search, kind.id, kind.description)
-            and worker in (None, self._rows.type_worker(kind))
+            and worker in (None, self._kernel.worker_name(kind))
         ]
         return {"triggers": sorted(rows, key=lambda row: (row["id"], row["namespace"]))}
 
@@ -189,8 +189,10 @@ def _rank(function_id: str, search: str | None) -> int:
 
 def _batch(items: list[object]) -> list[str]:
     names = list(dict.fromkeys(item for item in items if isinstance(item, str)))
-    if len(names) < 1 or len(set(map(str, items))) != len(names) or len(names) > MAX_BATCH:
-        raise EngineFault("INVALID_ARGUMENTS", f"function_ids must be 1 to {MAX_BATCH} function ids.")
+    if not all(isinstance(item, str) for item in items) or not 1 <= len(names) <= MAX_FUNCTION_BATCH:
+        raise EngineFault(
+            "INVALID_ARGUMENTS", f"function_ids must be 1 to {MAX_FUNCTION_BATCH} function ids."
+        )
     return names
 
 
@@ -218,7 +220,7 @@ def _about_functions(it: Introspection) -> list[BuiltinFunction]:
         ),
         BuiltinFunction(
             "engine::functions::info",
-            "One function, or up to 32, with schemas and the triggers bound to it.",
+            f"One function, or up to {MAX_FUNCTION_BATCH}, with schemas and the triggers bound to it.",
             it.functions_info,
             schema(function_id="string", function_ids=ids, namespace="string"),
         ),

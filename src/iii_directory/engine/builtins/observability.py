@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinWorker, provide, schema, text
 from iii_directory.engine.builtins.workers import clean
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Request
+    from iii_directory.engine.kernel import Level
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
-Level = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[dict[str, Level]] = {
     "trace": "debug",
     "debug": "debug",

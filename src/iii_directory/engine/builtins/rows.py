@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from iii_directory.engine.kernel import first_segment
 from iii_directory.engine.wire_json import Json, encode
+from iii_directory.limits import CONFIG_SUMMARY_CHARS
 
 if TYPE_CHECKING:
     from iii_directory.engine.kernel import Function
     from iii_directory.engine.router import Router
     from iii_directory.engine.triggers import Binding, TriggerType
-
-SUMMARY_CHARS: Final = 80
 
 
 class Rows:
@@ -46,17 +46,11 @@ class Rows:
         ]
         return detail
 
-    def type_worker(self, kind: TriggerType) -> str:
-        if kind.worker_name is not None:
-            return kind.worker_name
-        owner = self._kernel.connections.get(kind.owner or "")
-        return (owner.name if owner else None) or kind.id.split("::", 1)[0]
-
     def type_summary(self, kind: TriggerType) -> Json:
         return {
             "id": kind.id,
             "namespace": kind.namespace,
-            "worker_name": self.type_worker(kind),
+            "worker_name": self._kernel.worker_name(kind),
             "description": kind.description,
         }
 
@@ -71,14 +65,15 @@ class Rows:
 
     def binding_row(self, binding: Binding) -> Json:
         function = self._kernel.function(binding.namespace, binding.function_id)
+        worker_name = self._kernel.worker_name(function) if function else first_segment(binding.function_id)
         summary = encode(binding.config)
+        if len(summary) > CONFIG_SUMMARY_CHARS:
+            summary = summary[:CONFIG_SUMMARY_CHARS] + "…"
         return {
             "id": binding.id,
             "trigger_type": binding.trigger_type,
             "function_id": binding.function_id,
-            "worker_name": self._kernel.worker_name(function)
-            if function
-            else binding.function_id.split("::", 1)[0],
+            "worker_name": worker_name,
             "config": binding.config,
-            "config_summary": summary if len(summary) <= SUMMARY_CHARS else summary[:SUMMARY_CHARS] + "…",
+            "config_summary": summary,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, apply_ops
 from iii_directory.engine.builtins.table import (
@@ -10,13 +10,12 @@ from iii_directory.engine.builtins.table import (
     BuiltinFunction,
     BuiltinType,
     BuiltinWorker,
-    bad_input,
     missing,
     provide,
     schema,
     text,
 )
-from iii_directory.engine.kernel import EngineFault
+from iii_directory.engine.kernel import EngineFault, bad_input
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT, encode
 from iii_directory.limits import MAX_STATE_VALUE_CHARS
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
     from iii_directory.engine.wire_json import Json
-
-WORKER: Final = "iii-state"
 
 
 class State:
@@ -200,6 +197,5 @@ def install(router: Router, store: Store) -> None:
         schema(event_type="string", **place, old_value=ANY, new_value=ANY),
         _check_config,
     )
-    provide(
-        router, BuiltinWorker(WORKER, "Values by scope and key, with change events.", functions, [changed])
-    )
+    about = "Values by scope and key, with change events."
+    provide(router, BuiltinWorker("iii-state", about, functions, [changed]))

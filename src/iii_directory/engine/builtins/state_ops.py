@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.wire_json import ABSENT
+from iii_directory.limits import (
+    MAX_STATE_MERGE_DEPTH,
+    MAX_STATE_MERGE_KEYS,
+    MAX_STATE_PATH_DEPTH,
+    MAX_STATE_SEGMENT_BYTES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.wire_json import Json
 
-MAX_PATH_DEPTH: Final = 32
-MAX_SEGMENT_BYTES: Final = 256
-MAX_MERGE_KEYS: Final = 1024
-MAX_MERGE_DEPTH: Final = 16
 _POLLUTING: Final = frozenset(("__proto__", "constructor", "prototype"))
 # What a number can be on the wire: a signed or an unsigned integer of 64 bits, or a double.
 SMALLEST_INTEGER: Final = -(2**63)
@@ -148,27 +150,29 @@ def _path(op: Json) -> list[str]:
 
 
 def _check_segments(kind: str, segments: list[str]) -> None:
-    if len(segments) > MAX_PATH_DEPTH:
-        raise OpError(f"{kind}.path.too_deep", f"a path has at most {MAX_PATH_DEPTH} segments")
+    if len(segments) > MAX_STATE_PATH_DEPTH:
+        raise OpError(f"{kind}.path.too_deep", f"a path has at most {MAX_STATE_PATH_DEPTH} segments")
     for segment in segments:
         if not segment:
             raise OpError(f"{kind}.path.empty_segment", "a path segment is empty")
-        if len(segment.encode()) > MAX_SEGMENT_BYTES:
-            raise OpError(f"{kind}.path.segment_too_long", f"a segment has at most {MAX_SEGMENT_BYTES} bytes")
+        if len(segment.encode()) > MAX_STATE_SEGMENT_BYTES:
+            raise OpError(
+                f"{kind}.path.segment_too_long", f"a segment has at most {MAX_STATE_SEGMENT_BYTES} bytes"
+            )
         if segment in _POLLUTING:
             raise OpError(f"{kind}.path.proto_polluted", f"'{segment}' cannot be used as a key")
 
 
 def _check_merged(merged: Json) -> None:
-    if len(merged) > MAX_MERGE_KEYS:
-        raise OpError("merge.value.too_many_keys", f"an object has at most {MAX_MERGE_KEYS} keys")
+    if len(merged) > MAX_STATE_MERGE_KEYS:
+        raise OpError("merge.value.too_many_keys", f"an object has at most {MAX_STATE_MERGE_KEYS} keys")
     if _POLLUTING & merged.keys():
         raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
     level: list[object] = [merged]
-    for _ in range(MAX_MERGE_DEPTH):
+    for _ in range(MAX_STATE_MERGE_DEPTH):
         level = [child for node in level for child in _containers(node)]
     if level:
-        raise OpError("merge.value.too_deep", f"an object has at most {MAX_MERGE_DEPTH} levels")
+        raise OpError("merge.value.too_deep", f"an object has at most {MAX_STATE_MERGE_DEPTH} levels")
 
 
 def _containers(node: object) -> list[object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function
+from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, bad_input
 from iii_directory.engine.triggers import TriggerType
 
 if TYPE_CHECKING:
@@ -103,10 +103,6 @@ def optional(request: Request, key: str, kind: type) -> Any:
 
 def missing(request: Request, key: str) -> EngineFault:
     return bad_input(request.function_id, f"missing field `{key}`")
-
-
-def bad_input(function_id: str, problem: str) -> EngineFault:
-    return EngineFault("deserialization_error", f"Failed to deserialize input for {function_id}: {problem}")
 
 
 def contains(needle: str | None, *hay: str | None) -> bool:
