@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
 DESCRIPTION: Final = "Discovery: the skills, prompts, functions and published workers an agent can use."
-_READY_CHECK: Final = "directory::diagnostics"
 _READY_POLL_SECONDS: Final = 0.02
 
 
@@ -189,7 +188,8 @@ class DirectoryWorker:
     async def _answered(self, deadline: float) -> bool:
         while time.monotonic() < deadline:
             try:
-                await self._bus.call(_READY_CHECK, {}, timeout_ms=1_000)
+                # It is registered last, and an event of nothing changes nothing.
+                await self._bus.call(FOLLOWER, {}, timeout_ms=1_000)
             except CallError:
                 await asyncio.sleep(_READY_POLL_SECONDS)
             else:
