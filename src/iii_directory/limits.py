@@ -112,6 +112,8 @@ DEFAULT_CHANNEL_BUFFER: Final = 64
 MAX_NAME_CHARS: Final = 280
 # A line of the engine's log; what a client wrote there can be as long as a message.
 MAX_LOG_CHARS: Final = 2000
+# Failures of calls nobody waits for that were warned of, each once: enough to keep a log readable.
+MAX_TOLD_FAILURES: Final = 256
 # Events that events cause within the engine itself, such as a deletion bound to the event of a deletion:
 # longer and wider than a sensible chain, short enough for the stack and for everybody else.
 MAX_EVENT_DEPTH: Final = 16

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.engine.driver import Client, Driver, uuid_of
 
+from iii_directory import limits
+from iii_directory.engine.kernel import Log
+
 STOPPED = {"code": "invocation_stopped", "message": "Invocation stopped"}
 
 
@@ -170,6 +173,22 @@ def test_a_void_call_that_fails_leaves_a_line_in_the_log(driver: Driver, caller:
     caller.send("invokefunction", function_id="no::such", data={}, action={"type": "void"})
 
     assert any("no::such" in line for line in driver.log)
+
+
+def test_a_failure_nobody_waits_for_is_warned_of_once_until_many_others_were(
+    driver: Driver, caller: Client
+) -> None:
+    def told(function_id: str) -> list[str]:
+        caller.send("invokefunction", function_id=function_id, data={}, action={"type": "void"})
+        return [effect.level for effect in driver.effects if isinstance(effect, Log)]
+
+    assert told("no::such") == ["warning"]
+    assert told("no::such") == ["debug"]
+    assert told("no::other") == ["warning"]
+
+    for number in range(limits.MAX_TOLD_FAILURES):
+        told(f"no::such{number}")
+    assert told("no::such") == ["warning"]
 
 
 def test_an_id_used_again_later_is_answered_again(worker: Client, caller: Client) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel, bad_input
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.wire_json import ABSENT, Json
+from iii_directory.limits import MAX_TOLD_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ class Calls:
         self._kernel = kernel
         self._open: dict[tuple[str, str], Call] = {}
         self.builtins: dict[str, Callable[[Request], object]] = {}
+        self._told: set[str] = set()
 
     def invoke(self, caller: str, message: InvokeFunction) -> None:
         """A worker asked for a call."""
@@ -184,9 +186,18 @@ class Calls:
 
     def _fail(self, outcome: Outcome | None, function_id: str, fault: EngineFault) -> None:
         if outcome is None:
-            self._kernel.log("warning", f"call of {function_id} failed, nobody waits: {fault}")
+            self._tell(f"call of {function_id} failed, nobody waits: {fault}")
         else:
             outcome(ABSENT, fault.body())
+
+    def _tell(self, failure: str) -> None:
+        """A subscriber that is gone fails with every event: one warning is enough until others come."""
+        known = failure in self._told
+        self._kernel.log("debug" if known else "warning", failure)
+        if not known:
+            if len(self._told) >= MAX_TOLD_FAILURES:
+                self._told.clear()
+            self._told.add(failure)
 
     def _not_found(self, namespace: str, function_id: str) -> EngineFault:
         text = f"Function {function_id} not found in namespace {namespace}."
