@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.engine.access import Access, is_loopback
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.engine")
 BACKLOG = 512
+Ts = TypeVarTuple("Ts")
 
 
 class Link(Protocol):
@@ -147,25 +148,25 @@ class EngineServer:
 
     def received(self, connection_id: str, frame: str | bytes) -> None:
         """A frame came from a socket, which flushes when it has read everything there is."""
-        self._step(lambda: self._engine.router.receive(connection_id, frame))
+        self._step(self._engine.router.receive, connection_id, frame)
 
     def taken(self, connection_id: str, message: Message) -> None:
         """A message came from a worker in this process; answers to sockets are written once a turn."""
-        self._step(lambda: self._engine.router.accept(connection_id, message))
+        self._step(self._engine.router.accept, connection_id, message)
         if self._dirty and not self._flush_is_due:
             self._flush_is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def lost(self, connection_id: str) -> None:
         self._links.pop(connection_id, None)
-        self._step(lambda: self._engine.router.disconnect(connection_id))
+        self._step(self._engine.router.disconnect, connection_id)
 
     # Inner workings
 
-    def _step(self, step: Callable[[], list[Effect]]) -> None:
+    def _step(self, step: Callable[[*Ts], list[Effect]], *arguments: *Ts) -> None:
         """A mistake of ours costs the message that met it, and nobody's connection."""
         try:
-            effects = step()
+            effects = step(*arguments)
         except Exception:
             log.exception("the engine could not handle a message")
             effects = self._engine.router.kernel.take_effects()
@@ -194,7 +195,7 @@ class EngineServer:
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
         def fire() -> None:
             self._timers.discard(handle)
-            self._step(lambda: self._engine.router.timer(key))
+            self._step(self._engine.router.timer, key)
             self.flush()
 
         handle = asyncio.get_running_loop().call_later(seconds, fire)

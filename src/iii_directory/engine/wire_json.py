@@ -40,7 +40,7 @@ def parse(text: str) -> object:
         NotJsonError: it is no JSON, or a number, a character or the depth is out of bounds.
     """
     try:
-        value = _DECODER.decode(text)
+        value = _value_of(text)
     except RecursionError:
         raise NotJsonError("nested too deeply") from None
     except ValueError as error:
@@ -60,6 +60,15 @@ def is_text(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _value_of(text: str) -> object:
+    if text.startswith("{"):
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    # With blanks around it, or wrong: looking for both takes as long again as reading a small message.
+    return _DECODER.decode(text)
 
 
 def _read_leniently(text: str) -> object:

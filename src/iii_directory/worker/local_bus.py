@@ -62,6 +62,7 @@ class LocalBus:
         self._owners: dict[str, TriggerOwner] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._on_connected: list[Action] = []
+        self._under_way: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._new_id = Uuids().next
         self._id = engine.opened(_Link(self))
@@ -158,7 +159,8 @@ class LocalBus:
                 # Not at once: the engine is still carrying out what it decided.
                 self._loop.call_soon(self._heard, message)
             case "invokefunction":
-                self._spawn(self._invoked(message))
+                task = self._loop.create_task(self._invoked(message))
+                self._under_way[message["invocation_id"]] = task
             case "invocationresult":
                 self._answered(message)
             case "registertrigger":
@@ -197,12 +199,15 @@ class LocalBus:
         self._loop.call_soon_threadsafe(self._send, message)
 
     async def _invoked(self, message: Json) -> None:
-        function_id, result, error = message["function_id"], ABSENT, None
+        call_id, function_id = message["invocation_id"], message["function_id"]
+        result, error = ABSENT, None
         try:
             result = await self._handlers[function_id](message.get("data"))
         except DirectoryError as failure:
             error = {"code": "invocation_failed", "message": str(failure)}
-        self._send(InvocationResult(message["invocation_id"], function_id, result, error))
+        finally:
+            del self._under_way[call_id]
+        self._send(InvocationResult(call_id, function_id, result, error))
 
     def _heard(self, message: Json) -> None:
         function_id, data = message["function_id"], message.get("data")
@@ -234,7 +239,7 @@ class LocalBus:
     async def _leave(self) -> None:
         self._engine.lost(self._id)
         self._engine.flush()
-        for task in self._tasks:
+        for task in (*self._under_way.values(), *self._tasks):
             task.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
