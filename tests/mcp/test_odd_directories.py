@@ -90,7 +90,7 @@ def test_nothing_is_kept_of_clients_that_left() -> None:
                     until(lambda: len(announcer._streams._streams) == 1, "the newer client listens")
             until(lambda: not announcer._sessions, "the older clients are forgotten")
             until(lambda: not announcer._streams._streams, "the newer clients are forgotten")
-            until(lambda: not announcer._tasks, "nobody is told any more")
+            until(lambda: not announcer._tasks._running, "nobody is told any more")
         finally:
             bridge.close()
 

@@ -111,7 +111,7 @@ class Desk:
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         loading = self.registrations._loading
-        return [*self.registrations._asking, *([loading] if loading else [])]
+        return [*self.registrations._asking._running, *([loading] if loading else [])]
 
     async def keys(self) -> list[str]:
         await self.registrations.bring_up_to_date()

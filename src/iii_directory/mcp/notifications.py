@@ -19,6 +19,7 @@ from mcp.server.subscriptions import (
 )
 
 from iii_directory.limits import MAX_MCP_CONNECTIONS, MCP_BURST_SECONDS
+from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,7 @@ class Announcer:
         self._streams = ListenHandler(self._bus, max_subscriptions=MAX_MCP_CONNECTIONS)
         self._sessions: set[_Session] = set()
         self._pending: set[Change] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Tell the clients in a moment, with whatever else changes until then."""
@@ -73,7 +74,7 @@ class Announcer:
         connection = ctx.session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         session = _Session(connection)
         self._sessions.add(session)
-        task = self._spawn(session.tell_changes())
+        task = self._tasks.start(session.tell_changes())
         connection.exit_stack.callback(self._sessions.discard, session)
         connection.exit_stack.callback(task.cancel)
 
@@ -92,17 +93,11 @@ class Announcer:
         changes, self._pending = self._pending, set()
         for session in self._sessions:
             session.note(changes)
-        self._spawn(self._publish(changes))
+        self._tasks.start(self._publish(changes))
 
     async def _publish(self, changes: set[Change]) -> None:
         for change in changes:
             await self._bus.publish(_EVENTS[change])
-
-    def _spawn(self, work: Any) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class _Session:

@@ -11,6 +11,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
 from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from iii_directory.catalog.catalogue import Catalogue
@@ -50,7 +51,7 @@ class AutoDownload:
         self._bound = False
         self._turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
         self._waiting: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def connected(self) -> None:
         """Find out whether to work on this engine; if so, fetch what the installed workers lack."""
@@ -84,8 +85,7 @@ class AutoDownload:
                 self._catalogue.note(f"download {namespace} {number}", finding)
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     # Inner workings
 
@@ -93,9 +93,7 @@ class AutoDownload:
         if name in self._waiting or name in _NOT_ASKED_FOR or not is_worker(name):
             return
         self._waiting.add(name)
-        task = asyncio.get_running_loop().create_task(self._in_turn(name))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._in_turn(name))
 
     async def _in_turn(self, name: str) -> None:
         async with self._turn:

@@ -33,6 +33,7 @@ from iii_directory.worker.bus import (
     guarded,
     own_namespace,
 )
+from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -63,7 +64,7 @@ class LocalBus:
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._on_connected: list[Action] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._new_id = Uuids().next
         self._id = engine.opened(_Link(self))
         self._announce(name, description)
@@ -117,7 +118,7 @@ class LocalBus:
 
     def start(self) -> None:
         for action in self._on_connected:
-            self._loop.call_soon_threadsafe(lambda act=action: self._spawn(act()))
+            self._loop.call_soon_threadsafe(lambda act=action: self._tasks.start(act()))
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -239,18 +240,9 @@ class LocalBus:
     async def _leave(self) -> None:
         self._engine.lost(self._id)
         self._engine.flush()
-        for task in (*self._under_way.values(), *self._tasks):
+        for task in self._under_way.values():
             task.cancel()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+        self._tasks.cancel()
 
 
 class _Link:

@@ -20,9 +20,10 @@ from iii_directory.documents.model import Finding
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES
 from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
@@ -75,7 +76,7 @@ class Registrations:
         self._pause = _FIRST_PAUSE_SECONDS
         self._cut_short = False
         self._loading: asyncio.Task[None] | None = None
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking = Tasks()
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -138,9 +139,9 @@ class Registrations:
             self._note("the connection ended while they were listed, perhaps because they are too many")
 
     def close(self) -> None:
-        for task in (self._loading, *self._asking):
-            if task is not None:
-                task.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
+        self._asking.cancel()
 
     # Inner workings
 
@@ -201,7 +202,7 @@ class Registrations:
             case Outcome.REGISTERED | Outcome.UNREGISTERED:
                 self._events.fire(registry.topic, {"op": outcome.value, registry.table.kind.key_field: key})
             case Outcome.DOUBTFUL:
-                self._spawn(self._settle(registry, key))
+                self._asking.start(self._settle(registry, key))
             case Outcome.NOTHING:
                 pass
 
@@ -242,11 +243,6 @@ class Registrations:
         fix = "see that the engine runs iii-state; it is tried again until it answers"
         finding = None if problem is None else Finding("unavailable", "iii-state", reason, fix)
         self._catalogue.note("iii-state", finding)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
 
 
 def bound_scopes(answer: object) -> set[str]:

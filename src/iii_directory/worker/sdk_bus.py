@@ -22,6 +22,7 @@ from iii_directory.worker.bus import (
     guarded,
     own_namespace,
 )
+from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -60,7 +61,7 @@ class SdkBus:
         self._losses = 0
         self._on_connected: list[Action] = []
         self._on_lost: list[Callable[[], None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._client: Any = III(
             url,
             InitOptions(
@@ -194,7 +195,7 @@ class SdkBus:
         if self._closing:
             return
         if state == "connected":
-            self._spawn(self._joined(self._losses))
+            self._tasks.start(self._joined(self._losses))
             return
         self._losses += 1
         for lost in self._on_lost:
@@ -207,7 +208,7 @@ class SdkBus:
                     self._name,
                 )
             self._refused = True
-            self._loop.call_later(_TAKE_OVER_SECONDS, lambda: self._spawn(self._try_again()))
+            self._loop.call_later(_TAKE_OVER_SECONDS, lambda: self._tasks.start(self._try_again()))
 
     async def _joined(self, losses: int) -> None:
         if self._refused:
@@ -217,23 +218,13 @@ class SdkBus:
             self._refused = False
             log.warning("the other worker called %s has left; this one takes over", self._name)
         for action in self._on_connected:
-            self._spawn(action())
+            self._tasks.start(action())
 
     async def _try_again(self) -> None:
         if not self._closing:
             # The SDK takes a refusal for final, and every call would repeat it.
             self._client._fatal_error = None  # noqa: SLF001
             await self._client.connect_async()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
 
 
 class _OwnerAdapter(TriggerHandler[Any]):

@@ -1,0 +1,35 @@
+"""Work in the background: kept until it is done, its failure in the log, ended with whoever started it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+log = logging.getLogger("iii_directory.worker")
+
+
+class Tasks:
+    """The tasks of one owner. An event loop itself forgets a task that nobody holds."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine on the loop that runs now."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background work failed", exc_info=task.exception())
