@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.registered.stage import Listener, SdkClient
 from tests.support.commands import free_port, running
 
@@ -18,14 +19,24 @@ EACH = 1250
 IN_FLIGHT = 16
 
 
-def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(tmp_path: Path) -> None:
-    port = free_port()
+# In processes of their own, so that this one has only the clients to run.
+ONE_PROCESS = (("up", "--port", "{port}", "--in-memory", "--http-port", "0"),)
+TWO_PROCESSES = (
+    ("engine", "--port", "{port}", "--in-memory"),
+    ("serve", "--url", "ws://127.0.0.1:{port}"),
+)
+
+
+@pytest.mark.parametrize("commands", [ONE_PROCESS, TWO_PROCESSES], ids=["inside", "joined"])
+def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(
+    tmp_path: Path, commands: tuple[tuple[str, ...], ...]
+) -> None:
+    port = str(free_port())
     url = f"ws://127.0.0.1:{port}"
     with ExitStack() as opened:
-        # In processes of their own, so that this one has only the clients to run.
-        engine = opened.enter_context(running("engine", "--port", str(port), "--in-memory", cwd=tmp_path))
-        engine.wait_for("engine at")
-        opened.enter_context(running("serve", "--url", url, cwd=tmp_path))
+        for words in commands:
+            command = running(*(word.format(port=port) for word in words), cwd=tmp_path)
+            opened.enter_context(command).wait_for("Ctrl-C")
         watcher = opened.enter_context(SdkClient(url))
         plain = Listener(watcher, "skills::on-change")
         twin = Listener(watcher, "directory::skills::on-change")
