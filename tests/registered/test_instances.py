@@ -196,6 +196,28 @@ def test_killing_either_directory_or_the_engine_loses_nothing_acknowledged(site:
     assert site.ids() == acknowledged
 
 
+def test_killing_up_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    port = str(free_port())
+    acknowledged: list[str] = []
+    with ExitStack() as opened:
+
+        def start() -> tuple[Running, SdkClient]:
+            up = opened.enter_context(running("up", "--port", port, "--http-port", "0", cwd=tmp_path))
+            up.wait_for("Ctrl-C")
+            client = opened.enter_context(SdkClient(f"ws://127.0.0.1:{port}"))
+            until(lambda: registered_ids(client) == acknowledged, "everything acknowledged is there")
+            return up, client
+
+        for kill in range(3):
+            up, client = start()
+            for number in range(30):
+                skill_id = f"kept/{kill}-{number:02}"
+                client.call("skills::register", id=skill_id, skill="# x")
+                acknowledged.append(skill_id)
+            up.stop(signal.SIGKILL)
+        start()
+
+
 def test_everything_is_there_after_the_engine_was_restarted_on_its_data(tmp_path: Path) -> None:
     with EngineThread(database=Database(tmp_path / "data")) as engine:
         house = House(engine.url, tmp_path / "skills")
