@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tests.support.registry import RawServer, answer, publish_worker
 from iii_directory import limits
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.client import RegistryClient
+from iii_directory.registry.http import make_client
 from iii_directory.registry.requests import PageRequest, WorkerRequest, page_request, worker_request
 from iii_directory.registry.server import RegistryServer
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
+
+    import httpx
 
 DB = worker_request("db")
 BUNDLE = {
@@ -384,3 +388,20 @@ def test_a_failing_tree_fails_the_info_but_a_missing_one_does_not() -> None:
         status = "503 Down"
         with pytest.raises(DirectoryError, match=r"D320 .*503"):
             ask(server.url, lambda client: client.worker_info(DB))
+
+
+def test_the_first_request_is_prepared_once_and_off_the_loop(
+    tmp_path: Path, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_worker(tmp_path, tmp_path / "registry", "db", "1.0.0", {"skills/a.md": "# a"})
+    prepared_in: list[threading.Thread] = []
+
+    def noted() -> httpx.AsyncClient:
+        prepared_in.append(threading.current_thread())
+        return make_client()
+
+    monkeypatch.setattr("iii_directory.registry.client.make_client", noted)
+    ask(registry.url, lambda client: client.worker_info(DB))
+
+    assert len(prepared_in) == 1
+    assert prepared_in != [threading.current_thread()]

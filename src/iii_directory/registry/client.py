@@ -33,6 +33,7 @@ class RegistryClient:
         self._timeout_ms = timeout_ms
         self._cache: AnswerCache[dict[str, Any]] = AnswerCache(cache_ttl_ms, clock=clock)
         self._client: httpx.AsyncClient | None = None
+        self._making = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,11 +98,17 @@ class RegistryClient:
             return answers.skills_tree(None)
 
     async def _get(self, path: str, query: dict[str, str], limit: int, what: str) -> Any:
-        if self._client is None:
-            self._client = make_client()
+        client = await self._connection()
         return await get_json(
-            self._client, f"{self._url}{path}", query, limit=limit, timeout_ms=self._timeout_ms, what=what
+            client, f"{self._url}{path}", query, limit=limit, timeout_ms=self._timeout_ms, what=what
         )
+
+    async def _connection(self) -> httpx.AsyncClient:
+        async with self._making:
+            if self._client is None:
+                # Importing the library and reading certificates takes a tenth of a second, which others feel.
+                self._client = await asyncio.to_thread(make_client)
+            return self._client
 
 
 def _named(request: WorkerRequest, prefix: str = "") -> str:
