@@ -39,7 +39,7 @@ def command(as_json: bool, where: Where) -> None:
         rows = _grouped_rows(found) if sys.stdout.isatty() else reply["findings"]
         print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
         if len(rows) < len(found):
-            note(f"{urgent} of {len(found)} need attention; --json names every one")
+            note(f"needing attention: {urgent} of {len(found)}; --json names every one")
     if urgent:
         raise SystemExit(1)
 
