@@ -9,7 +9,7 @@ from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, Effect, Log, Send, StartTimer
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import MemoryStore, StoreError
-from iii_directory.engine.wire_json import encode
+from iii_directory.engine.wire_json import encode_message
 
 if TYPE_CHECKING:
     from iii_directory.engine.store import Store
@@ -75,7 +75,7 @@ class Driver:
             match effect:
                 case Send(connection_id, message):
                     # Through JSON, so that a message that cannot be sent fails here.
-                    self.clients[connection_id].inbox.append(json.loads(encode(message)))
+                    self.clients[connection_id].inbox.append(json.loads(encode_message(message)))
                 case Close(connection_id, abrupt):
                     self.closed.append((connection_id, abrupt))
                 case StartTimer(key, seconds):

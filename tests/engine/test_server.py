@@ -230,7 +230,7 @@ def test_a_message_that_cannot_be_sent_costs_that_message_only(
         assert watcher.result("engine::functions::info", {"function_id": "w::seen"})
 
         def broken(_request: Request) -> object:
-            engine.server._engine.router.calls.call("w::seen", float("nan"))
+            engine.server._engine.router.calls.call("w::seen", {"no JSON"})
             engine.server._engine.router.calls.call("w::seen", "after")
             return {"status": "answered"}
 

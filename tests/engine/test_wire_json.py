@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_directory.engine.wire_json import ABSENT, NotJsonError, encode, is_text, parse
+from iii_directory.engine.wire_json import ABSENT, NotJsonError, encode, encode_message, is_text, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -30,6 +30,18 @@ def test_a_number_that_is_none_is_never_written(value: Any) -> None:
 @given(VALUES)
 def test_what_is_written_is_read_again(value: Any) -> None:
     assert parse(encode(value)) == value
+    assert parse(encode_message(value).decode()) == value
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**80), [2**63, {"deep": 10**100}]])
+def test_integers_of_any_size_are_sent_as_they_are(value: Any) -> None:
+    assert parse(encode_message(value).decode()) == value
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), {"a": b"bytes"}, "\ud800"])
+def test_what_is_no_json_is_not_sent(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        encode_message(value)
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,15 @@ class Peer(asyncio.Protocol):
 
     def send(self, message: str | bytes) -> None:
         """Queue a message; :meth:`flush` writes what is queued."""
-        if self._protocol.state is not State.OPEN:
-            return
         if isinstance(message, str):
-            self._protocol.send_text(message.encode())
-        else:
+            self.send_utf8(message.encode())
+        elif self._protocol.state is State.OPEN:
             self._protocol.send_binary(message)
+
+    def send_utf8(self, text: bytes) -> None:
+        """Queue a message that is text, encoded already."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_text(text)
 
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""

@@ -18,7 +18,7 @@ from iii_directory.engine.relay import Relays
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import MemoryStore
 from iii_directory.engine.uuids import Uuids
-from iii_directory.engine.wire_json import encode
+from iii_directory.engine.wire_json import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -216,13 +216,13 @@ class WorkerRole(Role):
 
     def deliver(self, message: Json) -> None:
         try:
-            self._peer.send(encode(message))
+            self._peer.send_utf8(encode_message(message))
         except (TypeError, ValueError):
             if message["type"] != "invocationresult":
                 raise
             # Only a worker in this process can answer what is no JSON. Its caller must not wait for ever.
             log.exception("an answer of %s could not be encoded", message["function_id"])
-            self._peer.send(encode(_unsendable(message)))
+            self._peer.send_utf8(encode_message(_unsendable(message)))
 
     def flush(self) -> None:
         self._peer.flush()

