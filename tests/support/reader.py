@@ -26,7 +26,8 @@ class OtherWorker(Client):
     """A worker of somebody else; a context manager."""
 
     def __init__(self, url: str, name: str | None = None) -> None:
-        self.name = name or f"client-{uuid.uuid4().hex[:12]}"
+        # In digits: letters by chance could hold the name of a document that a test asks for in vain.
+        self.name = name or f"client-{uuid.uuid4().int % 10**12}"
         super().__init__(url, self.name)
 
     def __enter__(self) -> Self:
