@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from iii_directory.catalog.safe_open import RefusedError, read_below
 from iii_directory.catalog.watch import system_watcher
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file
+from iii_directory.file_state import settled_stamp
 from iii_directory.install.lockfile import LOCKFILE
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.scan import Parse
     from iii_directory.catalog.watch import Watcher
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.file_state import Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class FolderSource:
             raise RefusedError(GONE)
         return read_below(folder.path, path, limits.MAX_BODY_BYTES)
 
-    def stamp(self, path: str) -> tuple[int, ...] | None:
+    def stamp(self, path: str) -> Stamp | None:
         """What tells the present state of a file from any other; None where only reading it can tell.
 
         That is so where a change may not show at once: on network file systems, and in the times of a file
@@ -140,14 +141,9 @@ class FolderSource:
         if not folder.is_watched:
             return None
         try:
-            state = os.lstat(f"{folder.path}/{path}")
+            return settled_stamp(os.lstat(f"{folder.path}/{path}"))
         except (OSError, ValueError):
             return None
-        # Every change sets this time, and nobody can put it back.
-        changed = state.st_ctime_ns
-        if changed > time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
-            return None
-        return state.st_dev, state.st_ino, changed, state.st_size
 
     def read_installed(self, path: str) -> bytes:
         """The bytes of a document of ``skills_folder``, also where a local one replaces it."""

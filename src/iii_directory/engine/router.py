@@ -76,20 +76,17 @@ class Router:
 
     def receive(self, connection_id: str, frame: str | bytes) -> list[Effect]:
         """A frame came in. A frame that is no message never ends the connection."""
-        connection = self.kernel.connections.get(connection_id)
-        if connection is None:
+        if connection_id not in self.kernel.connections:
             return []
         try:
             message = decode(frame)
         except UndecodableError as error:
             self._answer_undecodable(connection_id, error)
             return self._effects()
-        if message is not None:
-            self._handle(connection, message)
-        return self._effects()
+        return self._effects() if message is None else self.accept(connection_id, message)
 
     def accept(self, connection_id: str, message: m.Message) -> list[Effect]:
-        """A message came from a worker in this process, which has no need of frames."""
+        """A message came; one from a worker in this process came without a frame."""
         connection = self.kernel.connections.get(connection_id)
         if connection is not None:
             self._handle(connection, message)

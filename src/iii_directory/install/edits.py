@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from iii_directory import limits
+from iii_directory.file_state import settled_stamp, stamp_of
 from iii_directory.install.apply import WORK_SUFFIX, read_lock
 from iii_directory.install.files import PosixFiles, closing_fd, hash_file, opened_below
 from iii_directory.install.guard import HIDDEN
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.documents.model import Finding
+    from iii_directory.file_state import Stamp
     from iii_directory.install.lockfile import Lock
-
-_Stamp = tuple[int, ...]
 
 
 class Edits:
@@ -30,7 +28,7 @@ class Edits:
     def __init__(self, skills_folder: Path) -> None:
         self._path = os.fspath(skills_folder)
         self._files = PosixFiles()
-        self._hashes: dict[str, tuple[_Stamp, str]] = {}
+        self._hashes: dict[str, tuple[Stamp, str]] = {}
         self._turn = threading.Lock()
 
     def findings(self, lock: Lock) -> list[Finding]:
@@ -65,7 +63,7 @@ class Edits:
         return [edited_file(path) for path in sorted(edited) if _namespace(path) in at_rest]
 
     def _hashed(
-        self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[_Stamp, str]]
+        self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[Stamp, str]]
     ) -> Iterator[tuple[str, str]]:
         """The hashes of those that are files and can be read; the others are no edits."""
         with suppress(OSError), opened_below(self._files, folder.split("/"), root) as opened:
@@ -74,13 +72,14 @@ class Edits:
                 with suppress(OSError):
                     yield path, self._hash(opened, name, path, known.get(path))
 
-    def _hash(self, folder: int, name: str, path: str, known: tuple[_Stamp, str] | None) -> str:
-        if known is not None and known[0] == _stamp(self._files.status(name, folder)):
+    def _hash(self, folder: int, name: str, path: str, known: tuple[Stamp, str] | None) -> str:
+        if known is not None and known[0] == stamp_of(self._files.status(name, folder)):
             self._hashes[path] = known
             return known[1]
         digest, state = hash_file(self._files, name, folder)
-        if state.st_ctime_ns < time.time_ns() - limits.RACY_SECONDS * 1_000_000_000:
-            self._hashes[path] = (_stamp(state), digest)
+        stamp = settled_stamp(state)
+        if stamp is not None:
+            self._hashes[path] = (stamp, digest)
         return digest
 
     def _at_rest(self, root: int, names: set[str], lock: Lock) -> set[str]:
@@ -99,8 +98,3 @@ class Edits:
 
 def _namespace(path: str) -> str:
     return path.partition("/")[0]
-
-
-def _stamp(state: os.stat_result) -> _Stamp:
-    """What tells one state of a file from any other: every change sets its ctime, and nobody puts it back."""
-    return state.st_dev, state.st_ino, state.st_ctime_ns, state.st_size

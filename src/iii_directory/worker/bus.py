@@ -135,8 +135,11 @@ def own_namespace(chosen: str | None) -> str:
     return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
 
 
-def guarded(function_id: str, handler: Handler, *, only_objects: bool) -> Callable[[Any], Awaitable[object]]:
+def guarded(
+    function_id: str, handler: Handler, request_schema: Payload
+) -> Callable[[Any], Awaitable[object]]:
     """The handler as callers may meet it: what is no object and what is no sentence stay outside."""
+    only_objects = request_schema.get("type") == "object"
 
     async def run(data: Any) -> object:
         if only_objects and data is not None and not isinstance(data, dict):

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import platform
+import uuid
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_directory import __version__
@@ -81,9 +82,7 @@ class LocalBus:
         response_schema: Payload | None,
         metadata: Payload | None = None,
     ) -> None:
-        self._handlers[function_id] = guarded(
-            function_id, handler, only_objects=request_schema.get("type") == "object"
-        )
+        self._handlers[function_id] = guarded(function_id, handler, request_schema)
         self._send_soon(
             RegisterFunction(
                 function_id, description, request_schema, response_schema, metadata, http_invoked=False
@@ -105,8 +104,10 @@ class LocalBus:
         self._send_soon(RegisterTriggerType(type_id, description, None, event_schema, None))
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
-        wanted = ("", trigger_type, function_id, config, None, self.namespace, None)
-        self._loop.call_soon_threadsafe(self._bind, RegisterTrigger(*wanted))
+        binding_id = str(uuid.uuid4())
+        self._send_soon(
+            RegisterTrigger(binding_id, trigger_type, function_id, config, None, self.namespace, None)
+        )
 
     def on_connected(self, action: Action) -> None:
         self._on_connected.append(action)
@@ -191,10 +192,6 @@ class LocalBus:
 
     def _send(self, message: Message) -> None:
         self._engine.taken(self._id, message)
-
-    def _bind(self, binding: RegisterTrigger) -> None:
-        binding.id = self._new_id()
-        self._send(binding)
 
     def _send_soon(self, message: Message) -> None:
         self._loop.call_soon_threadsafe(self._send, message)

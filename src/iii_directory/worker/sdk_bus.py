@@ -50,7 +50,6 @@ class SdkBus:
         description: str,
         namespace: str | None = None,
         token: str | None = None,
-        telemetry: bool = False,
     ) -> None:
         _quiet_the_sdk()
         self._name = name
@@ -69,9 +68,9 @@ class SdkBus:
                 worker_description=description,
                 namespace=namespace,
                 headers={"Authorization": f"Bearer {token}"} if token else None,
-                enable_metrics_reporting=telemetry,
+                enable_metrics_reporting=False,
                 reconnection_config=_RECONNECT,
-                otel={"enabled": telemetry},
+                otel={"enabled": False},
             ),
         )
         self._loop: asyncio.AbstractEventLoop = self._client._loop  # noqa: SLF001 (it has no public name)
@@ -90,7 +89,7 @@ class SdkBus:
     ) -> None:
         self._client.register_function(
             function_id,
-            guarded(function_id, handler, only_objects=request_schema.get("type") == "object"),
+            guarded(function_id, handler, request_schema),
             description=description,
             request_format=request_schema,
             response_format=response_schema,
@@ -122,30 +121,21 @@ class SdkBus:
             self._client.register_trigger_type(wanted, _OwnerAdapter(owner))
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
-        """Bind one of our functions to a trigger type; replayed after every reconnect."""
         self._client.register_trigger({"type": trigger_type, "function_id": function_id, "config": config})
 
     def on_connected(self, action: Action) -> None:
-        """Run something on the bus's loop now if connected, and after every connect."""
         self._on_connected.append(action)
 
     def on_lost(self, action: Callable[[], None]) -> None:
-        """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
         self._on_lost.append(action)
 
     # Life
 
     def start(self) -> None:
-        """Watch the connection; call after everything is registered."""
         self._client.add_connection_state_listener(self._state_changed)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the bus's loop from another thread and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    @property
-    def connected(self) -> bool:
-        return self._client.get_connection_state() == "connected"
 
     def close(self) -> None:
         self._closing = True
