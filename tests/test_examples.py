@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.registered.stage import House
 from tests.sdk.installation import NODE, install_node
-from tests.support.commands import Running, environment
+from tests.support.commands import running_program
 from tests.support.reader import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
+    from tests.support.commands import Running
     from tests.support.engine import EngineThread
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-@contextmanager
-def started(command: list[str], cwd: Path, url: str) -> Generator[Running]:
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=environment(III_URL=url, PYTHONUNBUFFERED="1", HOME=str(cwd)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
-    example = Running(process)
-    try:
-        yield example
-    finally:
-        example.kill()
+def started(command: list[str], cwd: Path, url: str) -> AbstractContextManager[Running]:
+    return running_program(*command, cwd=cwd, III_URL=url, PYTHONUNBUFFERED="1", HOME=str(cwd))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.commands import START_SECONDS, environment, free_port, running
 from tests.support.directory import client
+from tests.support.markdown import code_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 PUBLISHING = Path(__file__).parent.parent / "docs" / "guide" / "publishing.md"
-
-
-def blocks(language: str) -> list[str]:
-    text = PUBLISHING.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -59,7 +54,7 @@ def shown(url: str) -> dict[str, Any]:
 
 
 def test_the_calls_publish_a_skill_and_a_slash_command(place: tuple[Path, str]) -> None:
-    printed = "".join(run(["sh", "-e", "-c", block], place) for block in blocks("sh"))
+    printed = "".join(run(["sh", "-e", "-c", block], place) for block in code_blocks(PUBLISHING, "sh"))
 
     assert "Sends email." in printed
     assert '"name": "send-email"' in printed
@@ -67,7 +62,7 @@ def test_the_calls_publish_a_skill_and_a_slash_command(place: tuple[Path, str]) 
 
 
 def test_the_helper_publishes_a_folder(place: tuple[Path, str]) -> None:
-    (example,) = blocks("python")
+    (example,) = code_blocks(PUBLISHING, "python")
     docs = place[0] / "docs"
     (docs / "email").mkdir(parents=True)
     (docs / "SKILL.md").write_text("# resend\n\nSends email.\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.commands import START_SECONDS, environment, free_port, running
+from tests.support.markdown import code_blocks
 
 from iii_directory.cli.main import COMMANDS
 from iii_directory.config import DEFAULT_URL, default_document
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+README = ROOT / "README.md"
 
 
 @pytest.fixture
@@ -37,7 +34,7 @@ def newcomer(tmp_path: Path) -> Generator[tuple[Path, str]]:
 
 def test_the_first_success_works_as_printed(newcomer: tuple[Path, str]) -> None:
     folder, url = newcomer
-    first, mistake = (block for block in blocks("sh") if "make" not in block)
+    first, mistake = (block for block in code_blocks(README, "sh") if "make" not in block)
 
     def shell(text: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -56,14 +53,14 @@ def test_the_first_success_works_as_printed(newcomer: tuple[Path, str]) -> None:
     assert "[`coffee`](iii://coffee)" in done.stdout
 
     wrong = shell(mistake)
-    expected = next(block for block in blocks("text") if block.startswith("D110")).split(" …")[0]
+    expected = next(block for block in code_blocks(README, "text") if block.startswith("D110")).split(" …")[0]
     assert wrong.returncode == 1
     assert expected in wrong.stderr
 
 
 def test_the_python_example_prints_the_index(newcomer: tuple[Path, str]) -> None:
     folder, url = newcomer
-    (example,) = blocks("python")
+    (example,) = code_blocks(README, "python")
 
     done = subprocess.run(
         [sys.executable, "-c", example.replace(DEFAULT_URL, url)],
@@ -79,15 +76,16 @@ def test_the_python_example_prints_the_index(newcomer: tuple[Path, str]) -> None
 
 
 def test_every_command_and_every_setting_is_in_the_readme() -> None:
+    text = README.read_text(encoding="utf-8")
     for name in COMMANDS:
-        assert f"`iii-directory {name}" in README, name
+        assert f"`iii-directory {name}" in text, name
     for key in default_document():
-        assert f"`{key}" in README, key
+        assert f"`{key}" in text, key
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
 
-    for line in blocks("sh")[0].splitlines():
+    for line in code_blocks(README, "sh")[0].splitlines():
         target = line.split()[1]
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.downloads.stage import Depot
+from tests.support.memory import in_memory
 from tests.support.world import World
 
 from iii_directory.registry.server import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.support.engine import EngineThread
 
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
-        yield Path(path)
+    with in_memory(tmp_path) as path:
+        yield path
 
 
 @pytest.fixture

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 
 Transport = Literal["stdio", "http"]
 Era = Literal["2025", "2026"]
+HELLO: Final[dict[str, Any]] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
+}
+"""How a client of 2025 begins, for tests that write the protocol themselves."""
 MODES: Final[dict[Era, str]] = {"2025": "legacy", "2026": "auto"}
 EVERY_KIND: Final = tuple(product(("stdio", "http"), ("2025", "2026")))
 CHANGES: Final = ("resources", "prompts", "tools")

@@ -11,7 +11,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.mcp.stage import session
+from tests.mcp.stage import HELLO, session
 from tests.support.commands import COMMAND, START_SECONDS, environment, free_port, run, running
 from tests.support.directory import directory
 from tests.support.engine import WAIT
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from tests.support.engine import EngineThread
 
 URL = "ws://127.0.0.1:50001"
-HELLO: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "0"},
-    },
-}
 
 
 # stdio

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.mcp.stage import http_bridge
+from tests.mcp.stage import HELLO, http_bridge
 from tests.support.engine import WAIT, EngineThread
 
 from iii_directory.limits import MAX_MCP_BODY_BYTES
@@ -20,16 +20,6 @@ from iii_directory.mcp.listener import Listener
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "0"},
-    },
-}
 USUAL = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 OWN_HOSTS = ("127.0.0.1:{port}", "localhost:{port}", "[::1]:{port}", "LOCALHOST:{port}")
 FOREIGN_HOSTS = (

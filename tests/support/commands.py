@@ -95,11 +95,18 @@ class Running:
             self._more.notify_all()
 
 
+def running(
+    *arguments: str, cwd: Path | None = None, **env: str
+) -> contextlib.AbstractContextManager[Running]:
+    """A command of ours in the background; killed at the end if it still runs."""
+    return running_program(COMMAND, *arguments, cwd=cwd, **env)
+
+
 @contextlib.contextmanager
-def running(*arguments: str, cwd: Path | None = None, **env: str) -> Generator[Running]:
-    """A command in the background; killed at the end if it still runs."""
+def running_program(*command: str, cwd: Path | None = None, **env: str) -> Generator[Running]:
+    """Any program in the background; killed at the end if it still runs."""
     process = subprocess.Popen(
-        [COMMAND, *arguments],
+        command,
         cwd=cwd,
         env=environment(**env),
         stdout=subprocess.PIPE,
