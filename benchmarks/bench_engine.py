@@ -82,7 +82,7 @@ def _handshaken(port: int) -> socket.socket:
 
 
 def _listener(port: int) -> int:
-    from iii_directory.engine.port_owner import port_owner
+    from iii_directory.cli.port_owner import port_owner
 
     owner = port_owner(port)
     if owner is None:

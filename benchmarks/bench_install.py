@@ -14,9 +14,9 @@ from benchmarks.harness import Measurement, goal, interleave, timed
 from iii_directory.config import Settings
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
-from iii_directory.registry.publish import publish
 from iii_directory.registry.requests import worker_request
-from iii_directory.registry.server import RegistryServer
+from iii_directory.registry_server.release import publish
+from iii_directory.registry_server.server import RegistryServer
 
 FILES = 200
 BYTES = 2_600

@@ -69,7 +69,7 @@ def _directory() -> Generator[str]:
 
 
 def _compared(url: str, bridge: Reader, constant: Reader) -> Measurement:
-    from iii_directory.worker.sdk_bus import SdkBus
+    from iii_directory.bus.sdk_bus import SdkBus
 
     bus = SdkBus(url, name="bench-caller", description="")
 
@@ -174,7 +174,7 @@ def directory(report: Connection, url: str, folder: str) -> None:
 
 def constant_worker(report: Connection, url: str) -> None:
     """A worker whose function answers what a read of the skill answers."""
-    from iii_directory.worker.sdk_bus import SdkBus
+    from iii_directory.bus.sdk_bus import SdkBus
 
     bus = SdkBus(url, name="bench-constant", description="")
     answer = {"contents": [{"uri": URI, "mimeType": "text/markdown", "text": BODY}]}
@@ -190,7 +190,7 @@ def constant_worker(report: Connection, url: str) -> None:
 
 
 async def _until_callable(bus: Any) -> None:
-    from iii_directory.worker.bus import CallError
+    from iii_directory.bus.seam import CallError
 
     while True:
         try:

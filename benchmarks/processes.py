@@ -93,7 +93,7 @@ def engine_with_directory(report: Connection) -> None:
 
 def engine_with_echo(report: Connection) -> None:
     """The engine with a worker inside it whose one function, ``bench::echo``, answers with its payload."""
-    from iii_directory.worker.local_bus import LocalBus
+    from iii_directory.bus.local_bus import LocalBus
 
     async def echo(payload: dict[str, Any]) -> dict[str, Any]:
         return payload

@@ -1,22 +1,45 @@
-"""What may import what."""
+"""What may import what, and whether the picture of it is true."""
 
 from __future__ import annotations
 
 import ast
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "iii_directory"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "iii_directory"
+# From the ground up. A package imports only what stands in a row below its own, or itself.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("limits",),
+    ("text", "suggest"),
+    ("errors",),
+    ("documents", "disk", "access"),
+    ("lockfile",),
+    ("folders", "registry"),
+    ("catalog", "install", "engine"),
+    ("registry_server", "bus"),
+    ("worker", "mcp", "publish", "config"),
+    ("cli",),
+    ("__main__",),
+)
+LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
+# What touches the world: files, sockets, processes, clocks, chance.
 OUTSIDE = {
     "asyncio",
     "concurrent",
     "ctypes",
+    "fcntl",
     "http",
     "httpx",
     "iii",
     "multiprocessing",
     "os",
+    "pathlib",
+    "random",
+    "secrets",
     "select",
     "selectors",
     "shutil",
@@ -27,50 +50,9 @@ OUTSIDE = {
     "tempfile",
     "threading",
     "time",
-    "watchfiles",
+    "uuid",
     "websockets",
 }
-PURE = (
-    "errors",
-    "limits",
-    "documents",
-    "catalog.bodies",
-    "catalog.diagnostics",
-    "catalog.indexes",
-    "catalog.records",
-    "catalog.registered",
-    "catalog.resolve",
-    "catalog.rows",
-    "catalog.rules",
-    "catalog.shelf",
-    "catalog.snapshot",
-    "catalog.suggest",
-    "catalog.summary",
-    "catalog.visibility",
-    "engine.access",
-    "engine.builtins",
-    "engine.calls",
-    "engine.decoding",
-    "engine.events",
-    "engine.kernel",
-    "engine.messages",
-    "engine.patterns",
-    "engine.router",
-    "engine.schemas",
-    "engine.store",
-    "engine.triggers",
-    "engine.wire_json",
-    "install.lockfile",
-    "install.names",
-    "install.plan",
-    "mcp.config_snippets",
-    "mcp.exposure",
-    "mcp.failures",
-    "mcp.names",
-    "mcp.rows",
-    "worker.engine_rows",
-    "worker.surfaces",
-)
 
 
 def module_name(path: Path) -> str:
@@ -78,11 +60,15 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): path for path in sorted(SOURCE.rglob("*.py"))}
+MODULES = {module_name(path): path for path in sorted(SOURCE.rglob("*.py")) if module_name(path)}
 
 
-def is_pure(name: str) -> bool:
-    return any(name == pure or name.startswith(f"{pure}.") for pure in PURE)
+def docstring(name: str) -> str:
+    return ast.get_docstring(ast.parse(MODULES[name].read_text(encoding="utf-8"))) or ""
+
+
+# A module that touches nothing says so, and is held to it.
+PURE = tuple(name for name in MODULES if re.search(r"\bPure[.:]", docstring(name)))
 
 
 def runtime_imports(path: Path) -> set[str]:
@@ -103,24 +89,48 @@ def runtime_imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if is_pure(name)])
+def ours(name: str) -> set[str]:
+    """The modules of this package that a module imports when it runs."""
+    prefix = "iii_directory."
+    found = {module[len(prefix) :] for module in runtime_imports(MODULES[name]) if module.startswith(prefix)}
+    return found & set(MODULES)
+
+
+def package(name: str) -> str:
+    return name.split(".", maxsplit=1)[0]
+
+
+def test_every_package_stands_on_one_layer() -> None:
+    assert {package(name) for name in MODULES} == set(LEVEL)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down(name: str) -> None:
+    mine = package(name)
+
+    up = {other for other in ours(name) if package(other) != mine and LEVEL[package(other)] >= LEVEL[mine]}
+
+    assert not up
+
+
+@pytest.mark.parametrize("name", PURE)
 def test_a_pure_module_does_not_reach_for_the_outside(name: str) -> None:
     imported = runtime_imports(MODULES[name])
 
     assert not {module for module in imported if module.split(".")[0] in OUTSIDE}
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if is_pure(name)])
+@pytest.mark.parametrize("name", PURE)
 def test_a_pure_module_imports_only_pure_modules_of_ours(name: str) -> None:
-    prefix = "iii_directory."
-    ours = {module[len(prefix) :] for module in runtime_imports(MODULES[name]) if module.startswith(prefix)}
+    # A package's own __init__ holds nothing but a sentence, unless it is a module in its own right.
+    impure = {module for module in ours(name) if module not in PURE and not is_empty_package(module)}
 
-    assert not {module for module in ours if module in MODULES and not is_pure(module) and "." in module}
+    assert not impure
 
 
-@pytest.mark.parametrize("pure", PURE)
-def test_every_name_on_the_list_of_pure_modules_exists(pure: str) -> None:
-    assert pure in MODULES
+def is_empty_package(name: str) -> bool:
+    path = MODULES[name]
+    return path.name == "__init__.py" and len(ast.parse(path.read_text(encoding="utf-8")).body) <= 1
 
 
 def test_only_the_bus_and_the_publish_helper_know_the_sdk() -> None:
@@ -130,7 +140,7 @@ def test_only_the_bus_and_the_publish_helper_know_the_sdk() -> None:
         if any(module == "iii" or module.startswith("iii.") for module in runtime_imports(path))
     }
 
-    assert knowing <= {"worker.sdk_bus", "publish"}
+    assert knowing <= {"bus.sdk_bus", "publish"}
 
 
 def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:
@@ -144,7 +154,36 @@ def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:
     assert all(name.startswith("mcp.") for name in knowing)
 
 
-def test_nothing_below_imports_the_command_line() -> None:
-    for name, path in MODULES.items():
-        if not name.startswith("cli") and name != "__main__":
-            assert not any(module.startswith("iii_directory.cli") for module in runtime_imports(path)), name
+def test_no_package_is_part_of_a_cycle() -> None:
+    uses = {
+        name: {package(other) for m in MODULES if package(m) == name for other in ours(m)} for name in LEVEL
+    }
+
+    for name in LEVEL:
+        for path in walks(uses, [name]):
+            assert len(path) == 1 or path[-1] != name, " -> ".join(path)
+
+
+def walks(uses: dict[str, set[str]], path: list[str]) -> list[list[str]]:
+    """Every way to go on from where a path ends, until it comes back to where it began."""
+    found = [path]
+    seen = {path[0]}
+    waiting = [path]
+    while waiting:
+        current = waiting.pop()
+        for following in uses[current[-1]] - {current[-1]}:
+            longer = [*current, following]
+            found.append(longer)
+            if following not in seen:
+                seen.add(following)
+                waiting.append(longer)
+    return found
+
+
+def test_the_picture_shows_the_layers_as_they_are() -> None:
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```text", 1)[1].split("```", 1)[0]
+    drawn = [tuple(line.split("|")[0].split()) for line in picture.strip("\n").splitlines()]
+    rows = [row for row in drawn if row]
+
+    assert [set(row) for row in rows] == [set(row) for row in reversed(LAYERS)]
+    assert all(upper != lower for upper, lower in pairwise(rows))

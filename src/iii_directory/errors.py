@@ -1,4 +1,4 @@
-"""Every error a caller of the directory can meet: its code, its class and what to do next.
+"""Every error a caller of the directory can meet: its code, its class and what to do next. Pure.
 
     DirectoryError
       D1xx  skills: ids, URIs, bodies, fields of any call
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iii_directory.documents.markdown import printable
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,9 +113,14 @@ class DirectoryError(Exception):
         if self.next_steps:
             parts.append(f"Next: {'; or '.join(self.next_steps)}.")
         # Whatever of others' words is in it, the sentence is one line and cannot act on a terminal.
-        return printable(" ".join(parts))
+        return escaped(" ".join(parts))
 
 
 def invalid_field(field: str, expected: str) -> DirectoryError:
     """A field is missing or of the wrong type."""
     return DirectoryError(INVALID_FIELD, f"field '{field}' must be {expected}")
+
+
+def refused(problem: str) -> DirectoryError:
+    """A bundle or a folder that cannot be installed as it is."""
+    return DirectoryError(INSTALL_FAILED, f"{problem}; nothing was changed")

@@ -1,4 +1,4 @@
-"""Every number that bounds something, with its reason. Nothing else in the code invents a limit."""
+"""Every number that bounds something, with its reason. Nothing else in the code invents a limit. Pure."""
 
 from __future__ import annotations
 

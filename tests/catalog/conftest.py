@@ -1,51 +1,5 @@
-from __future__ import annotations
+"""A folder to read from, as in the tests of folders."""
 
-import sys
-from typing import TYPE_CHECKING
+from tests.folders.conftest import local, skills, view, watcher
 
-import pytest
-from tests.support.folders import Folder, View, no_watcher, real_watcher
-
-from iii_directory.catalog.folder import FolderSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from iii_directory.catalog.watch import Watcher
-
-
-@pytest.fixture
-def skills(tmp_path: Path) -> Folder:
-    """An empty skills folder."""
-    root = tmp_path / "skills"
-    root.mkdir()
-    return Folder(root)
-
-
-@pytest.fixture
-def local(tmp_path: Path) -> Folder:
-    """An empty local skills folder."""
-    root = tmp_path / "local"
-    root.mkdir()
-    return Folder(root)
-
-
-@pytest.fixture(params=["watched", "rescanned"])
-def watcher(request: pytest.FixtureRequest) -> Callable[[], Watcher | None]:
-    """How a source learns of changes: both ways must give the same."""
-    if request.param == "rescanned":
-        return no_watcher
-    if sys.platform != "linux":
-        pytest.skip("only Linux has inotify")
-    return real_watcher
-
-
-@pytest.fixture
-def view(skills: Folder, watcher: Callable[[], Watcher | None]) -> Iterator[View]:
-    """A view of the skills folder, refreshed once."""
-    source = FolderSource(skills.root, watcher=watcher)
-    found = View(source)
-    found.refresh()
-    yield found
-    source.close()
+__all__ = ["local", "skills", "view", "watcher"]

@@ -12,14 +12,14 @@ from tests.support.folders import Folder, no_watcher
 from iii_directory import limits
 from iii_directory.catalog.bodies import Bodies
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder import FolderSource
-from iii_directory.catalog.watch import system_watcher
 from iii_directory.errors import DirectoryError
+from iii_directory.folders.folder import FolderSource
+from iii_directory.folders.watch import system_watcher
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from iii_directory.catalog.watch import Watcher
+    from iii_directory.folders.watch import Watcher
 
 OLD, NEW = (1, 1), (1, 2)
 

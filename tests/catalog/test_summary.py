@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder import FolderSource
 from iii_directory.catalog.summary import grouped, log_lines
 from iii_directory.documents.model import Finding
+from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
     import pytest

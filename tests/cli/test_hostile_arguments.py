@@ -10,7 +10,7 @@ from tests.hostile import HOSTILE, label
 from tests.support.folders import Folder
 
 from iii_directory.cli import prompts, skills
-from iii_directory.documents.markdown import has_unsafe
+from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
     from pathlib import Path

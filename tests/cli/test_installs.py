@@ -20,7 +20,7 @@ from tests.support.world import World
 
 from iii_directory.cli import skills
 from iii_directory.cli.installs import COMMANDS
-from iii_directory.registry.server import RegistryServer
+from iii_directory.registry_server.server import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from tests.support.reader import Reader
 from tests.support.terminal import is_harmless, on_a_terminal, words
 
 from iii_directory.cli import doctor, prompts, skills
-from iii_directory.documents.markdown import has_unsafe
+from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

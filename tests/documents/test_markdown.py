@@ -11,17 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import is_harmless
 
-from iii_directory.documents.markdown import (
-    cut,
-    first_paragraph,
-    has_unsafe,
-    heading,
-    one_line,
-    plain_line,
-    printable,
-    quoted,
-)
+from iii_directory.documents.markdown import first_paragraph, heading, plain_line
 from iii_directory.limits import MAX_DESCRIPTION_CHARS
+from iii_directory.text import cut, escaped, has_unsafe, one_line, quoted
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,7 @@ def test_text_is_cut_only_when_it_is_longer() -> None:
     ],
 )
 def test_what_acts_on_a_terminal_or_cannot_be_seen_is_shown_as_an_escape(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert escaped(text) == shown
     assert has_unsafe(text) == (text != shown)
 
 

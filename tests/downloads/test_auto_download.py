@@ -142,7 +142,7 @@ def test_a_namespace_that_is_current_is_left_alone_and_a_newer_version_is_brough
     depot.settle()
     before = depot.files()
 
-    with caplog.at_level(logging.DEBUG, "iii_directory.registry.server"):
+    with caplog.at_level(logging.DEBUG, "iii_directory.registry_server.server"):
         caplog.clear()
         depot.restart()
         until(lambda: "GET /w/db?version=latest" in caplog.text, "the registry was asked for the version")

@@ -12,7 +12,7 @@ from iii_directory import limits
 from iii_directory.documents import frontmatter
 from iii_directory.errors import DirectoryError
 from iii_directory.install.bundle import make_bundle, prompt_file, registry_bundle
-from iii_directory.install.lockfile import RegistrySource
+from iii_directory.lockfile.format import RegistrySource
 from iii_directory.registry.answers import BundleAnswer, PromptAnswer, SkillAnswer
 
 SOURCE = RegistrySource("db", tag="latest")

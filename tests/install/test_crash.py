@@ -21,15 +21,15 @@ from tests.support.installs import (
     remove,
 )
 
+from iii_directory.disk.files import PosixFiles
 from iii_directory.errors import DirectoryError
-from iii_directory.install.files import PosixFiles
 from iii_directory.install.folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.install.files import FileOps
+    from iii_directory.disk.files import FileOps
 
 V1 = {"index.md": b"# one\n", "a/b/deep.md": b"deep one", "gone.md": b"was here", "edited.md": b"plain"}
 V2 = {"index.md": b"# two\n", "a/b/deep.md": b"deep two", "new/x.md": b"x", "edited.md": b"better"}

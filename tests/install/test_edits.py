@@ -10,8 +10,8 @@ import pytest
 from tests.support.installs import MODES, WatchedFiles, bundle_of, disk_without, install, put
 
 from iii_directory import limits
+from iii_directory.disk.files import PosixFiles
 from iii_directory.install.edits import Edits
-from iii_directory.install.files import PosixFiles
 from iii_directory.install.folder import SkillsFolder
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.support.installs import WatchedFiles, bundle_of, contents, hashes, in
 
 from iii_directory.errors import DirectoryError
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.lockfile import LOCKFILE
+from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

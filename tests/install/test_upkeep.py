@@ -13,7 +13,7 @@ from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import worker_request
-from iii_directory.registry.server import RegistryServer
+from iii_directory.registry_server.server import RegistryServer
 
 if TYPE_CHECKING:
     import socket

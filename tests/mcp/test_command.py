@@ -16,7 +16,7 @@ from tests.support.commands import COMMAND, START_SECONDS, environment, free_por
 from tests.support.directory import directory
 from tests.support.engine import WAIT
 
-from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from iii_directory.errors import DirectoryError
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.http import make_client
 from iii_directory.registry.requests import PageRequest, WorkerRequest, page_request, worker_request
-from iii_directory.registry.server import RegistryServer
+from iii_directory.registry_server.server import RegistryServer
 
 if TYPE_CHECKING:
     import socket

@@ -17,9 +17,9 @@ from iii_directory.worker.main import bus_inside
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.sqlite_store import Database
-    from iii_directory.worker.bus import WorkerBus
 
 WAIT = 10.0
 """Seconds after which a wait in a test counts as failed."""

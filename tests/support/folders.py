@@ -6,15 +6,15 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from iii_directory.catalog.folder import Changes, FolderSource
-from iii_directory.catalog.watch import system_watcher
+from iii_directory.folders.folder import Changes, FolderSource
+from iii_directory.folders.watch import system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.watch import Watcher
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.folders.watch import Watcher
 
 
 def real_watcher() -> Watcher:

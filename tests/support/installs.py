@@ -7,16 +7,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iii_directory.disk.files import PosixFiles
 from iii_directory.install.bundle import Bundle, make_bundle
-from iii_directory.install.files import PosixFiles
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.lockfile import RegistrySource, content_hash
 from iii_directory.install.plan import Plan, plan_install, plan_remove
+from iii_directory.lockfile.format import RegistrySource, content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.install.files import FileOps
+    from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import EditedFiles
 
 Contents = dict[str, bytes]

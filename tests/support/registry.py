@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from iii_directory.registry.publish import Published, publish
+from iii_directory.registry_server.release import Published, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable

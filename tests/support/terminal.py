@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.commands import COMMAND, START_SECONDS, environment
 
-from iii_directory.documents.markdown import has_unsafe
+from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
     from pathlib import Path

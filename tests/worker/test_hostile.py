@@ -16,12 +16,12 @@ from tests.support.folders import Folder
 from tests.support.reader import Reader
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder import FolderSource
 from iii_directory.catalog.resolve import Found, resolve_skill
-from iii_directory.catalog.rules import printable as decodable
 from iii_directory.config import SURFACES
-from iii_directory.documents.markdown import has_unsafe, printable
 from iii_directory.errors import DirectoryError
+from iii_directory.folders.folder import FolderSource
+from iii_directory.folders.rules import decodable_name as decodable
+from iii_directory.text import escaped, has_unsafe
 from iii_directory.worker.surfaces import functions_of
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def above(name: str) -> Iterator[str]:
     """A file and the folders it lies in, each as the diagnostics show it."""
     parts = name.split("/")
     for count in range(len(parts), 0, -1):
-        yield printable(decodable("/".join(parts[:count])))
+        yield escaped(decodable("/".join(parts[:count])))
 
 
 @pytest.mark.soak

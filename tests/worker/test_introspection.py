@@ -10,8 +10,8 @@ import pytest
 from tests.support.directory import Client, client, directory
 from tests.support.engine import EngineThread, RawClient
 
+from iii_directory.bus.seam import CallError
 from iii_directory.errors import DirectoryError
-from iii_directory.worker.bus import CallError
 from iii_directory.worker.engine_view import EngineView
 
 if TYPE_CHECKING:

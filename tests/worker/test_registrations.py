@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.engine import WAIT
 
+from iii_directory.bus.seam import CallError, Subscription
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
-from iii_directory.worker.bus import CallError, Subscription
 from iii_directory.worker.events import Events
 from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from iii_directory.limits import MAX_KEPT_BODY_CHARS
 
 if TYPE_CHECKING:
-    from iii_directory.file_state import Stamp
+    from iii_directory.disk.stamps import Stamp
 
 
 class Bodies:

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.catalog.bodies import Bodies
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.own import NAMESPACE, OwnDocuments
-from iii_directory.catalog.safe_open import RefusedError
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.summary import log_lines
 from iii_directory.catalog.visibility import Visibility
-from iii_directory.documents.markdown import printable
+from iii_directory.disk.safe_open import RefusedError
 from iii_directory.documents.parse import body_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
-from iii_directory.install.lockfile import Lock, changed_namespaces, content_hash, parse_lock
+from iii_directory.lockfile.format import Lock, changed_namespaces, content_hash, parse_lock
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
-    from iii_directory.catalog.folder import FolderSource
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
     from iii_directory.errors import Kind
-    from iii_directory.install.lockfile import NamespaceChange
+    from iii_directory.folders.folder import FolderSource
+    from iii_directory.lockfile.format import NamespaceChange
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -69,7 +69,7 @@ class Catalogue:
         # Only here, because a command that lists a folder should not pay for importing asyncio.
         from asyncio import get_running_loop, to_thread
 
-        from iii_directory.catalog.background import keep_fresh
+        from iii_directory.folders.background import keep_fresh
 
         await to_thread(self._folder.catch_up)
         self._take()
@@ -219,7 +219,7 @@ class Catalogue:
         new = [finding for finding in dict.fromkeys(found) if finding not in self._told]
         self._told.update(new)
         for urgent, line in log_lines(new):
-            log.log(logging.WARNING if urgent else logging.INFO, "%s", printable(line))
+            log.log(logging.WARNING if urgent else logging.INFO, "%s", escaped(line))
 
 
 def _now(action: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What was left out or is odd, for ``directory::diagnostics``: nothing is skipped in silence."""
+"""What was left out or is odd, for ``directory::diagnostics``: nothing is skipped in silence. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.ids import RESERVED_IDS
-from iii_directory.documents.markdown import printable, quoted
 from iii_directory.documents.model import Finding, Prompt, Skill
+from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,9 +29,9 @@ def report(found: Iterable[Finding]) -> dict[str, Any]:
     rows = [
         {
             "kind": finding.kind,
-            "subject": printable(finding.subject),
-            "reason": printable(finding.reason),
-            "fix": printable(finding.fix),
+            "subject": escaped(finding.subject),
+            "reason": escaped(finding.reason),
+            "fix": escaped(finding.fix),
         }
         for finding in found
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.documents.markdown import one_line, plain_line
+from iii_directory.documents.markdown import plain_line
+from iii_directory.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

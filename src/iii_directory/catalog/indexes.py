@@ -1,4 +1,6 @@
-"""The two indexes: one block a worker for system prompts, and one line a skill for those who look around."""
+"""The two indexes: one block a worker for system prompts, and one line a skill for those who look around.
+
+Pure."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.documents.ids import check_skill_id
-from iii_directory.documents.markdown import quoted
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.timestamps import nanoseconds_of
 from iii_directory.errors import DirectoryError
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,5 +1,7 @@
 """How an id or a name that a caller wrote is found in the catalogue, with forgiveness where it is due.
 
+Pure.
+
 Addresses are exact: `find_exact` takes an id or the overview right below it. Only ``directory::skills::get``,
 which is `resolve_skill`, offers a close match, and says so.
 """
@@ -9,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.catalog.suggest import close_names
 from iii_directory.documents.ids import bare_id, check_prompt_name, check_skill_id, namespace_of
-from iii_directory.documents.markdown import quoted
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import (
     BAD_SKILL_ID,
@@ -21,6 +21,8 @@ from iii_directory.errors import (
     DirectoryError,
 )
 from iii_directory.limits import MAX_SUGGESTIONS
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""What the listing functions answer: one row a document, made once and shared by every answer after."""
+"""What the listing functions answer: one row a document, made once and shared by every answer after. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two small immutable structures under the snapshot, both cheap to derive from one another.
+"""Two small immutable structures under the snapshot, both cheap to derive from one another. Pure.
 
 `Claims` settles who owns a key when several documents claim it; `Shelf` keeps the owners in order, together
 with whatever was computed from each of them, so that one changed document costs one new row.

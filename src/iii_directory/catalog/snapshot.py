@@ -1,5 +1,7 @@
 """The catalogue at one moment: every visible document of both sources, immutable, and cheap to derive anew.
 
+Pure.
+
 A snapshot is made from what the folder and the registrations say, path by path and record by record. It is
 never changed: `Snapshot.changed` gives the next one, and one edited file costs a few copies of dictionaries.
 """

@@ -1,4 +1,6 @@
-"""Which namespaces of the folder are shown: those of installed workers, and those somebody asked for."""
+"""Which namespaces of the folder are shown: those of installed workers, and those somebody asked for.
+
+Pure."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from iii_directory.config import DEFAULT_URL, Settings, load_settings
-from iii_directory.documents.markdown import printable
+from iii_directory.text import escaped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
@@ -71,5 +71,5 @@ def set_up_log() -> None:
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:
     """End with one sentence on stderr. What others wrote into it cannot act on a terminal."""
-    click.echo(f"iii-directory: {printable(sentence)}", err=True)
+    click.echo(f"iii-directory: {escaped(sentence)}", err=True)
     raise SystemExit(code)

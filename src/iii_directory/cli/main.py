@@ -92,11 +92,11 @@ def _run(name: str, args: list[str], program: str) -> None:
 def _unknown(name: str) -> None:
     from difflib import get_close_matches
 
-    from iii_directory.documents.markdown import printable
+    from iii_directory.text import escaped
 
     close = get_close_matches(name, COMMANDS, n=1)
     hint = f" Did you mean: {close[0]}?" if close else ""
-    shown = printable(name)
+    shown = escaped(name)
     sys.stderr.write(f"iii-directory: there is no command '{shown}'.{hint} See iii-directory --help.\n")
     raise SystemExit(2)
 

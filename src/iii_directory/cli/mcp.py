@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
-from iii_directory.mcp.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.mcp.listener import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.documents.markdown import has_unsafe, one_line, printable
+from iii_directory.text import escaped, has_unsafe, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def note(sentence: str) -> None:
     """A line on stderr that is no failure."""
-    click.echo(f"iii-directory: {printable(sentence)}", err=True)
+    click.echo(f"iii-directory: {escaped(sentence)}", err=True)
 
 
 def print_json(value: Any) -> None:
@@ -44,7 +44,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *,
 
     On a terminal a row is one line too, cut where it is full, unless ``whole`` asks for every word.
     """
-    cells = [[printable(one_line(cell or "")) for cell in row] for row in rows]
+    cells = [[escaped(one_line(cell or "")) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(_rich_table(columns, cells, whole=whole))
     elif cells:
@@ -124,4 +124,4 @@ def _page(text: str) -> None:
 def _harmless(text: str) -> str:
     """Text of several lines with nothing in it that acts on a terminal."""
     lines = text.expandtabs(4).replace("\r\n", "\n").split("\n")
-    return "\n".join(map(printable, lines))
+    return "\n".join(map(escaped, lines))

@@ -12,8 +12,8 @@ from iii_directory.cli.output import note, print_json, print_text
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from iii_directory.registry.publish import Published
-    from iii_directory.registry.server import RegistryServer
+    from iii_directory.registry_server.release import Published
+    from iii_directory.registry_server.server import RegistryServer
 
 DEFAULT_PORT = 3118
 
@@ -72,7 +72,7 @@ def serve(folder: Path, port: int, host: str) -> None:
 @click.option("--tag", help="Move this tag to it; without one, latest follows the highest stable version.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was published as JSON.")
 def add(path: Path, registry: Path, version: str, tag: str | None, as_json: bool) -> None:
-    from iii_directory.registry.publish import publish
+    from iii_directory.registry_server.release import publish
 
     try:
         done = publish(path, registry, version, tag)
@@ -86,7 +86,7 @@ def add(path: Path, registry: Path, version: str, tag: str | None, as_json: bool
 
 def _listening(folder: Path, host: str, port: int) -> RegistryServer:
     from iii_directory.cli.running import cannot_listen
-    from iii_directory.registry.server import RegistryServer
+    from iii_directory.registry_server.server import RegistryServer
 
     try:
         return RegistryServer(folder, host=host, port=port)

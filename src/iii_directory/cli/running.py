@@ -8,7 +8,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from iii_directory.cli.common import fail, log
-from iii_directory.engine.port_owner import port_owner
+from iii_directory.cli.port_owner import port_owner
 from iii_directory.engine.server import EngineServer
 from iii_directory.engine.sqlite_store import Database, DataDirectoryError
 

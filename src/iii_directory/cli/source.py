@@ -74,7 +74,7 @@ def answer(where: Where, function_id: str, **payload: Any) -> Answer:
 def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
     if not _listens(url):
         raise _NoDirectoryError(f"no engine answers at {url}")
-    from iii_directory.engine.client import EngineUnreachableError, RemoteError, call_function
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
         return call_function(url, function_id, payload, token=engine_token())
@@ -102,7 +102,7 @@ class FolderAnswers:
 
     def __init__(self, settings: Settings) -> None:
         from iii_directory.catalog.catalogue import Catalogue
-        from iii_directory.catalog.folder import FolderSource
+        from iii_directory.folders.folder import FolderSource
 
         # What the catalogue has to say is for `doctor` to show, not for stderr.
         logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())

@@ -38,7 +38,7 @@ def command(
     target = function_id or function
     if target is None:
         fail("which function? For example: iii-directory trigger directory::skills::index", code=2)
-    from iii_directory.engine.client import EngineUnreachableError, RemoteError, call_function
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
         result = call_function(

@@ -106,7 +106,7 @@ async def _engine_and_worker(
 
 
 async def _engine_answers(url: str, token: str | None) -> bool:
-    from iii_directory.engine.client import EngineUnreachableError, probe
+    from iii_directory.bus.client import EngineUnreachableError, probe
 
     try:
         return await asyncio.to_thread(probe, url, token=token)
@@ -115,7 +115,7 @@ async def _engine_answers(url: str, token: str | None) -> bool:
 
 
 def _loopback_address(url: str) -> tuple[str, int]:
-    from iii_directory.engine.access import is_loopback
+    from iii_directory.access.policy import is_loopback
 
     parts = urlsplit(url)
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)

@@ -1,4 +1,4 @@
-"""The arguments of a prompt, from its front matter."""
+"""The arguments of a prompt, from its front matter. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Front matter: the block between two ``---`` lines at the start of a document.
+"""Front matter: the block between two ``---`` lines at the start of a document. Pure.
 
 Most blocks are plain ``key: value`` lines and ``- item`` lists. A scanner for exactly that subset reads them
 ten times faster than the C parser of PyYAML, which is asked as soon as a block steps outside. Wherever the

@@ -1,13 +1,13 @@
-"""The grammar of skill ids and prompt names, and which of them a path in the folder stands for."""
+"""The grammar of skill ids and prompt names, and which of them a path in the folder stands for. Pure."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
 
-from iii_directory.documents.markdown import quoted
 from iii_directory.errors import BAD_PROMPT, BAD_SKILL_ID, DirectoryError
 from iii_directory.limits import MAX_ID_BYTES, MAX_SEGMENT_CHARS
+from iii_directory.text import quoted
 
 # Behind these the tree index is served, so a skill of that id has no URI.
 RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})

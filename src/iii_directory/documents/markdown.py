@@ -1,4 +1,4 @@
-"""Reading a little of a Markdown body, and making any text harmless for one line or a terminal.
+"""Reading a little of a Markdown body. Pure.
 
 Lines end at ``\\n`` with an optional ``\\r`` before it, never at another Unicode separator.
 Every function takes the whole text and an offset: a body is never copied or split just to be looked at.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from iii_directory.limits import MAX_DESCRIPTION_CHARS, QUOTED_CHARS
+from iii_directory.limits import MAX_DESCRIPTION_CHARS
+from iii_directory.text import cut, escaped, one_line
 
 # A line that is no part of a paragraph: blank, a heading, or a block quote.
 _APART: Final = r"[^\S\n]*+(?:#{1,6}(?:[^\S\n][^\n]*+)?|>[^\n]*+)?(?:\n|\Z)"
@@ -17,15 +18,6 @@ _APART: Final = r"[^\S\n]*+(?:#{1,6}(?:[^\S\n][^\n]*+)?|>[^\n]*+)?(?:\n|\Z)"
 _PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+((?:(?!{_APART})[^\n]*+(?:\n|\Z))*+)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
-# Controls, line and paragraph separators, halves of characters, everything Unicode calls a format character
-# (it hides or reorders text: zero-width, bidi, tags that spell ASCII invisibly), and letters that are blank.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
-    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]"
-)
 
 
 def heading(text: str, start: int = 0) -> str:
@@ -47,51 +39,9 @@ def first_paragraph(text: str, start: int = 0) -> str:
     return cut(words, MAX_DESCRIPTION_CHARS)
 
 
-def cut(text: str, limit: int) -> str:
-    """``text``, or its first ``limit`` characters and an ellipsis."""
-    return text if len(text) <= limit else text[:limit] + "..."
-
-
-def has_unsafe(text: str) -> bool:
-    """Whether the text holds characters that a reader cannot see or that act on a terminal."""
-    return not _is_plain(text) and _UNSAFE.search(text) is not None
-
-
-def printable(text: str) -> str:
-    """``text`` for a terminal, a log or an error: controls, bidi and invisible characters as escapes."""
-    return text if _is_plain(text) else _UNSAFE.sub(_escape, text)
-
-
-def quoted(text: str) -> str:
-    """What a caller sent, as an error may repeat it: one short, harmless line in quotes."""
-    return f"'{printable(cut(text, QUOTED_CHARS))}'"
-
-
-def one_line(text: str) -> str:
-    """``text`` as a single line of single spaces."""
-    return " ".join(text.split())
-
-
-def visible(text: str) -> str:
-    """``text`` as a label: one line, without controls, bidi and invisible characters."""
-    line = one_line(text)
-    return line if _is_plain(line) else _UNSAFE.sub("", line)
-
-
 def plain_line(text: str, limit: int | None = None) -> str:
     """``text`` for one line of a generated document: links become their words, nothing can open one."""
     line = one_line(_LINK.sub(r"\1", text))
     if limit is not None:
         line = cut(line, limit)
-    return printable(_MARKUP.sub(r"\\\g<0>", line))
-
-
-def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isprintable()
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return escaped(_MARKUP.sub(r"\\\g<0>", line))

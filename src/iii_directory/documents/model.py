@@ -1,4 +1,4 @@
-"""The records everything else speaks of: a skill, a prompt, and a finding about either.
+"""The records everything else speaks of: a skill, a prompt, and a finding about either. Pure.
 
 Those that a first scan makes by the ten thousand are named tuples, which are made five times faster.
 """

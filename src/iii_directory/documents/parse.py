@@ -1,4 +1,6 @@
-"""From the bytes of a file, or the text of a registered record, to a skill or a prompt, and what is odd."""
+"""From the bytes of a file, or the text of a registered record, to a skill or a prompt, and what is odd.
+
+Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem
-from iii_directory.documents.markdown import cut, first_paragraph, has_unsafe, heading, one_line
+from iii_directory.documents.markdown import first_paragraph, heading
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.errors import BAD_BODY, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
+from iii_directory.text import cut, has_unsafe, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """What a registration must hold: the fields of a skill or a prompt, checked, as they are kept in iii-state.
 
+Pure.
+
 The same checks meet a caller of ``skills::register`` and a record that somebody else wrote into the state.
 """
 
@@ -9,10 +11,10 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_directory.documents.ids import check_prompt_name
-from iii_directory.documents.markdown import quoted
 from iii_directory.documents.parse import check_body
 from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

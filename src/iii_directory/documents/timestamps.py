@@ -1,4 +1,6 @@
-"""RFC 3339 in UTC: written to the microsecond, read to the nanosecond so that two of them can be compared."""
+"""RFC 3339 in UTC: written to the microsecond, read to the nanosecond so that two of them can be compared.
+
+Pure."""
 
 from __future__ import annotations
 

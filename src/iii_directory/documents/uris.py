@@ -1,4 +1,4 @@
-"""``iii://`` addresses: the index, a skill, or a section that a function writes.
+"""``iii://`` addresses: the index, a skill, or a section that a function writes. Pure.
 
 The scheme is case-sensitive and nothing is percent-decoded, so there is one spelling for each document.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.documents.ids import RESERVED_IDS, check_skill_id, segments_problem
-from iii_directory.documents.markdown import quoted
 from iii_directory.errors import BAD_SKILL_ID, FUNCTION_ID_AS_SKILL, GUARDED, DirectoryError
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """What the engine remembers, and the effects it asks its shell for. Pure: no sockets, no clock, no threads.
 
+Pure.
+
 The parts of the router (calls, triggers, built-ins) share one :class:`Kernel`. They never send anything;
 they append effects to its outbox, and the shell carries them out in order.
 """

@@ -13,7 +13,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from iii_directory.engine.access import Refused
+from iii_directory.access.policy import Refused
 from iii_directory.limits import (
     CLOSE_SECONDS,
     HANDSHAKE_SECONDS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from websockets.frames import Frame
 
-    from iii_directory.engine.access import Admitted
+    from iii_directory.access.policy import Admitted
 
 log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.

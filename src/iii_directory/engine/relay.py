@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from iii_directory.engine.access import Refused
+from iii_directory.access.policy import Refused
 from iii_directory.engine.peer import Role
 from iii_directory.limits import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.access import Admitted
+    from iii_directory.access.policy import Admitted
     from iii_directory.engine.builtins.channels import Channel, Channels, Direction
     from iii_directory.engine.peer import Peer
 

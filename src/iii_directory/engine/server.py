@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVarTuple
 
 from iii_directory import __version__
-from iii_directory.engine.access import Access, is_loopback
+from iii_directory.access.policy import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.kernel import Close, EngineFault, Send, StartTimer
 from iii_directory.engine.peer import Peer, Role, SocketLimits
@@ -23,7 +23,7 @@ from iii_directory.engine.wire_json import encode_message
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from iii_directory.engine.access import Admitted, Refused
+    from iii_directory.access.policy import Admitted, Refused
     from iii_directory.engine.kernel import Effect
     from iii_directory.engine.messages import Message
     from iii_directory.engine.sqlite_store import Database

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.errors import INSTALL_FAILED, DirectoryError
-from iii_directory.install.files import (
+from iii_directory.disk.files import (
     NOT_SUPPORTED,
     carry,
     opened_folder,
@@ -30,9 +29,11 @@ from iii_directory.install.files import (
     status_or_none,
     write_file,
 )
-from iii_directory.install.guard import RECORD, held
+from iii_directory.disk.locking import RECORD, held
+from iii_directory.errors import INSTALL_FAILED, DirectoryError
 from iii_directory.install.journal import JOURNAL, Journal, render_journal
-from iii_directory.install.lockfile import (
+from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
+from iii_directory.lockfile.format import (
     LOCKFILE,
     Entry,
     Lock,
@@ -41,12 +42,11 @@ from iii_directory.install.lockfile import (
     render_lock,
     unbroken,
 )
-from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.install.files import FileOps
+    from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import Plan
 
 WORK_SUFFIX: Final = ".work"

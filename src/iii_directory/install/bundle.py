@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import prompt_name_problem
-from iii_directory.documents.markdown import one_line, quoted
 from iii_directory.documents.model import Finding
-from iii_directory.install.lockfile import content_hash
-from iii_directory.install.names import is_hidden, is_namespace, refused, vet_path, vet_together
+from iii_directory.errors import refused
+from iii_directory.lockfile.format import content_hash
+from iii_directory.lockfile.names import is_hidden, is_namespace, vet_path, vet_together
+from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from iii_directory.install.lockfile import Source
+    from iii_directory.lockfile.format import Source
     from iii_directory.registry.answers import BundleAnswer, PromptAnswer
 
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.documents.markdown import printable
-from iii_directory.install.lockfile import content_hash
+from iii_directory.lockfile.format import content_hash
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,9 @@ def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
     before, after = _lines(old), _lines(new)
     if before is None or after is None:
         was, will = _described(old), _described(new)
-        return "" if was == will else f"Binary file {printable(path)}: {was} -> {will}\n"
-    name_before = _NOTHING if old is None else printable(f"a/{path}")
-    name_after = _NOTHING if new is None else printable(f"b/{path}")
+        return "" if was == will else f"Binary file {escaped(path)}: {was} -> {will}\n"
+    name_before = _NOTHING if old is None else escaped(f"a/{path}")
+    name_after = _NOTHING if new is None else escaped(f"b/{path}")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
         for line in difflib.unified_diff(before, after, name_before, name_after)
@@ -47,8 +47,8 @@ def _lines(content: bytes | None) -> list[str] | None:
     if "\0" in text:
         return None
     parts = text.split("\n")
-    whole = [f"{printable(part.removesuffix(chr(13)))}\n" for part in parts[:-1]]
-    return whole + ([printable(parts[-1])] if parts[-1] else [])
+    whole = [f"{escaped(part.removesuffix(chr(13)))}\n" for part in parts[:-1]]
+    return whole + ([escaped(parts[-1])] if parts[-1] else [])
 
 
 def _described(content: bytes | None) -> str:

@@ -7,19 +7,19 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from iii_directory.file_state import settled_stamp, stamp_of
+from iii_directory.disk.files import PosixFiles, closing_fd, hash_file, opened_below
+from iii_directory.disk.locking import HIDDEN
+from iii_directory.disk.stamps import settled_stamp, stamp_of
 from iii_directory.install.apply import WORK_SUFFIX, read_lock
-from iii_directory.install.files import PosixFiles, closing_fd, hash_file, opened_below
-from iii_directory.install.guard import HIDDEN
 from iii_directory.install.reports import edited_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding
-    from iii_directory.file_state import Stamp
-    from iii_directory.install.lockfile import Lock
+    from iii_directory.lockfile.format import Lock
 
 
 class Edits:

@@ -7,10 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
-from iii_directory.errors import INSTALL_FAILED, DirectoryError
-from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
-from iii_directory.install.files import (
+from iii_directory.disk.files import (
     PosixFiles,
     closing_fd,
     opened_below,
@@ -18,18 +15,21 @@ from iii_directory.install.files import (
     read_file,
     status_or_none,
 )
-from iii_directory.install.guard import HIDDEN, LOCK_SUFFIX, RECORD, held
-from iii_directory.install.lockfile import Entry, Lock
-from iii_directory.install.names import is_namespace, refused, vet_path
+from iii_directory.disk.locking import HIDDEN, LOCK_SUFFIX, RECORD, held
+from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
+from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
 from iii_directory.install.plan import Disk
 from iii_directory.install.recovery import recover
 from iii_directory.install.tree import scan_namespace
+from iii_directory.lockfile.format import Entry, Lock
+from iii_directory.lockfile.names import is_namespace, vet_path
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
     from pathlib import Path
 
-    from iii_directory.install.files import FileOps
+    from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import Plan
 
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
-from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.git_answers import (
     Blob,
     failed,
@@ -28,7 +27,6 @@ from iii_directory.install.git_answers import (
     reads,
     vetted,
 )
-from iii_directory.install.names import refused
 from iii_directory.install.process import (
     Finished,
     ProcessStoppedError,
@@ -37,6 +35,7 @@ from iii_directory.install.process import (
     run,
 )
 from iii_directory.install.repos import Address, RepoRequest, address_of, is_commit
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

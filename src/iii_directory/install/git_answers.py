@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.catalog.suggest import close_names
-from iii_directory.documents.markdown import quoted
-from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
-from iii_directory.install.names import is_hidden, refused, vet_path
+from iii_directory.lockfile.names import is_hidden, vet_path
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory import limits
-from iii_directory.install.lockfile import Entry, parse_entry
+from iii_directory.lockfile.format import Entry, parse_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

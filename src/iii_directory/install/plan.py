@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.documents.markdown import quoted
-from iii_directory.install.lockfile import By, Entry
-from iii_directory.install.names import refused
+from iii_directory.errors import refused
+from iii_directory.lockfile.format import By, Entry
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

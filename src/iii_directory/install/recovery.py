@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from iii_directory.disk.files import opened_folder, read_file, remove_tree, status_or_none
+from iii_directory.disk.locking import RECORD, held
 from iii_directory.install.apply import NEW, OLD, clear, read_lock, record_again, rescue_saved
-from iii_directory.install.files import opened_folder, read_file, remove_tree, status_or_none
-from iii_directory.install.guard import RECORD, held
 from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, parse_journal
 from iii_directory.install.tree import rescue, scan_namespace
 

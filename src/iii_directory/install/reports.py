@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from iii_directory.documents.model import Finding
-from iii_directory.install.lockfile import RepoSource
-from iii_directory.install.names import kind_of
 from iii_directory.install.plan import Changes
+from iii_directory.lockfile.format import RepoSource
+from iii_directory.lockfile.names import kind_of
 
 if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError
-from iii_directory.install.names import is_namespace
+from iii_directory.lockfile.names import is_namespace
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

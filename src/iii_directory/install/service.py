@@ -11,11 +11,11 @@ from iii_directory import limits
 from iii_directory.errors import REGISTRY_NOT_FOUND, DirectoryError
 from iii_directory.install.diff import unified_diff
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.lockfile import By, RegistrySource
 from iii_directory.install.plan import Disk, Plan, plan_install
 from iii_directory.install.reports import Installed, Preview, installed
 from iii_directory.install.sources import Sources, is_pinned
 from iii_directory.install.upkeep import Upkeep, refuse_older, silent
+from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
     from iii_directory.install.bundle import Bundle
-    from iii_directory.install.lockfile import Entry
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.upkeep import Progress
+    from iii_directory.lockfile.format import Entry
     from iii_directory.registry.requests import WorkerRequest
 
 

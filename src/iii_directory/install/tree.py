@@ -6,7 +6,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from iii_directory.install.files import (
+from iii_directory.disk.files import (
     carry,
     closing_fd,
     hash_file,
@@ -15,14 +15,14 @@ from iii_directory.install.files import (
     status_or_none,
     write_file,
 )
-from iii_directory.install.names import refused
+from iii_directory.errors import refused
 from iii_directory.install.plan import Disk, Node
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from iii_directory.install.files import FileOps
+    from iii_directory.disk.files import FileOps
 
 Mark = tuple[int, int, int]
 """Inode, size and modification time: what tells a file from the one that was there a moment ago."""

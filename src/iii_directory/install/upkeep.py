@@ -7,11 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
-from iii_directory.errors import DirectoryError
+from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.diff import unified_diff
-from iii_directory.install.lockfile import unbroken
-from iii_directory.install.names import refused
 from iii_directory.install.plan import (
     Changes,
     Disk,
@@ -23,16 +20,18 @@ from iii_directory.install.plan import (
 )
 from iii_directory.install.reports import Report
 from iii_directory.install.sources import is_pinned
+from iii_directory.lockfile.format import unbroken
 from iii_directory.registry.versions import is_older
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.folder import SkillsFolder
-    from iii_directory.install.lockfile import Entry, Lock
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.sources import Sources
+    from iii_directory.lockfile.format import Entry, Lock
 
     # Told of a phase or of a namespace, how much is done and how much there is; from any thread.
     Progress = Callable[[str, int, int], None]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.documents.markdown import visible
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.mcp.names import tool_names
+from iii_directory.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.documents.markdown import cut, visible
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_MCP_ERROR_CHARS
+from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
     from iii_directory.errors import Kind

@@ -13,7 +13,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from iii_directory.documents.markdown import quoted
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
 from iii_directory.mcp.exposure import (
@@ -26,6 +25,7 @@ from iii_directory.mcp.exposure import (
     result_text,
 )
 from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from iii_directory.engine.access import Refused
+from iii_directory.access.policy import Refused
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
     MAX_MCP_CONNECTIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from iii_directory.engine.access import Access, is_loopback
+from iii_directory.access.policy import Access, is_loopback
 
 PATH: Final = "/mcp"
 DEFAULT_HOST: Final = "127.0.0.1"

@@ -18,8 +18,8 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from iii_directory.bus.tasks import Tasks
 from iii_directory.limits import MAX_MCP_CONNECTIONS, MCP_BURST_SECONDS
-from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

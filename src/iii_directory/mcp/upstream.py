@@ -12,6 +12,8 @@ import os
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.bus.sdk_bus import SdkBus
+from iii_directory.bus.seam import CallError
 from iii_directory.limits import (
     MCP_ENGINE_SECONDS,
     MCP_READ_SECONDS,
@@ -19,13 +21,11 @@ from iii_directory.limits import (
     MCP_WORK_SECONDS,
 )
 from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
-from iii_directory.worker.bus import CallError
-from iii_directory.worker.sdk_bus import SdkBus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from iii_directory.worker.bus import Payload
+    from iii_directory.bus.seam import Payload
 
 log = logging.getLogger("iii_directory.mcp")
 NAME: Final = "iii-directory-mcp"

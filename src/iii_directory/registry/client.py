@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
 from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryError
 from iii_directory.registry import answers
 from iii_directory.registry.cache import AnswerCache
 from iii_directory.registry.http import get_json, make_client
 from iii_directory.registry.versions import is_version
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

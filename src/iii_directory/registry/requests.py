@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory import limits
-from iii_directory.documents.markdown import quoted
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, invalid_field
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,17 +7,17 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory import limits
+from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
-from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
-from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.install.reports import Installed as InstalledBundle
     from iii_directory.install.service import Installer
-    from iii_directory.worker.bus import Payload, WorkerBus
     from iii_directory.worker.view import Installed
 
 log = logging.getLogger("iii_directory.worker")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.catalog.suggest import close_names
-from iii_directory.documents.markdown import quoted
+from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
 from iii_directory.worker import engine_rows as shape
-from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
 
 if TYPE_CHECKING:
-    from iii_directory.worker.bus import Bus
+    from iii_directory.bus.seam import Bus
     from iii_directory.worker.engine_rows import Row
 
 _ABSENT_CODES = ("function_not_found", "NOT_FOUND")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.worker.bus import Bus, Subscription, TriggerOwner
+    from iii_directory.bus.seam import Bus, Subscription, TriggerOwner
 
 _CLOSE_SECONDS: Final = 1.0
 # What goes out together is written together; more would keep callers waiting.

@@ -7,15 +7,15 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder import FolderSource
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
+from iii_directory.folders.folder import FolderSource
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.auto_download import AutoDownload
-from iii_directory.worker.bus import CallError
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import Handlers
@@ -34,10 +34,10 @@ from iii_directory.worker.surfaces import functions_of, trigger_types_of
 from iii_directory.worker.view import Installed, View
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import WorkerBus
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.install.lockfile import NamespaceChange
-    from iii_directory.worker.bus import WorkerBus
+    from iii_directory.lockfile.format import NamespaceChange
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -77,7 +77,7 @@ class DirectoryWorker:
         cls, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
     ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
-        from iii_directory.worker.sdk_bus import SdkBus
+        from iii_directory.bus.sdk_bus import SdkBus
 
         bus = SdkBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
         return cls.started_on(bus, settings)
@@ -206,7 +206,7 @@ class DirectoryWorker:
 
 def bus_inside(engine: EngineServer, *, namespace: str | None = None) -> WorkerBus:
     """This worker's place in an engine of the same process; to be asked for on the engine's loop."""
-    from iii_directory.worker.local_bus import LocalBus
+    from iii_directory.bus.local_bus import LocalBus
 
     return LocalBus(engine, name=NAME, description=DESCRIPTION, namespace=namespace)
 

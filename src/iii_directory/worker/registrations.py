@@ -14,20 +14,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.tasks import Tasks
 from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.model import Finding
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES
-from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
-from iii_directory.worker.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
-    from iii_directory.worker.bus import Bus, Payload
     from iii_directory.worker.events import Events
 
 log = logging.getLogger("iii_directory.worker")

@@ -6,15 +6,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.worker.bus import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.bus.seam import Bus
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.config import Settings
-    from iii_directory.worker.bus import Bus
     from iii_directory.worker.registrations import Registrations
 
 log = logging.getLogger("iii_directory.worker")

@@ -1,4 +1,6 @@
-"""The functions and trigger types the embedded engine provides itself. Pure: storage comes from outside."""
+"""The functions and trigger types the embedded engine provides itself. Pure: storage comes from outside.
+
+Pure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""``engine::channels::create``: the table of streaming channels. The bytes flow through the shell."""
+"""``engine::channels::create``: the table of streaming channels. The bytes flow through the shell. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from iii_directory.engine.access import same_secret
+from iii_directory.access.policy import same_secret
 from iii_directory.engine.builtins.table import BuiltinFunction, BuiltinWorker, optional, provide, schema
 from iii_directory.limits import CHANNEL_IDLE_SECONDS, DEFAULT_CHANNEL_BUFFER, MAX_CHANNEL_BUFFER
 

@@ -1,4 +1,4 @@
-"""``configuration::*``: settings of workers, checked against a schema, with ``${VAR}`` placeholders."""
+"""``configuration::*``: settings of workers, checked against a schema, with ``${VAR}`` placeholders. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``engine::functions``, ``engine::triggers`` and ``engine::registered-triggers``: what is registered."""
+"""``engine::functions``, ``engine::triggers`` and ``engine::registered-triggers``: what is registered.
+
+Pure."""
 
 from __future__ import annotations
 

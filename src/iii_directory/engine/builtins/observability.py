@@ -1,4 +1,4 @@
-"""``engine::log::*`` and ``engine::health::check``."""
+"""``engine::log::*`` and ``engine::health::check``. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``publish`` and the trigger type ``subscribe``: topics between workers."""
+"""``publish`` and the trigger type ``subscribe``: topics between workers. Pure."""
 
 from __future__ import annotations
 

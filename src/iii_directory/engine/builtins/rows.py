@@ -1,4 +1,4 @@
-"""How functions, trigger types and bindings show in answers."""
+"""How functions, trigger types and bindings show in answers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``state::*``: values by scope and key, and the trigger type that tells of every change."""
+"""``state::*``: values by scope and key, and the trigger type that tells of every change. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How the engine provides functions and trigger types of its own: tables of rows, and helpers for inputs."""
+"""How the engine provides functions and trigger types of its own: tables of rows, and helpers for inputs.
+
+Pure."""
 
 from __future__ import annotations
 

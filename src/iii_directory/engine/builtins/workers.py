@@ -1,4 +1,4 @@
-"""``engine::workers::*``, ``worker::list`` and the events about workers coming and going."""
+"""``engine::workers::*``, ``worker::list`` and the events about workers coming and going. Pure."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.catalog.diagnostics import report
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Payload
     from iii_directory.install.edits import Edits
-    from iii_directory.worker.bus import Payload
     from iii_directory.worker.view import View
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.install.requests import any_download, registry_download, repo_download
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.service import Installer
     from iii_directory.worker.auto_download import AutoDownload
-    from iii_directory.worker.bus import Payload
 
 
 class Downloads:

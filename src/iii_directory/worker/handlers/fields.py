@@ -8,7 +8,7 @@ from iii_directory.documents.registering import required_text
 from iii_directory.errors import invalid_field
 
 if TYPE_CHECKING:
-    from iii_directory.worker.bus import Payload
+    from iii_directory.bus.seam import Payload
 
 
 def text(payload: Payload, key: str) -> str:

@@ -11,9 +11,9 @@ from iii_directory.worker.engine_rows import matches
 from iii_directory.worker.handlers.fields import optional_text, text
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Payload
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Skill
-    from iii_directory.worker.bus import Payload
     from iii_directory.worker.engine_rows import Row
     from iii_directory.worker.engine_view import EngineView
     from iii_directory.worker.view import View

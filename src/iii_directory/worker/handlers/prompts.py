@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, cast
 from iii_directory.catalog import rows
 from iii_directory.catalog.generated import registered_prompt_body
 from iii_directory.catalog.resolve import find_prompt
-from iii_directory.documents.markdown import quoted
 from iii_directory.documents.uris import check_unguarded
 from iii_directory.errors import PROMPT_SHAPE, DirectoryError
+from iii_directory.text import quoted
 from iii_directory.worker.handlers.fields import mapping, text
 from iii_directory.worker.handlers.uris import call, content_text
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Bus, Payload
     from iii_directory.config import Settings
     from iii_directory.documents.model import Prompt
-    from iii_directory.worker.bus import Bus, Payload
     from iii_directory.worker.view import View
 
 

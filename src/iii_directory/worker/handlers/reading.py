@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.catalog import rows
 from iii_directory.catalog.indexes import workers_index
 from iii_directory.catalog.resolve import Found, resolve_skill
-from iii_directory.documents.markdown import quoted
 from iii_directory.documents.uris import fetch_uris
 from iii_directory.errors import DirectoryError
+from iii_directory.text import quoted
 from iii_directory.worker.handlers.fields import flag, optional_text, optional_texts, text
 
 if TYPE_CHECKING:
-    from iii_directory.worker.bus import Payload
+    from iii_directory.bus.seam import Payload
     from iii_directory.worker.handlers.overview import Overviews
     from iii_directory.worker.handlers.uris import UriReader
     from iii_directory.worker.view import View

@@ -9,7 +9,7 @@ from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.worker.handlers.fields import text
 
 if TYPE_CHECKING:
-    from iii_directory.worker.bus import Payload
+    from iii_directory.bus.seam import Payload
     from iii_directory.worker.registrations import Registrations
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.registry.requests import info_request, page_request
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Payload
     from iii_directory.registry.client import RegistryClient
-    from iii_directory.worker.bus import Payload
 
 
 class Registry:

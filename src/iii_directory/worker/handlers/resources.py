@@ -8,7 +8,7 @@ from iii_directory.catalog.rows import RESOURCE_TEMPLATES, resource_rows
 from iii_directory.worker.handlers.fields import text
 
 if TYPE_CHECKING:
-    from iii_directory.worker.bus import Payload
+    from iii_directory.bus.seam import Payload
     from iii_directory.worker.handlers.uris import UriReader
     from iii_directory.worker.view import View
 

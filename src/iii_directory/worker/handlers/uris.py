@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from iii_directory.bus.seam import CallError
 from iii_directory.catalog.indexes import tree_index
 from iii_directory.catalog.resolve import find_exact
 from iii_directory.catalog.rows import MARKDOWN
-from iii_directory.documents.markdown import cut, one_line, quoted
 from iii_directory.documents.uris import IndexUri, SectionUri, SkillUri, check_unguarded, parse_uri
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_RELAYED_CHARS
-from iii_directory.worker.bus import CallError
+from iii_directory.text import cut, one_line, quoted
 
 if TYPE_CHECKING:
+    from iii_directory.bus.seam import Bus
     from iii_directory.config import Settings
-    from iii_directory.worker.bus import Bus
     from iii_directory.worker.view import View
 
 

@@ -1,4 +1,4 @@
-"""One thin table per generation, from function id to handler to schema to description."""
+"""One thin table per generation, from function id to handler to schema to description. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows about downloads: the only functions that write to the skills folder."""
+"""The rows about downloads: the only functions that write to the skills folder. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows about the engine itself: eight of v0.4, and the one v0.8 kept."""
+"""The rows about the engine itself: eight of v0.4, and the one v0.8 kept. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is of no generation: it is there whichever of them are on."""
+"""What is of no generation: it is there whichever of them are on. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rows of registering, of prompts for MCP bridges, and of the trigger types that tell of changes."""
+"""The rows of registering, of prompts for MCP bridges, and of the trigger types that tell of changes.
+
+Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows about the public workers registry: v0.8's names, and v0.4's for the same."""
+"""The rows about the public workers registry: v0.8's names, and v0.4's for the same. Pure."""
 
 from __future__ import annotations
 

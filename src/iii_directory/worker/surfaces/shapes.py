@@ -1,4 +1,4 @@
-"""The shapes that several generations answer with, each described once."""
+"""The shapes that several generations answer with, each described once. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that more than one generation has, under the same id: one row, one handler."""
+"""Functions that more than one generation has, under the same id: one row, one handler. Pure."""
 
 from __future__ import annotations
 

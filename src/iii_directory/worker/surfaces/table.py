@@ -1,4 +1,6 @@
-"""What a surface is made of: rows from a function id to its handler, its schemas and its description."""
+"""What a surface is made of: rows from a function id to its handler, its schemas and its description.
+
+Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from iii_directory.worker.bus import Handler
+    from iii_directory.bus.seam import Handler
     from iii_directory.worker.handlers import Handlers
 
 Schema = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The surface of v0.2: registrations kept in iii-state, and reads shaped for MCP bridges."""
+"""The surface of v0.2: registrations kept in iii-state, and reads shaped for MCP bridges. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The surface of v0.4: skills and prompts of a folder, without the ``directory::`` in front."""
+"""The surface of v0.4: skills and prompts of a folder, without the ``directory::`` in front. Pure."""
 
 from __future__ import annotations
 

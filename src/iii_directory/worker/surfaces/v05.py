@@ -1,4 +1,4 @@
-"""The surface of v0.5: the batched read under its own name."""
+"""The surface of v0.5: the batched read under its own name. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The surface of v0.8: ``directory::*``, with forgiving reads and errors that say what to do."""
+"""The surface of v0.8: ``directory::*``, with forgiving reads and errors that say what to do. Pure."""
 
 from __future__ import annotations
 

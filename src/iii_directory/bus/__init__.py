@@ -1,0 +1,1 @@
+"""The way to an engine, inside its process or over a socket."""

@@ -1,0 +1,190 @@
+"""Following one folder: which of its files must be looked at before the next answer.
+
+With a watcher that is what events name, and nothing when there are none. Without one (another system, a
+network file system, no watches left) it is everything, every time. When events were lost, or the folder
+itself was replaced, everything is visited once.
+
+On network file systems a visit is as fresh as the client's cache of file attributes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from iii_directory import limits
+from iii_directory.disk.reasons import GONE, Reason
+from iii_directory.disk.safe_open import RefusedError
+from iii_directory.documents.model import Finding
+from iii_directory.folders.scan import Scanner
+from iii_directory.folders.watch import CannotWatchError, Watches
+from iii_directory.lockfile.format import LOCKFILE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from iii_directory.documents.model import ParsedFile
+    from iii_directory.folders.scan import Parse
+    from iii_directory.folders.tree import Directory, Tree
+    from iii_directory.folders.watch import Watcher
+
+
+class FollowedFolder:
+    """One folder, kept in a tree. Not thread-safe: its owner holds a lock."""
+
+    def __init__(self, path: str, label: str, parse: Parse, watcher: Watcher | None) -> None:
+        self.path = path
+        self.problems: dict[str, Finding] = {}
+        """What is wrong with the folder as a whole, by the part concerned."""
+        self.rounds = 0
+        """How often something had to be looked at."""
+        self._label = label
+        self._watches = Watches(watcher)
+        self._scanner = Scanner(path, parse, self._watches)
+        self._identity: tuple[int, int] | None = None
+        self._stale = True
+        self._dirty: set[tuple[Directory, str]] = set()
+        self._dirty_directory = False
+        if watcher is None:
+            self._report_unwatched("this system offers no change notices")
+
+    @property
+    def tree(self) -> Tree:
+        return self._scanner.tree
+
+    @property
+    def is_watched(self) -> bool:
+        return self._watches.active
+
+    def catch_up(self, at_most: int | None = None) -> bool:
+        """Make the tree what the disk is. False when more than ``at_most`` entries wait."""
+        self._look_for_work()
+        if not self._stale and not self._dirty:
+            return True
+        if at_most is not None and self._waiting() > at_most:
+            return False
+        try:
+            self._work()
+        except CannotWatchError as refused:
+            self._watches.stop()
+            self._report_unwatched(str(refused))
+            self._stale = True
+            self._work()
+        return True
+
+    def take_changes(self) -> tuple[dict[str, ParsedFile | None], bool]:
+        """What became of the paths that changed since the last time, and whether the lock file did."""
+        changed, self.tree.changed = self.tree.changed, {}
+        lock_file, self._scanner.lock_file_changed = self._scanner.lock_file_changed, False
+        return changed, lock_file
+
+    def wake_fd(self) -> int | None:
+        """Readable when there is something to catch up with; None when nobody tells us."""
+        return self._watches.fileno()
+
+    def close(self) -> None:
+        self._watches.close()
+
+    def _look_for_work(self) -> None:
+        if not self._watches.active:
+            self._stale = True
+            return
+        # The folder may have been replaced by way of a directory above it, which raises no event here.
+        if _identity_of(self.path) != self._identity:
+            self._stale = True
+        for directory, name, is_directory in self._watches.events():
+            if directory is None:
+                self._stale = True
+            elif name:
+                self._dirty.add((directory, name))
+                self._dirty_directory = self._dirty_directory or is_directory
+            elif directory.parent is None:
+                self._stale = True
+            else:
+                self._dirty.add((directory.parent, directory.name))
+                self._dirty_directory = True
+
+    def _waiting(self) -> int:
+        """About how many entries are to be looked at; a directory may hold any number."""
+        if self._stale and not self._watches.active and self._identity is not None:
+            return self.tree.count
+        return limits.MAX_FOLDER_ENTRIES if self._stale or self._dirty_directory else len(self._dirty)
+
+    def _work(self) -> None:
+        dirty, self._dirty, self._dirty_directory = self._dirty, set(), False
+        was_full, count = self.tree.full, self.tree.count
+        # Should this round break off, the next one visits everything.
+        everything, self._stale = self._stale, True
+        self.rounds += 1
+        self._scanner.start()
+        if everything:
+            self._scanner.lock_file_changed |= (self.tree.root, LOCKFILE) in dirty
+            self._visit_everything()
+        else:
+            by_directory: dict[Directory, list[str]] = {}
+            for directory, name in dirty:
+                by_directory.setdefault(directory, []).append(name)
+            for directory, names in by_directory.items():
+                self._scanner.look_at(directory, names)
+        # What was left out for want of room is looked for when there is room again.
+        self._stale = self._scanner.root_again or (was_full and self.tree.count < count)
+        self._dirty |= self._scanner.again
+        self._scanner.root_again = False
+        self._scanner.again.clear()
+        self._report_full()
+
+    def _visit_everything(self) -> None:
+        self._identity = None
+        self.problems.pop("folder", None)
+        try:
+            with _collector_paused():
+                self._identity = self._scanner.visit_root()
+        except RefusedError as refused:
+            self._report_no_folder(refused.reason)
+
+    def _report_no_folder(self, reason: Reason) -> None:
+        if reason is not GONE:
+            self._report("folder", reason.text, reason.fix)
+        elif _identity_of(self.path) is not None:
+            # A missing folder is an empty catalogue; something else in its place is a mistake.
+            text = "it is not a directory, or became a link after the start"
+            self._report("folder", text, "put a directory there, or start again if the link is meant")
+
+    def _report_full(self) -> None:
+        self.problems.pop("full", None)
+        if self.tree.full:
+            text = (
+                f"it holds more than {limits.MAX_FOLDER_ENTRIES} files and directories; the rest is left out"
+            )
+            self._report("full", text, "move what are no documents elsewhere")
+
+    def _report_unwatched(self, reason: str) -> None:
+        text = f"it is not watched: {reason}; every call looks at every file instead"
+        self.problems["watch"] = Finding(
+            "watch", self._label, text, "nothing is stale; for speed keep it on a local disk"
+        )
+
+    def _report(self, part: str, reason: str, fix: str) -> None:
+        self.problems[part] = Finding("skipped", self._label, reason, fix)
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """What a scan reads stays; the collector would look at all of it again and again, a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _identity_of(path: str) -> tuple[int, int] | None:
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino

@@ -1,0 +1,38 @@
+"""Which names in a folder can be documents, and why the others are none. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iii_directory import limits
+from iii_directory.disk.reasons import LINK, SPECIAL, Reason
+
+HIDDEN: Final = Reason("hidden files and directories are not documents", "nothing, if that is meant")
+NOT_MARKDOWN: Final = Reason("only .md files are documents", "nothing, if it is an asset of a skill")
+BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
+TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
+
+
+def why_no_document(name: str, is_file: bool, is_link: bool) -> Reason | None:  # noqa: FBT001 - a hot path
+    """Why something that is no directory is not read, or None."""
+    if name[0] == ".":
+        return HIDDEN
+    if not is_file:
+        return LINK if is_link else SPECIAL
+    if not name.endswith(".md"):
+        return NOT_MARKDOWN
+    return None if name.isascii() or decodable_name(name) == name else BAD_NAME
+
+
+def why_not_entered(name: str, depth: int) -> Reason | None:
+    """Why a directory so many steps below the folder is not entered, or None."""
+    if name[0] == ".":
+        return HIDDEN
+    if depth > limits.MAX_FOLDER_DEPTH:
+        return TOO_DEEP
+    return None if name.isascii() or decodable_name(name) == name else BAD_NAME
+
+
+def decodable_name(path: str) -> str:
+    """A path that can be written out: bytes of a name that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")

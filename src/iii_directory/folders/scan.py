@@ -1,0 +1,278 @@
+"""Reading a folder into a `Tree`: single names that changed, or whole directories.
+
+A directory is watched before it is listed and a file's state is noted before it is read, so a change
+meanwhile shows up at the next look. Where a file is known already, its inode, times and size decide
+whether it is read again; a file that was younger than `limits.RACY_SECONDS` when it was read always is,
+because another edit could have left all of them alike.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import limits
+from iii_directory.disk.locking import HIDDEN as INSTALLER_FOLDER
+from iii_directory.disk.reasons import GONE, Reason
+from iii_directory.disk.safe_open import (
+    RefusedError,
+    directory_below,
+    open_directory,
+    read_regular,
+    refusal,
+)
+from iii_directory.documents.model import Finding, ParsedFile
+from iii_directory.documents.timestamps import rfc3339
+from iii_directory.folders.rules import decodable_name, why_no_document, why_not_entered
+from iii_directory.folders.tree import Tree
+from iii_directory.folders.watch import CannotWatchError
+from iii_directory.lockfile.format import LOCKFILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from iii_directory.folders.tree import Directory, Stamp
+    from iii_directory.folders.watch import Watches
+
+    Parse = Callable[[str, bytes, int, str], ParsedFile]
+
+_TOGETHER: Final = 32
+
+# What installs leave at the root of the folder: no documents, and nobody's mistake.
+_OWN: Final = frozenset({LOCKFILE, INSTALLER_FOLDER})
+
+
+class Scanner:
+    """One folder on disk and the tree made of it."""
+
+    def __init__(self, path: str, parse: Parse, watches: Watches) -> None:
+        self.path = path
+        self.tree = Tree()
+        self.again: set[tuple[Directory, str]] = set()
+        """What could not be read for a passing reason."""
+        self.root_again = False
+        self.lock_file_changed = False
+        self._lock_stamp: Stamp | None = None
+        self._parse = parse
+        self._watches = watches
+        self._racy_after = 0
+
+    def start(self) -> None:
+        """Call before each round of looking."""
+        self._racy_after = time.time_ns() - limits.RACY_SECONDS * 1_000_000_000
+
+    # Names that changed
+
+    def look_at(self, directory: Directory, names: Iterable[str]) -> None:
+        """Look at some names of a directory again."""
+        if not directory.attached:
+            return
+        try:
+            with directory_below(self.path, directory.names) as fd:
+                documents = [name for name in names if self._look_at_name(directory, fd, name)]
+                self._read(directory, fd, documents)
+        except RefusedError as refused:
+            if refused.reason.passing:
+                self.again.update((directory, name) for name in names)
+            elif directory.parent is None:
+                self.root_again = True
+            else:
+                self.look_at(directory.parent, [directory.name])
+
+    def _look_at_name(self, directory: Directory, fd: int, name: str) -> bool:
+        """Settle what is no document; True for a document to be read."""
+        if directory.parent is None and name in _OWN:
+            if name == LOCKFILE:
+                self._check_lock_file(fd)
+                self.lock_file_changed = True
+            return False
+        try:
+            mode = os.lstat(name, dir_fd=fd).st_mode
+        except (OSError, ValueError) as error:
+            self._refuse(directory, name, refusal(error).reason)
+            return False
+        if stat.S_ISDIR(mode):
+            self._descend(directory, fd, name)
+            return False
+        self._detach(directory, name)
+        reason = why_no_document(name, stat.S_ISREG(mode), stat.S_ISLNK(mode))
+        if reason is not None:
+            self._refuse(directory, name, reason)
+        return reason is None
+
+    # Whole directories
+
+    def visit_root(self) -> tuple[int, int]:
+        """Visit everything; returns the identity of the folder or raises `RefusedError`."""
+        self.tree.full = False
+        try:
+            with directory_below(self.path, []) as fd:
+                state = os.fstat(fd)
+                self._enter(self.tree.root, fd)
+                self._check_lock_file(fd)
+                return state.st_dev, state.st_ino
+        except RefusedError:
+            root = self.tree.root
+            for name in [*root.entries, *root.subdirectories]:
+                self._forget(root, name)
+            self._watches.release(root)
+            self._check_lock_file(None)
+            raise
+
+    def _enter(self, directory: Directory, fd: int) -> None:
+        holder = self._watches.claim(directory, fd)
+        if holder is not directory:
+            self._make_way(holder, directory, fd)
+            self._watches.claim(directory, fd)
+        self._visit(directory, fd)
+
+    def _make_way(self, holder: Directory, directory: Directory, fd: int) -> None:
+        """The open directory is known elsewhere, from before it was moved."""
+        # Looked for twice at the one place, lest a directory that is moved to and fro seems to be at both.
+        if all(self._is_at(place, fd) for place in (holder, directory, holder)):
+            raise CannotWatchError("one directory is mounted at two places in it")
+        if holder.parent is None:
+            self._watches.release(holder)
+            self.root_again = True
+        else:
+            self._detach(holder.parent, holder.name)
+
+    def _is_at(self, directory: Directory, fd: int) -> bool:
+        try:
+            with directory_below(self.path, directory.names) as there:
+                return os.path.samestat(os.fstat(there), os.fstat(fd))
+        except RefusedError:
+            return False
+
+    def _visit(self, directory: Directory, fd: int) -> None:
+        seen: set[str] = set()
+        children: list[str] = []
+        documents: list[str] = []
+        try:
+            with os.scandir(fd) as listing:
+                for item in listing:
+                    seen.add(item.name)
+                    if item.is_dir(follow_symlinks=False):
+                        children.append(item.name)
+                    elif self._visit_item(directory, item):
+                        documents.append(item.name)
+        except OSError:
+            # What is known stays, and the directory is listed again at the next look.
+            self._try_again(directory)
+            return
+        for name in [*directory.entries, *directory.subdirectories]:
+            if name not in seen:
+                self._forget(directory, name)
+        self._read(directory, fd, documents)
+        for name in children:
+            self._descend(directory, fd, name)
+
+    def _visit_item(self, directory: Directory, item: os.DirEntry[str]) -> bool:
+        """Settle what is no document; True for a document to be read."""
+        name = item.name
+        if directory.subdirectories:
+            self._detach(directory, name)
+        reason = why_no_document(name, item.is_file(follow_symlinks=False), item.is_symlink())
+        if reason is None:
+            return name not in directory.stamps or not self._is_unchanged(directory, item)
+        if directory.parent is not None or name not in _OWN:
+            self._refuse(directory, name, reason)
+        return False
+
+    def _is_unchanged(self, directory: Directory, item: os.DirEntry[str]) -> bool:
+        known = directory.stamps.get(item.name)
+        if not isinstance(known, tuple):
+            return False
+        try:
+            return _stamp(item.stat(follow_symlinks=False)) == known
+        except OSError:
+            return False
+
+    def _descend(self, parent: Directory, fd: int, name: str) -> None:
+        if parent.parent is None and name in _OWN:
+            return
+        reason = why_not_entered(name, parent.depth + 1)
+        if reason is not None:
+            self._refuse_directory(parent, name, reason)
+            return
+        try:
+            child_fd = open_directory(name, fd)
+        except RefusedError as refused:
+            self._refuse_directory(parent, name, refused.reason)
+            return
+        try:
+            self.tree.forget(parent, name)
+            child = self.tree.adopt(parent, name)
+            if child is not None:
+                self._enter(child, child_fd)
+        finally:
+            os.close(child_fd)
+
+    # Single entries
+
+    def _read(self, directory: Directory, fd: int, names: Sequence[str]) -> None:
+        # Reading some files and then parsing them is a seventh faster than taking turns.
+        for start in range(0, len(names), _TOGETHER):
+            found: list[tuple[str, os.stat_result, bytes]] = []
+            for name in names[start : start + _TOGETHER]:
+                try:
+                    found.append((name, *read_regular(fd, name, limits.MAX_BODY_BYTES)))
+                except RefusedError as refused:
+                    self._refuse(directory, name, refused.reason)
+            for name, state, raw in found:
+                self._keep(directory, name, state, raw)
+
+    def _keep(self, directory: Directory, name: str, state: os.stat_result, raw: bytes) -> None:
+        path = directory.prefix + name
+        stamp = _stamp(state)
+        _, modified, changed, _ = stamp
+        parsed = self._parse(path, raw, len(raw), rfc3339(modified))
+        racy = changed > self._racy_after or modified > self._racy_after
+        self.tree.record(directory, name, path, parsed, None if racy else stamp)
+
+    def _refuse(self, directory: Directory, name: str, reason: Reason) -> None:
+        """Note why something is left out. What is gone is forgotten without a word."""
+        if reason is GONE:
+            self._forget(directory, name)
+            return
+        if reason.passing:
+            self.again.add((directory, name))
+        if directory.stamps.get(name) is not reason:
+            path = directory.prefix + name
+            finding = Finding("skipped", decodable_name(path), reason.text, reason.fix)
+            self.tree.record(directory, name, path, ParsedFile(findings=(finding,)), reason)
+
+    def _refuse_directory(self, parent: Directory, name: str, reason: Reason) -> None:
+        self._detach(parent, name)
+        self._refuse(parent, name, reason)
+
+    def _forget(self, directory: Directory, name: str) -> None:
+        self.tree.forget(directory, name)
+        self._detach(directory, name)
+
+    def _detach(self, parent: Directory, name: str) -> None:
+        for directory in self.tree.detach(parent, name):
+            self._watches.release(directory)
+
+    def _try_again(self, directory: Directory) -> None:
+        if directory.parent is None:
+            self.root_again = True
+        else:
+            self.again.add((directory.parent, directory.name))
+
+    def _check_lock_file(self, root: int | None) -> None:
+        stamp = None
+        if root is not None:
+            try:
+                stamp = _stamp(os.lstat(LOCKFILE, dir_fd=root))
+            except OSError:
+                stamp = None
+        if stamp != self._lock_stamp:
+            self._lock_stamp = stamp
+            self.lock_file_changed = True
+
+
+def _stamp(state: os.stat_result) -> Stamp:
+    return state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size

@@ -1,0 +1,220 @@
+"""``skills.lock.json``: where each namespace came from, and what it held when it came. Pure.
+
+Reading forgives: a malformed entry is reported, left out, and carried through unchanged when the file
+is written again, so that a newer or a damaged record is never lost to an install of something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
+
+from iii_directory.documents.model import Finding
+from iii_directory.errors import refused
+from iii_directory.lockfile.names import is_namespace, is_safe_path, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LOCKFILE: Final = "skills.lock.json"
+_FORMAT: Final = 1
+_FIX: Final = "restore the file from a backup, or download the namespace again"
+
+By = Literal["call", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySource:
+    """A worker of the registry, at an exact version or at whatever a tag names; one of the two is set."""
+
+    worker: str
+    version: str | None = None
+    tag: str | None = None
+
+    def as_dict(self) -> dict[str, str]:
+        chosen = {"tag": self.tag or "latest"} if self.version is None else {"version": self.version}
+        return {"kind": "registry", "worker": self.worker, **chosen}
+
+
+@dataclass(frozen=True, slots=True)
+class RepoSource:
+    """The folder ``skills/<skill>`` of a git repository; ``branch`` may be a tag or a commit id too."""
+
+    repo: str
+    skill: str
+    branch: str
+    commit: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {
+            "kind": "repo",
+            "repo": self.repo,
+            "skill": self.skill,
+            "branch": self.branch,
+            "commit": self.commit,
+        }
+
+
+Source = RegistrySource | RepoSource
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One namespace as its source had it; ``files`` maps paths below it to ``sha256:<hex>``."""
+
+    source: Source
+    resolved: str
+    installed_at: str
+    by: By
+    files: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "source": self.source.as_dict(),
+            "resolved": self.resolved,
+            "installed_at": self.installed_at,
+            "by": self.by,
+            "files": dict(sorted(self.files.items())),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The whole file. ``carried`` holds what could not be read; ``broken`` forbids writing over it."""
+
+    namespaces: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+    carried: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    findings: tuple[Finding, ...] = ()
+    broken: bool = False
+
+    def with_entry(self, namespace: str, entry: Entry | None) -> Lock:
+        """The same record with one namespace set, or taken out when ``entry`` is None."""
+        kept = {name: value for name, value in self.namespaces.items() if name != namespace}
+        carried = {name: value for name, value in self.carried.items() if name != namespace}
+        if entry is not None:
+            kept[namespace] = entry
+        return replace(self, namespaces=kept, carried=carried)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceChange:
+    """What another process did to one namespace, as far as events are concerned."""
+
+    namespace: str
+    source: Literal["repo", "registry"]
+    skills: bool
+    prompts: bool
+
+
+def unbroken(lock: Lock) -> Lock:
+    """The same record; D340 when there is one and it cannot be read."""
+    if lock.broken:
+        raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
+    return lock
+
+
+def content_hash(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def render_lock(lock: Lock) -> bytes:
+    """The file's bytes: the same record always gives the same bytes."""
+    namespaces: dict[str, object] = dict(lock.carried)
+    namespaces.update({name: entry.as_dict() for name, entry in lock.namespaces.items()})
+    document = {"version": _FORMAT, "namespaces": dict(sorted(namespaces.items()))}
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def parse_lock(content: bytes | None) -> Lock:
+    """The record in a file's bytes; None is a file that is not there."""
+    if content is None:
+        return Lock()
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return _broken("it is not JSON")
+    if not _is_object(document) or not _is_object(document.get("namespaces")):
+        return _broken("it has no namespaces")
+    if document.get("version") != _FORMAT:
+        return _broken(f"it is not of version {_FORMAT}")
+    read: dict[str, Entry] = {}
+    carried: dict[str, Any] = {}
+    for name, value in document["namespaces"].items():
+        entry = parse_entry(value) if is_namespace(name) else None
+        if entry is None:
+            carried[name] = value
+        else:
+            read[name] = entry
+    return Lock(read, carried, tuple(_unread(name) for name in sorted(carried)))
+
+
+def parse_entry(value: object) -> Entry | None:
+    """One namespace's record, or None when it is not one."""
+    if not _is_object(value):
+        return None
+    source = _parse_source(value.get("source"))
+    resolved, installed_at, by = value.get("resolved"), value.get("installed_at"), value.get("by")
+    files = value.get("files")
+    if source is None or not _is_strings(files) or by not in ("call", "auto"):
+        return None
+    if not isinstance(resolved, str) or not isinstance(installed_at, str):
+        return None
+    if not all(is_safe_path(path) for path in files):
+        return None
+    return Entry(source, resolved, installed_at, by, dict(files))
+
+
+def changed_namespaces(
+    before: Lock, after: Lock, is_there: Callable[[str, str], bool] = lambda _path, _digest: True
+) -> list[NamespaceChange]:
+    """What was installed between two readings: one row for each namespace that came or changed.
+
+    ``is_there`` is asked whether a path below the folder has the content with a hash: a file that was edited
+    by hand, and kept for that, was not written. It is asked until one was, for skills and for prompts.
+    """
+    rows: list[NamespaceChange] = []
+    for name, entry in sorted(after.namespaces.items()):
+        if before.namespaces.get(name) == entry:
+            continue
+        kind = "repo" if isinstance(entry.source, RepoSource) else "registry"
+        skills, prompts = (
+            any(
+                is_there(f"{name}/{path}", digest)
+                for path, digest in entry.files.items()
+                if kind_of(name, path) == wanted
+            )
+            for wanted in ("skill", "prompt")
+        )
+        rows.append(NamespaceChange(name, kind, skills, prompts))
+    return rows
+
+
+def _parse_source(value: object) -> Source | None:
+    if not _is_object(value) or not all(isinstance(item, str) for item in value.values()):
+        return None
+    if value.get("kind") == "registry" and "worker" in value:
+        return RegistrySource(value["worker"], value.get("version"), value.get("tag"))
+    if value.get("kind") == "repo" and {"repo", "skill", "branch", "commit"} <= value.keys():
+        return RepoSource(value["repo"], value["skill"], value["branch"], value["commit"])
+    return None
+
+
+def _broken(reason: str) -> Lock:
+    return Lock(
+        findings=(Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX),),
+        broken=True,
+    )
+
+
+def _unread(name: str) -> Finding:
+    return Finding("undecodable", f"{LOCKFILE}: {name}", "the record of this namespace is malformed", _FIX)
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_strings(value: object) -> TypeGuard[dict[str, str]]:
+    return _is_object(value) and all(isinstance(item, str) for item in value.values())

@@ -1,0 +1,1 @@
+"""A registry of one's own: releases, ranking and the server."""

@@ -1,0 +1,190 @@
+"""Publishing into a registry folder: a version appears as a whole, and never changes afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import limits
+from iii_directory.disk.files import PosixFiles, closing_fd, opened_folder, remove_tree, write_file
+from iii_directory.disk.locking import held
+from iii_directory.documents.ids import prompt_name_problem
+from iii_directory.errors import BAD_REGISTRY_REQUEST, INSTALL_FAILED, DirectoryError, refused
+from iii_directory.install.bundle import check_count, check_file, check_total
+from iii_directory.install.plan import Disk
+from iii_directory.install.tree import build, lay_out
+from iii_directory.lockfile.names import is_hidden, vet_path, vet_together
+from iii_directory.registry.requests import worker_request
+from iii_directory.registry.versions import is_older, is_stable, is_version
+from iii_directory.registry_server.store import README, TAGS, WORKER, RegistryStore, load_worker, prompt_of
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+_FOLDERS: Final = ("skills", "prompts")
+_WORK: Final = "publish.work"
+_NEW_TAGS: Final = "tags.new"
+_LOCK: Final = "PUBLISH"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What `publish` did; ``is_new`` is False when exactly this was published before."""
+
+    worker: str
+    version: str
+    tags: dict[str, str]
+    is_new: bool
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Hidden files, and files that are no UTF-8 text, which the API cannot carry."""
+
+
+def publish(path: Path, registry: Path, version: str, tag: str | None = None) -> Published:
+    """Publish the worker in a folder under a version, and perhaps a tag, into a registry folder."""
+    if not is_version(version):
+        raise _unfit(f"{quoted(version)} is no semantic version such as 1.2.3")
+    with _disk_errors():
+        found = dict(_files(path))
+        left_out = {name for name, content in found.items() if is_hidden(name) or not _is_text(content)}
+        contents = {name: content for name, content in found.items() if name not in left_out}
+        worker = worker_request(_name(path, contents), tag=tag).worker
+        _check(contents)
+        is_new, tags = _enter(registry, worker, version, tag, contents)
+    return Published(worker, version, tags, is_new, tuple(sorted(contents)), tuple(sorted(left_out)))
+
+
+def _enter(
+    registry: Path, worker: str, version: str, tag: str | None, contents: dict[str, bytes]
+) -> tuple[bool, dict[str, str]]:
+    files, store = PosixFiles(), RegistryStore(registry)
+    (registry / worker).mkdir(parents=True, exist_ok=True)
+    with (
+        closing_fd(files.open_root(os.fspath(registry / worker))) as root,
+        held(files, root, _LOCK, limits.INSTALL_LOCK_SECONDS) as hidden,
+    ):
+        before = store.tags(worker).get("latest")
+        is_new = version not in store.versions(worker)
+        if is_new:
+            _add(files, root, hidden, version, contents)
+        elif dict(_files(registry / worker / version)) != contents:
+            raise _unfit(f"version {version} of {worker} is published already, and versions never change")
+        tags = _tags(store.given_tags(worker), before, version, tag)
+        if tags != store.given_tags(worker):
+            remove_tree(files, _NEW_TAGS, hidden)
+            write_file(files, _NEW_TAGS, hidden, (json.dumps(tags, indent=2, sort_keys=True) + "\n").encode())
+            files.rename(_NEW_TAGS, hidden, TAGS, root)
+            files.sync(root)
+        return is_new, store.tags(worker)
+
+
+def _add(files: PosixFiles, root: int, hidden: int, version: str, contents: dict[str, bytes]) -> None:
+    """Build the version out of sight and let it appear with one rename."""
+    remove_tree(files, _WORK, hidden)
+    files.make_folder(_WORK, hidden)
+    with opened_folder(files, _WORK, hidden) as work:
+        build(files, lay_out(Disk(), contents, ()), work, None, {}, lambda: None)
+    files.rename(_WORK, hidden, version, root)
+    files.sync(root)
+
+
+def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | None) -> dict[str, str]:
+    """With a tag only that tag moves; without one ``latest`` follows the highest stable version."""
+    tags = dict(given) if latest is None else {**given, "latest": latest}
+    if tag is not None:
+        tags[tag] = version
+    elif is_stable(version) and (latest is None or not is_older(version, latest)):
+        tags["latest"] = version
+    return tags
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """What of a folder is published, by path; links and special files are refused."""
+    if not path.is_dir():
+        raise _unfit("there is no folder to publish at that path")
+    for name in (WORKER, README):
+        if os.path.lexists(path / name):
+            yield name, _read(path / name, name)
+    for folder in _FOLDERS:
+        if (path / folder).is_symlink():
+            raise refused(f"{quoted(folder)} is a link")
+        for parent, inner, names in os.walk(path / folder):
+            for name in (*inner, *names):
+                place = os.path.join(parent, name)
+                shown = os.path.relpath(place, path).replace(os.sep, "/")
+                if name in names or os.path.islink(place):
+                    yield shown, _read(place, shown)
+
+
+def _read(place: Path | str, shown: str) -> bytes:
+    state = os.lstat(place)
+    if not stat.S_ISREG(state.st_mode):
+        raise refused(f"{quoted(shown)} is a link or no regular file")
+    check_file(shown, state.st_size)
+    check_total(state.st_size)
+    with open(place, "rb") as file:
+        return file.read()
+
+
+def _name(path: Path, contents: dict[str, bytes]) -> str:
+    """The worker's name: what worker.yaml says, else what the folder is called."""
+    if WORKER not in contents:
+        return path.resolve().name
+    too_large = len(contents[WORKER]) > limits.MAX_WORKER_YAML_BYTES
+    document = None if too_large else load_worker(contents[WORKER].decode())
+    if document is None:
+        raise _unfit(f"{WORKER} is not a mapping of plain data")
+    name = document.get("name", path.resolve().name)
+    if not isinstance(name, str):
+        raise _unfit(f"the name in {WORKER} is not a string")
+    return name
+
+
+def _check(contents: dict[str, bytes]) -> None:
+    """What could not be installed is not published."""
+    if not contents:
+        raise _unfit(f"the folder has no {WORKER}, no skills and no prompts")
+    check_count(len(contents))
+    check_total(sum(map(len, contents.values())))
+    for path in contents:
+        vet_path(path)
+    vet_together(contents)
+    prompts = [prompt_of(path, text.decode()) for path, text in contents.items() if _is_prompt(path)]
+    names = [prompt["name"] for prompt in prompts]
+    for name in names:
+        problem = prompt_name_problem(name) if isinstance(name, str) else "name must be a string"
+        if problem is not None or names.count(name) > 1:
+            raise _unfit(f"a prompt cannot be published: {problem or f'there are two of the name {name}'}")
+
+
+def _is_prompt(path: str) -> bool:
+    return path.startswith("prompts/") and path.endswith(".md")
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _unfit(problem: str) -> DirectoryError:
+    return DirectoryError(BAD_REGISTRY_REQUEST, problem, next_steps=())
+
+
+@contextmanager
+def _disk_errors() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it gave no reason"
+        raise DirectoryError(
+            INSTALL_FAILED, f"the disk refused ({reason}); nothing was published", next_steps=()
+        ) from error

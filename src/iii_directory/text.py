@@ -1,0 +1,60 @@
+"""Making any text harmless for one line, a label, a log or a terminal. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from iii_directory.limits import QUOTED_CHARS
+
+# Controls, line and paragraph separators, halves of characters, everything Unicode calls a format character
+# (it hides or reorders text: zero-width, bidi, tags that spell ASCII invisibly), and letters that are blank.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]"
+)
+
+
+def cut(text: str, limit: int) -> str:
+    """``text``, or its first ``limit`` characters and an ellipsis."""
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
+def has_unsafe(text: str) -> bool:
+    """Whether the text holds characters that a reader cannot see or that act on a terminal."""
+    return not _is_plain(text) and _UNSAFE.search(text) is not None
+
+
+def escaped(text: str) -> str:
+    """``text`` for a terminal, a log or an error: controls, bidi and invisible characters as escapes."""
+    return text if _is_plain(text) else _UNSAFE.sub(_escape, text)
+
+
+def quoted(text: str) -> str:
+    """What a caller sent, as an error may repeat it: one short, harmless line in quotes."""
+    return f"'{escaped(cut(text, QUOTED_CHARS))}'"
+
+
+def one_line(text: str) -> str:
+    """``text`` as a single line of single spaces."""
+    return " ".join(text.split())
+
+
+def visible(text: str) -> str:
+    """``text`` as a label: one line, without controls, bidi and invisible characters."""
+    line = one_line(text)
+    return line if _is_plain(line) else _UNSAFE.sub("", line)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

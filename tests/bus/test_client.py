@@ -1,0 +1,83 @@
+"""One call from outside: what comes back, and what is said when no engine is there."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.engine import WAIT, EngineThread
+from websockets.sync.server import serve
+
+from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function, probe
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from websockets.sync.server import ServerConnection
+
+
+@contextmanager
+def somebody_saying(*frames: str | bytes) -> Generator[str]:
+    """The address of a server that says something of its own and waits."""
+
+    def talk(connection: ServerConnection) -> None:
+        for frame in frames:
+            connection.send(frame)
+        for _ in connection:
+            pass
+
+    with serve(talk, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
+        finally:
+            server.shutdown()
+            thread.join(WAIT)
+
+
+def test_a_call_brings_a_result_or_the_error_of_the_other_side() -> None:
+    with EngineThread() as engine:
+        assert probe(engine.url)
+        assert call_function(engine.url, "engine::health::check", {})["status"] == "healthy"
+        with pytest.raises(RemoteError) as failed:
+            call_function(engine.url, "no::such", {}, namespace="blue")
+
+    assert failed.value.body["code"] == "function_not_found"
+    assert "blue" in str(failed.value)
+
+
+def test_where_nobody_listens_there_is_no_engine() -> None:
+    with EngineThread() as engine:
+        url = engine.url
+
+    assert not probe(url)
+    with pytest.raises(EngineUnreachableError, match="no iii engine answers"):
+        call_function(url, "f", {})
+
+
+@pytest.mark.parametrize("frame", ["hello", "[1]", "7", "null", b"\xff\xfe"])
+def test_whoever_speaks_otherwise_is_no_engine(frame: str | bytes) -> None:
+    with somebody_saying(frame) as url:
+        with pytest.raises(EngineUnreachableError, match="is no iii engine"):
+            probe(url)
+        with pytest.raises(EngineUnreachableError, match="is no iii engine"):
+            call_function(url, "f", {})
+
+
+def test_other_messages_are_passed_over_until_the_time_is_up() -> None:
+    with somebody_saying('{"type":"invocationresult","invocation_id":"another"}', "{}") as url:
+        assert not probe(url)
+        with pytest.raises(EngineUnreachableError, match="did not answer within"):
+            call_function(url, "f", {}, timeout=0.3)
+
+
+def test_a_token_that_is_missing_is_asked_for() -> None:
+    with EngineThread(token="secret") as engine:
+        with pytest.raises(EngineUnreachableError, match="III_TOKEN"):
+            probe(engine.url)
+        with pytest.raises(EngineUnreachableError, match="III_TOKEN"):
+            call_function(engine.url, "f", {})
+        assert probe(engine.url, token="secret")

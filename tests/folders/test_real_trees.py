@@ -1,0 +1,84 @@
+"""Trees as people keep them: every file is shown, or the diagnostics say why it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.trees import BODIES, FRONT_MATTER, grow, unaccounted
+
+from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.indexes import tree_index, workers_index
+from iii_directory.catalog.rows import list_skills, registry_rows, resource_rows
+from iii_directory.errors import DirectoryError
+from iii_directory.folders.folder import FolderSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = 400
+
+
+@pytest.fixture(params=range(6))
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A tree, another one for each seed."""
+    grow(tmp_path, request.param, FILES)
+    return tmp_path
+
+
+def test_every_file_is_shown_or_in_the_diagnostics(root: Path) -> None:
+    catalogue = Catalogue(FolderSource(root))
+
+    assert unaccounted(catalogue, root) == []
+    assert len(catalogue.load().skills.items) > 20
+    assert len(catalogue.findings()) > 100
+
+
+def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
+    catalogue = Catalogue(FolderSource(root))
+    snapshot = catalogue.load()
+
+    for skill in snapshot.skills.items:
+        assert catalogue.read_skill(skill).strip()
+        assert skill.title
+    assert len(list_skills(snapshot)) == len(registry_rows(snapshot)) == len(snapshot.skills.items)
+    assert len(resource_rows(snapshot)) <= 1 + len(snapshot.skills.items)
+    assert tree_index(snapshot).count("\n- ") <= len(snapshot.skills.items)
+    assert workers_index(snapshot).workers_count >= 1
+
+
+def test_every_shape_of_front_matter_keeps_its_document(tmp_path: Path) -> None:
+    for number, head in enumerate(FRONT_MATTER):
+        (tmp_path / f"shape-{number}.md").write_bytes(head + b"# Body\n\nText.\n")
+    catalogue = Catalogue(FolderSource(tmp_path))
+    snapshot = catalogue.load()
+
+    for number in range(len(FRONT_MATTER)):
+        skill = snapshot.get(f"shape-{number}")
+        assert skill is not None
+        assert "# Body" in catalogue.read_skill(skill)
+
+
+def test_a_body_is_served_as_it_is_or_reported(tmp_path: Path) -> None:
+    for number, body in enumerate(BODIES):
+        (tmp_path / f"body-{number}.md").write_bytes(body)
+    catalogue = Catalogue(FolderSource(tmp_path))
+    snapshot = catalogue.load()
+    told = {finding.subject for finding in catalogue.findings() if finding.kind == "skipped"}
+
+    for number, body in enumerate(BODIES):
+        skill = snapshot.get(f"body-{number}")
+        assert (skill is None) is (f"body-{number}.md" in told)
+        if skill is not None:
+            assert catalogue.read_skill(skill).encode() == body
+
+
+def test_a_file_that_goes_after_the_list_was_made_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
+    catalogue = Catalogue(FolderSource(tmp_path))
+    skill = catalogue.load().get("a")
+    assert skill is not None
+    (tmp_path / "a.md").unlink()
+
+    with pytest.raises(DirectoryError, match="D110 not_found: skill 'a' not found"):
+        catalogue.read_skill(skill)

@@ -1,0 +1,187 @@
+"""The registry of one's own, over the wire."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.registry import publish_worker
+
+from iii_directory.registry_server.server import RegistryServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RegistryServer]:
+    with RegistryServer(tmp_path / "registry") as running:
+        yield running
+
+
+def get(server: RegistryServer, path: str, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_an_empty_registry_has_an_empty_page(server: RegistryServer) -> None:
+    assert get(server, "/w") == (
+        200,
+        {"workers": [], "pagination": {"next_cursor": None, "has_more": False, "page_size": 20}},
+    )
+
+
+def test_a_running_server_shows_what_is_published_at_once(tmp_path: Path, server: RegistryServer) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        files = {"skills/SKILL.md": version, "README.md": "# Read me"}
+        publish_worker(tmp_path, tmp_path / "registry", "db", version, files, description="A database")
+
+        status, page = get(server, "/w")
+        assert status == 200
+        assert [(row["name"], row["version"]) for row in page["workers"]] == [("db", version)]
+        assert get(server, "/w/db/skills")[1]["skills"] == [{"path": "SKILL.md", "content": version}]
+        assert get(server, "/w/db")[1]["worker"]["readme"] == "# Read me"
+        assert get(server, "/w/db?version=1.0.0")[1]["worker"]["version"] == "1.0.0"
+
+
+def test_functions_and_triggers_of_worker_yaml_are_served(tmp_path: Path, server: RegistryServer) -> None:
+    function = {"name": "db::get", "description": "get", "request_schema": {"type": "object"}}
+    publish_worker(
+        tmp_path,
+        tmp_path / "registry",
+        "db",
+        "1.0.0",
+        {},
+        functions=[function],
+        triggers="nonsense",
+        type="binary",
+    )
+
+    worker = get(server, "/w/db")[1]["worker"]
+
+    assert worker["functions"] == [function]
+    assert worker["triggers"] == []
+    assert worker["type"] == "binary"
+    assert get(server, "/w/db/skills")[0] == 404
+
+
+def test_tags_are_taken_as_versions(tmp_path: Path, server: RegistryServer) -> None:
+    registry = tmp_path / "registry"
+    publish_worker(tmp_path, registry, "db", "1.0.0", {"skills/a.md": "1"})
+    publish_worker(tmp_path, registry, "db", "2.0.0-rc.1", {"skills/a.md": "2"}, tag="next")
+
+    for query, version in (
+        ("", "1.0.0"),
+        ("version=latest", "1.0.0"),
+        ("version=next", "2.0.0-rc.1"),
+        ("tag=next", "2.0.0-rc.1"),
+    ):
+        assert get(server, f"/w/db/skills?{query}")[1]["version"] == version
+
+
+def test_browsing_goes_by_downloads_and_searching_by_likeness(tmp_path: Path, server: RegistryServer) -> None:
+    for name, about in (("mail", "Send mail"), ("queue", "Jobs"), ("web", "Serve pages")):
+        publish_worker(
+            tmp_path, tmp_path / "registry", name, "1.0.0", {"skills/a.md": "x"}, description=about
+        )
+    for name in ("web", "web", "queue"):
+        get(server, f"/w/{name}/skills")
+
+    assert [row["name"] for row in get(server, "/w")[1]["workers"]] == ["web", "queue", "mail"]
+    assert [row["name"] for row in get(server, "/w?search=serv%20page")[1]["workers"]] == ["web"]
+    assert get(server, "/w?search=zzz")[1]["workers"] == []
+
+
+def test_pages_follow_their_cursors(tmp_path: Path, server: RegistryServer) -> None:
+    names = [f"w{n:02}" for n in range(45)]
+    for name in names:
+        publish_worker(tmp_path, tmp_path / "registry", name, "1.0.0", {"skills/a.md": "x"})
+    seen: list[str] = []
+    cursor = ""
+    for size in (20, 20, 5):
+        page = get(server, f"/w?cursor={cursor}" if cursor else "/w")[1]
+        assert len(page["workers"]) == size
+        seen += [row["name"] for row in page["workers"]]
+        cursor = page["pagination"]["next_cursor"]
+
+    assert seen == names
+    assert cursor is None
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 404),
+        ("/x", 404),
+        ("/w/none", 404),
+        ("/w/none/skills", 404),
+        ("/w/db?version=9.9.9", 404),
+        ("/w/db/skills?version=../1.0.0", 404),
+        ("/w/db/files", 404),
+        ("/w/../../etc/passwd", 404),
+        ("/w/%2e%2e", 404),
+        ("/w/..%2f..", 404),
+        ("/w/db%00", 404),
+        ("/w/.iii-directory", 404),
+        ("/w/DB", 404),
+        ("/w?cursor=nonsense", 400),
+        ("/w?" + "&".join(f"a{n}=1" for n in range(50)), 400),
+    ],
+)
+def test_anything_else_is_an_error_in_json(
+    tmp_path: Path, server: RegistryServer, path: str, status: int
+) -> None:
+    publish_worker(tmp_path, tmp_path / "registry", "db", "1.0.0", {"skills/a.md": "x"})
+
+    answered, body = get(server, path)
+
+    assert answered == status
+    assert str(tmp_path) not in body["error"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("127.0.0.1:1234", 200),
+        ("[::1]", 200),
+        ("LOCALHOST", 200),
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.", 421),
+        ("", 421),
+        ("[", 400),
+    ],
+)
+def test_on_loopback_only_its_own_names_are_served(server: RegistryServer, host: str, status: int) -> None:
+    assert get(server, "/w", Host=host)[0] == status
+
+
+def test_a_request_with_a_body_ends_its_connection(server: RegistryServer) -> None:
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    connection.request("GET", "/w", body=b"GET /w HTTP/1.1\r\n\r\n")
+    response = connection.getresponse()
+    response.read()
+
+    assert response.will_close or connection.sock is None or connection.sock.recv(1) == b""
+    connection.close()
+
+
+def test_another_method_is_refused(server: RegistryServer) -> None:
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    connection.request("DELETE", "/w/db")
+
+    assert connection.getresponse().status == 501
+    connection.close()
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(server: RegistryServer) -> None:
+    assert server.url.startswith("http://127.0.0.1:")

@@ -1,0 +1,118 @@
+"""Close names: the right ones, and none that is unrelated."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.hostile import HOSTILE, label
+
+from iii_directory.suggest import close_names, distance
+
+KNOWN = frozenset(
+    [
+        *(
+            "iii-sandbox",
+            "iii-sandbox/create",
+            "iii-sandbox/filesystem/read",
+            "iii-directory",
+            "iii-state",
+            "db",
+        ),
+        *(
+            "agent-memory",
+            "agent-memory/observe",
+            "agent-memory/recall",
+            "resend/email/send",
+            "communication",
+        ),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("iii-sanbox", "iii-sandbox"),
+        ("iii-sandobx", "iii-sandbox"),
+        ("iii-sandboxx", "iii-sandbox"),
+        ("sanbox", "iii-sandbox"),
+        ("iii-resend/email/send", "resend/email/send"),
+        ("agent-memroy/observe", "agent-memory/observe"),
+        ("agent_memory", "agent-memory"),
+        ("agnt-memry", "agent-memory"),
+        ("iii-sandbox/craete", "iii-sandbox/create"),
+        ("sanbox/create", "iii-sandbox/create"),
+        ("III-SANBOX", "iii-sandbox"),
+        ("recall", "agent-memory/recall"),
+        ("email/send", "resend/email/send"),
+        ("iii-sandbox/missing", "iii-sandbox"),
+        ("agent-memory/deep/below", "agent-memory"),
+        ("memory", "agent-memory"),
+    ],
+)
+def test_the_name_that_was_meant_comes_first(asked: str, first: str) -> None:
+    assert close_names(asked, KNOWN)[0] == first
+
+
+@pytest.mark.parametrize(
+    "asked", ["zzzz", "kubernetes", "x", "", "cat", "db2x", "ii", "com-x", "munication", "a" * 500]
+)
+def test_nothing_unrelated_is_offered(asked: str) -> None:
+    assert close_names(asked, KNOWN) == []
+
+
+def test_at_most_three_names_are_offered_in_a_fixed_order() -> None:
+    known = {f"skill-{number}" for number in range(100)}
+
+    assert close_names("skill-x", known) == ["skill-0", "skill-1", "skill-2"]
+    assert close_names("skill-x", known, 1) == ["skill-0"]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=label)
+def test_a_hostile_name_gets_only_known_names(text: str) -> None:
+    assert set(close_names(text, KNOWN)) <= KNOWN
+
+
+def _slow_distance(left: str, right: str) -> int:
+    table = [[i + j for j in range(len(right) + 1)] for i in range(len(left) + 1)]
+    for i in range(1, len(left) + 1):
+        for j in range(1, len(right) + 1):
+            table[i][j] = min(
+                table[i - 1][j] + 1,
+                table[i][j - 1] + 1,
+                table[i - 1][j - 1] + (left[i - 1] != right[j - 1]),
+            )
+            if i > 1 and j > 1 and left[i - 1] == right[j - 2] and left[i - 2] == right[j - 1]:
+                table[i][j] = min(table[i][j], table[i - 2][j - 2] + 1)
+    return table[-1][-1]
+
+
+@given(st.text("abc", max_size=8), st.text("abc", max_size=8), st.integers(0, 4))
+def test_the_distance_is_exact_up_to_its_limit(left: str, right: str, limit: int) -> None:
+    exact = _slow_distance(left, right)
+
+    assert distance(left, right, limit) == exact if exact <= limit else distance(left, right, limit) > limit
+
+
+def test_one_slip_anywhere_in_any_name_is_always_found() -> None:
+    rng = random.Random(7)
+    for name in sorted(KNOWN - {"db"}):
+        for at in range(len(name)):
+            for slip in (
+                name[:at] + name[at + 1 :],
+                name[:at] + "q" + name[at:],
+                name[:at] + "q" + name[at + 1 :],
+            ):
+                others = {"".join(rng.choices("stuvwxyz", k=12)) for _ in range(50)}
+                assert name in close_names(slip, others | {name}), slip
+
+
+@given(st.text(max_size=20), st.frozensets(st.text("abcdef-/", min_size=1, max_size=12), max_size=20))
+def test_whatever_is_asked_only_known_names_come_back(asked: str, known: frozenset[str]) -> None:
+    found = close_names(asked, known)
+
+    assert set(found) <= known
+    assert len(found) == len(set(found)) <= 3
