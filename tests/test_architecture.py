@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "iii_directory"
 # From the ground up. A package imports only what stands in a row below its own, or itself.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("limits",),
+    ("limits", "shapes"),
     ("text", "suggest"),
     ("errors",),
     ("documents", "disk", "access"),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
 from iii_directory.lockfile.names import is_namespace, is_safe_path, kind_of
+from iii_directory.shapes import is_object, is_text_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,7 +136,7 @@ def parse_lock(content: bytes | None) -> Lock:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return _broken("it is not JSON")
-    if not _is_object(document) or not _is_object(document.get("namespaces")):
+    if not is_object(document) or not is_object(document.get("namespaces")):
         return _broken("it has no namespaces")
     if document.get("version") != _FORMAT:
         return _broken(f"it is not of version {_FORMAT}")
@@ -152,12 +153,12 @@ def parse_lock(content: bytes | None) -> Lock:
 
 def parse_entry(value: object) -> Entry | None:
     """One namespace's record, or None when it is not one."""
-    if not _is_object(value):
+    if not is_object(value):
         return None
     source = _parse_source(value.get("source"))
     resolved, installed_at, by = value.get("resolved"), value.get("installed_at"), value.get("by")
     files = value.get("files")
-    if source is None or not _is_strings(files) or by not in ("call", "auto"):
+    if source is None or not is_text_map(files) or by not in ("call", "auto"):
         return None
     if not isinstance(resolved, str) or not isinstance(installed_at, str):
         return None
@@ -192,7 +193,7 @@ def changed_namespaces(
 
 
 def _parse_source(value: object) -> Source | None:
-    if not _is_object(value) or not all(isinstance(item, str) for item in value.values()):
+    if not is_text_map(value):
         return None
     if value.get("kind") == "registry" and "worker" in value:
         return RegistrySource(value["worker"], value.get("version"), value.get("tag"))
@@ -210,11 +211,3 @@ def _broken(reason: str) -> Lock:
 
 def _unread(name: str) -> Finding:
     return Finding("undecodable", f"{LOCKFILE}: {name}", "the record of this namespace is malformed", _FIX)
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_strings(value: object) -> TypeGuard[dict[str, str]]:
-    return _is_object(value) and all(isinstance(item, str) for item in value.values())
