@@ -71,28 +71,81 @@ def test_the_description_is_the_first_paragraph(body: str, description: str) -> 
     assert first_paragraph(body) == description
 
 
+@pytest.mark.parametrize(
+    ("body", "description"),
+    [
+        ("```ruby\nstream = 1\n```\n\nWords.", "Words."),
+        ("~~~\nnever closed\n\nwords", ""),
+        ("``` x\n a\n````\nafter", "after"),
+        ("words\n```\ncode\n```", "words"),
+        ("| T | x |\n|---|---|\n| a | b |\n\nAfter.", "After."),
+        ("<!-- a\nb -->\nWords.", "Words."),
+        ("<!-- a --> Words.", "Words."),
+        ("<!-- not closed\nwords", ""),
+        ("![a](b)\n\n[![x](y)](z) ![q](r)\nWords.", "Words."),
+        ("See ![a](b) here.", "See ![a](b) here."),
+        ("**You MUST** do *this*, _too_.", "You MUST do this, too."),
+        ("a snake_case_name and 2 * 3 * 4", "a snake_case_name and 2 * 3 * 4"),
+    ],
+)
+def test_a_description_is_words_without_markup(body: str, description: str) -> None:
+    assert first_paragraph(body) == description
+
+
+@pytest.mark.parametrize(
+    "piece", ["```\n", "<!--", "<!-- -->", "![a](b)", "*a ", "**", "_a", "|", "[![a]", "~~a~"]
+)
+def test_no_body_is_too_odd_to_describe(piece: str) -> None:
+    assert len(first_paragraph(piece * (262_144 // len(piece)))) <= MAX_DESCRIPTION_CHARS + 3
+
+
 def _slow_first_paragraph(body: str) -> str:
     found: list[str] = []
+    fence = ""
     for line in body.split("\n"):
         words = line.strip()
-        is_heading = re.match(r"#{1,6}(\s|$)", words) is not None
-        if words and not is_heading and not words.startswith(">"):
+        if fence:
+            fence = "" if words.startswith(fence) else fence
+            continue
+        opening = re.match(r"`{3,}|~{3,}", words)
+        is_apart = re.match(r"#{1,6}(\s|$)|>|\|", words) or opening
+        if words and not is_apart:
             found.append(words)
         elif found:
             break
+        elif opening:
+            fence = opening[0]
     return " ".join(found)
 
 
 @given(
-    st.lists(st.sampled_from(["", " ", "# a", "#", "##b", "> q", "text", " more ", "x\r", "\r", "\xa0"])).map(
-        "\n".join
-    )
+    st.lists(
+        st.sampled_from(
+            [
+                "",
+                " ",
+                "# a",
+                "#",
+                "##b",
+                "> q",
+                "text",
+                " more ",
+                "x\r",
+                "\r",
+                "\xa0",
+                "| a",
+                "```",
+                "```` b",
+                " ~~~",
+            ]
+        )
+    ).map("\n".join)
 )
 def test_the_first_paragraph_is_what_a_plain_reading_line_by_line_gives(body: str) -> None:
     assert first_paragraph(body) == _slow_first_paragraph(body)
 
 
-@given(st.text(" \n#>ab\r\t\u2028"))
+@given(st.text(" \n#>ab|`\r\t\u2028"))
 def test_the_first_paragraph_of_odd_text_is_what_a_plain_reading_gives(body: str) -> None:
     assert first_paragraph(body) == _slow_first_paragraph(body)
 

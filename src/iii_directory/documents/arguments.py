@@ -1,10 +1,20 @@
-"""The arguments of a prompt, from its front matter. Pure."""
+"""The arguments of a prompt: declared in its front matter, put into its template. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.documents.model import PromptArgument
+from iii_directory.errors import BAD_PROMPT, DirectoryError
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# What the common hosts put an argument for: by name, by place, or all of them.
+_PLACEHOLDER: Final = re.compile(r"\{\{ *([^{}\s]{1,64}) *\}\}|\$([1-9][0-9]?)(?![0-9])|\$ARGUMENTS\b")
 
 
 def read_arguments(values: dict[str, Any], problems: list[str]) -> tuple[PromptArgument, ...]:
@@ -61,3 +71,44 @@ def _from_schema(value: object) -> tuple[PromptArgument, ...] | None:
 def _described(field: object) -> str | None:
     description = cast("dict[str, object]", field).get("description") if isinstance(field, dict) else None
     return description if isinstance(description, str) else None
+
+
+def rendered(
+    name: str, template: str, declared: Sequence[PromptArgument], given: Mapping[str, object]
+) -> str:
+    """The template of a prompt with what a caller gave in the place of each declared argument.
+
+    ``{{name}}`` is an argument by name, ``$1`` by its place among the declared ones, ``$ARGUMENTS`` is every
+    value in that order. An optional one that was not given is nothing; a required one is an error that names
+    it. What names no declared argument stays as it is written, and a value is never looked into again.
+    """
+    missing = [
+        argument.name for argument in declared if argument.required and given.get(argument.name) is None
+    ]
+    if missing:
+        names = ", ".join(map(quoted, missing))
+        plural = "s" if len(missing) > 1 else ""
+        raise DirectoryError(
+            BAD_PROMPT,
+            f"prompt '{name}' needs the argument{plural} {names}",
+            next_steps=(f"call prompts::mcp-get with the argument{plural} in 'arguments'",),
+        )
+    values = {argument.name: _as_text(given.get(argument.name)) for argument in declared}
+    others = {key: _as_text(value) for key, value in given.items() if key not in values}
+
+    def filled(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return values.get(found[1], found[0])
+        if found[2] is not None:
+            place = int(found[2]) - 1
+            return list(values.values())[place] if place < len(values) else found[0]
+        every = [value for value in (*values.values(), *others.values()) if value]
+        return " ".join(every) if values or others else found[0]
+
+    return _PLACEHOLDER.sub(filled, template)
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

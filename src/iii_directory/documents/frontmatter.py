@@ -3,12 +3,15 @@
 Most blocks are plain ``key: value`` lines and ``- item`` lists. A scanner for exactly that subset reads them
 ten times faster than the C parser of PyYAML, which is asked as soon as a block steps outside. Wherever the
 scanner answers, both give the same value. Only plain data is accepted, whichever of the two reads it: no
-tags, no anchors, no aliases, no duplicate keys. Scalars follow the core schema of YAML 1.2 (so ``No`` and
-dates stay strings), less what JSON cannot carry.
+tags, no anchors, no aliases, no duplicate keys. Keys keep the author's order at every level, and scalars
+follow the core schema of YAML 1.2 (``No`` and dates stay strings, ``012`` is twelve), so that the block as
+JSON equals what a YAML 1.2 parser gives; what JSON cannot carry (``.inf``, ``.nan``) stays as it is written.
+The scanner is paid for by the goal ``catalogue.first-scan``.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -60,9 +63,10 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# Integers that every JSON reader can hold; what is longer, or starts with a zero, is a name made of digits.
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})")
-_DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,15}\.[0-9]{0,15}|\.[0-9]{1,15})(?:[eE][-+]?[0-9]{1,2})?")
+# The numbers of YAML 1.2's core schema. Longer ones than this are names made of digits to any reader.
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,64}")
+_OCTAL_OR_HEX: Final = re.compile(r"0o[0-7]{1,64}|0x[0-9a-fA-F]{1,64}")
+_DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(?:[eE][-+]?[0-9]{1,3})?")
 # A value on one line that starts like a plain one and does not go on below.
 _ONE_LINER: Final = re.compile(
     r"^([A-Za-z_][A-Za-z0-9_-]{0,63}: +)([A-Za-z][^\n]*)$(?!\n[ \t])", re.MULTILINE
@@ -109,6 +113,12 @@ def read(block: str) -> FrontMatter:
         return FrontMatter(load(block))
     except RefusedError as refused:
         return _read_repaired(block, str(refused))
+
+
+def of_text(text: str) -> FrontMatter:
+    """The whole front matter of a document; none where it has no block."""
+    block, _ = split(text)
+    return FrontMatter({}) if block is None else read(block)
 
 
 def scan(block: str) -> dict[str, Any] | None:
@@ -272,4 +282,8 @@ def _scalar(event: Any) -> Any:
         return _CONSTANTS[value]
     if _INTEGER.fullmatch(value):
         return int(value)
-    return float(value) if _DECIMAL.fullmatch(value) else value
+    if _OCTAL_OR_HEX.fullmatch(value):
+        return int(value, 0)
+    if _DECIMAL.fullmatch(value) and math.isfinite(number := float(value)):
+        return number
+    return value

@@ -12,10 +12,19 @@ from typing import Final
 from iii_directory.limits import MAX_DESCRIPTION_CHARS
 from iii_directory.text import cut, escaped, one_line
 
-# A line that is no part of a paragraph: blank, a heading, or a block quote.
-_APART: Final = r"[^\S\n]*+(?:#{1,6}(?:[^\S\n][^\n]*+)?|>[^\n]*+)?(?:\n|\Z)"
-# Possessive, because a long body would otherwise leave a trail of places to come back to.
-_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+((?:(?!{_APART})[^\n]*+(?:\n|\Z))*+)")
+# What is no part of a paragraph: a blank line, a heading, a block quote, a row of a table, a line of images,
+# a fenced block of code and an HTML comment. Everything is possessive, because a long body would otherwise
+# leave a trail of places to come back to.
+_IMAGE: Final = r"!\[[^\]\n]*+\]\([^)\n]*+\)"
+_IMAGES: Final = rf"(?:(?:\[{_IMAGE}\]\([^)\n]*+\)|{_IMAGE})[^\S\n]*+)++(?=\n|\Z)"
+_FENCED: Final = r"(?P<fence>`{3,}+|~{3,}+)[^\n]*+(?:\n(?![^\S\n]*+(?P=fence))[^\n]*+)*+(?:\n[^\n]*+)?"
+_COMMENT: Final = r"<!--(?:(?!-->)[\s\S])*+(?:-->[^\S\n]*+)?"
+_LINE_APART: Final = rf"#{{1,6}}(?:[^\S\n][^\n]*+)?(?=\n|\Z)|>[^\n]*+|\|[^\n]*+|{_IMAGES}"
+_APART: Final = rf"[^\S\n]*+(?:(?:{_LINE_APART}|{_FENCED}|{_COMMENT})?(?:\n|\Z)|{_COMMENT}(?=[^\n]))"
+_ENDS: Final = rf"[^\S\n]*+(?:(?:{_LINE_APART})?(?:\n|\Z)|`{{3}}|~{{3}}|<!--)"
+_PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+(?P<words>(?:(?!{_ENDS})[^\n]*+(?:\n|\Z))*+)")
+# Marks around words that only say how they look. A word may have underscores in it, so those need an edge.
+_EMPHASIS: Final = re.compile(r"(\*{1,3}|~~|(?<!\w)_{1,3})(?=\S)((?:(?!\1)[^\n]){1,400}?)(?<=\S)\1(?!\w)")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 
@@ -31,12 +40,18 @@ def heading(text: str, start: int = 0) -> str:
 
 
 def first_paragraph(text: str, start: int = 0) -> str:
-    """The first lines that are neither blank, nor headings, nor block quotes, joined by single spaces."""
+    """The first lines that are words, joined by single spaces, without marks of emphasis.
+
+    Passed over: blank lines, headings, block quotes, tables, images, fenced code and HTML comments.
+    """
     found = _PARAGRAPH.match(text, start)
-    words = found[1].strip() if found else ""
+    words = found["words"].strip() if found else ""
     if "\n" in words:
         words = " ".join(map(str.strip, words.split("\n")))
-    return cut(words, MAX_DESCRIPTION_CHARS)
+    words = cut(words, MAX_DESCRIPTION_CHARS)
+    if "*" in words or "_" in words or "~~" in words:
+        words = _EMPHASIS.sub(r"\2", words)
+    return words
 
 
 def plain_line(text: str, limit: int | None = None) -> str:
