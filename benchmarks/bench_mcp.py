@@ -175,6 +175,7 @@ def directory(report: Connection, url: str, folder: str) -> None:
 def constant_worker(report: Connection, url: str) -> None:
     """A worker whose function answers what a read of the skill answers."""
     from iii_directory.bus.sdk_bus import SdkBus
+    from iii_directory.bus.seam import Function
 
     bus = SdkBus(url, name="bench-constant", description="")
     answer = {"contents": [{"uri": URI, "mimeType": "text/markdown", "text": BODY}]}
@@ -182,7 +183,7 @@ def constant_worker(report: Connection, url: str) -> None:
     async def constant(_: dict[str, Any]) -> object:
         return answer
 
-    bus.register_function(TRIP, constant, description="", request_schema={}, response_schema=None)
+    bus.register_function(Function(id=TRIP, description="", request={}, response=None), constant)
     bus.start()
     bus.run(_until_callable(bus))
     report.send("ready")

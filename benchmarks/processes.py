@@ -94,6 +94,7 @@ def engine_with_directory(report: Connection) -> None:
 def engine_with_echo(report: Connection) -> None:
     """The engine with a worker inside it whose one function, ``bench::echo``, answers with its payload."""
     from iii_directory.bus.local_bus import LocalBus
+    from iii_directory.bus.seam import Function
 
     async def echo(payload: dict[str, Any]) -> dict[str, Any]:
         return payload
@@ -101,7 +102,7 @@ def engine_with_echo(report: Connection) -> None:
     async def main() -> None:
         server = EngineServer(port=0)
         bus = LocalBus(server, name="bench", description="")
-        bus.register_function("bench::echo", echo, description="", request_schema={}, response_schema=None)
+        bus.register_function(Function(id="bench::echo", description="", request={}, response=None), echo)
         await server.start()
         report.send(server.url)
         await asyncio.Future()

@@ -9,7 +9,7 @@ import pytest
 from tests.support.engine import WAIT, RawClient
 
 from iii_directory.bus.local_bus import LocalBus
-from iii_directory.bus.seam import CallError
+from iii_directory.bus.seam import CallError, Function
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class Inside:
         self.bus: LocalBus = asyncio.run_coroutine_threadsafe(make(), engine.loop).result(WAIT)
 
     def offer(self, function_id: str, handler: Handler, request: Payload | None = None) -> None:
-        self.bus.register_function(
-            function_id, handler, description="", request_schema=request or {}, response_schema=None
-        )
+        function = Function(id=function_id, description="", request=request or {}, response=None)
+        self.bus.register_function(function, handler)
         self.settle()
 
     def settle(self) -> None:

@@ -12,9 +12,9 @@ from iii_directory.catalog.rows import (
     list_prompts,
     list_skills,
     mcp_prompt_rows,
-    prompt_registry_rows,
+    plain_prompt_rows,
+    plain_rows,
     prompt_reply,
-    registry_rows,
     resource_rows,
     skill_reply,
 )
@@ -119,7 +119,7 @@ def test_a_document_with_broken_front_matter_still_has_a_row() -> None:
 
 def test_a_row_of_the_registry_has_the_fields_of_both_generations(shop: Snapshot) -> None:
     snapshot = shop.changed(registered=parsed_records({"mine": "# Mine\n\nT\u00e9xt.\n"}))
-    rows = {row["id"]: row for row in registry_rows(snapshot)}
+    rows = {row["id"]: row for row in plain_rows(snapshot)}
 
     assert list(rows) == ["db", "db/query", "mail", "mine"]
     assert rows["mine"] == {
@@ -204,7 +204,7 @@ def test_prompts_of_both_sources_are_listed_by_name(prompts: Snapshot) -> None:
 
 
 def test_a_row_of_the_prompt_registry_counts_arguments(prompts: Snapshot) -> None:
-    assert prompt_registry_rows(prompts) == [
+    assert plain_prompt_rows(prompts) == [
         {
             "name": name,
             "description": description,

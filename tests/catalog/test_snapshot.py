@@ -6,7 +6,7 @@ import pytest
 from tests.catalog.worlds import of_paths, parsed, parsed_records
 
 from iii_directory.catalog.diagnostics import findings
-from iii_directory.catalog.rows import list_skills, registry_rows
+from iii_directory.catalog.rows import list_skills, plain_rows
 from iii_directory.catalog.shelf import Shelf, shelve
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 
@@ -189,7 +189,7 @@ def test_an_edit_that_hides_or_shows_nothing_keeps_all_it_can() -> None:
     after = before.changed(registered=parsed_records({"w/doc-1": "# Shadowed"}))
 
     assert after.skills is before.skills
-    assert registry_rows(after) is registry_rows(before)
+    assert plain_rows(after) is plain_rows(before)
 
 
 # The shelf itself

@@ -29,8 +29,8 @@ from iii_directory.catalog.rows import (
     list_prompts,
     list_skills,
     mcp_prompt_rows,
-    prompt_registry_rows,
-    registry_rows,
+    plain_prompt_rows,
+    plain_rows,
     resource_rows,
 )
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
@@ -42,10 +42,10 @@ def everything(snapshot: Snapshot) -> list[Any]:
     return [
         list_skills(snapshot),
         list_skills(snapshot, include_description=False),
-        registry_rows(snapshot),
+        plain_rows(snapshot),
         resource_rows(snapshot),
         list_prompts(snapshot),
-        prompt_registry_rows(snapshot),
+        plain_prompt_rows(snapshot),
         mcp_prompt_rows(snapshot),
         tree_index(snapshot),
         workers_index(snapshot),
@@ -61,7 +61,7 @@ def test_any_world_gives_the_catalogue_of_the_plain_rules(world: World) -> None:
     snapshot = snapshot_of(world)
 
     times = ("modified_at", "registered_at")
-    rows = [{key: value for key, value in row.items() if key not in times} for row in registry_rows(snapshot)]
+    rows = [{key: value for key, value in row.items() if key not in times} for row in plain_rows(snapshot)]
     assert rows == slow_model.skills(world)
     assert [(row["name"], row["description"]) for row in list_prompts(snapshot)] == slow_model.prompts(world)
 

@@ -9,7 +9,7 @@ from tests.support.trees import BODIES, FRONT_MATTER, grow, unaccounted
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.indexes import tree_index, workers_index
-from iii_directory.catalog.rows import list_skills, registry_rows, resource_rows
+from iii_directory.catalog.rows import list_skills, plain_rows, resource_rows
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.folder import FolderSource
 
@@ -41,7 +41,7 @@ def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
     for skill in snapshot.skills.items:
         assert catalogue.read_skill(skill).strip()
         assert skill.title
-    assert len(list_skills(snapshot)) == len(registry_rows(snapshot)) == len(snapshot.skills.items)
+    assert len(list_skills(snapshot)) == len(plain_rows(snapshot)) == len(snapshot.skills.items)
     assert len(resource_rows(snapshot)) <= 1 + len(snapshot.skills.items)
     assert tree_index(snapshot).count("\n- ") <= len(snapshot.skills.items)
     assert workers_index(snapshot).workers_count >= 1

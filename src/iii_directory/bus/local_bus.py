@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 from iii_directory import __version__
 from iii_directory.bus.seam import (
     DEFAULT_NAMESPACE,
-    EVENT,
-    INTERNAL_ONLY,
     CallError,
     Subscription,
     guarded,
+    listener,
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
@@ -39,7 +38,7 @@ from iii_directory.errors import DirectoryError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-    from iii_directory.bus.seam import Action, Handler, Payload, TriggerOwner
+    from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
     from iii_directory.engine.messages import Message
     from iii_directory.engine.server import EngineServer
     from iii_directory.engine.wire_json import Json
@@ -72,30 +71,15 @@ class LocalBus:
 
     # Registering, from any thread
 
-    def register_function(
-        self,
-        function_id: str,
-        handler: Handler,
-        *,
-        description: str,
-        request_schema: Payload,
-        response_schema: Payload | None,
-        metadata: Payload | None = None,
-    ) -> None:
-        self._handlers[function_id] = guarded(function_id, handler, request_schema)
-        self._send_soon(
-            RegisterFunction(
-                function_id, description, request_schema, response_schema, metadata, http_invoked=False
-            )
-        )
+    def register_function(self, function: Function, handler: Handler) -> None:
+        self._handlers[function.id] = guarded(function, handler)
+        self._send_soon(_registration(function))
 
     def register_listener(
         self, function_id: str, heard: Callable[[Payload], None], *, description: str
     ) -> None:
         self._listeners[function_id] = heard
-        self._send_soon(
-            RegisterFunction(function_id, description, EVENT, None, INTERNAL_ONLY, http_invoked=False)
-        )
+        self._send_soon(_registration(listener(function_id, description)))
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
@@ -255,6 +239,17 @@ class _Link:
         log.error("the engine has closed the connection of a worker in its own process")
 
     abort = close
+
+
+def _registration(function: Function) -> RegisterFunction:
+    return RegisterFunction(
+        function.id,
+        function.description,
+        function.request,
+        function.response,
+        function.metadata,
+        http_invoked=False,
+    )
 
 
 def _invocation(function_id: str, data: Payload, call_id: str | None, namespace: str) -> InvokeFunction:

@@ -14,11 +14,10 @@ from iii.trigger import TriggerHandler
 
 from iii_directory.bus.seam import (
     DEFAULT_NAMESPACE,
-    EVENT,
-    INTERNAL_ONLY,
     CallError,
     Subscription,
     guarded,
+    listener,
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
@@ -27,7 +26,7 @@ from iii_directory.errors import DirectoryError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from iii_directory.bus.seam import Action, Handler, Payload, TriggerOwner
+    from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
 
 log = logging.getLogger("iii_directory.worker")
 _TAKE_OVER_SECONDS: Final = 2.0
@@ -77,23 +76,14 @@ class SdkBus:
 
     # Registering, from any thread
 
-    def register_function(
-        self,
-        function_id: str,
-        handler: Handler,
-        *,
-        description: str,
-        request_schema: Payload,
-        response_schema: Payload | None,
-        metadata: Payload | None = None,
-    ) -> None:
+    def register_function(self, function: Function, handler: Handler) -> None:
         self._client.register_function(
-            function_id,
-            guarded(function_id, handler, request_schema),
-            description=description,
-            request_format=request_schema,
-            response_format=response_schema,
-            metadata=metadata,
+            function.id,
+            guarded(function, handler),
+            description=function.description,
+            request_format=function.request,
+            response_format=function.response,
+            metadata=function.metadata,
         )
 
     def register_listener(
@@ -102,14 +92,7 @@ class SdkBus:
         async def handler(event: Payload) -> None:
             heard(event)
 
-        self.register_function(
-            function_id,
-            handler,
-            description=description,
-            request_schema=EVENT,
-            response_schema=None,
-            metadata=INTERNAL_ONLY,
-        )
+        self.register_function(listener(function_id, description), handler)
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload

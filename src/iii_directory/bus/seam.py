@@ -25,9 +25,28 @@ Payload = dict[str, Any]
 Handler = Callable[[Payload], Awaitable[object]]
 Action = Callable[[], Coroutine[Any, Any, None]]
 DEFAULT_NAMESPACE: Final = "default"
-# A function that only hears events is nobody's to call.
-EVENT: Final[Payload] = {"type": "object"}
-INTERNAL_ONLY: Final[Payload] = {"internal": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function as an engine is told of it: what it is for, what it takes, what it answers."""
+
+    id: str
+    description: str
+    request: Payload
+    response: Payload | None
+    metadata: Payload | None = None
+
+
+def listener(function_id: str, description: str) -> Function:
+    """A function that only hears events: it answers nothing, and is nobody's to call."""
+    return Function(
+        id=function_id,
+        description=description,
+        request={"type": "object"},
+        response=None,
+        metadata={"internal": True},
+    )
 
 
 class CallError(Exception):
@@ -84,16 +103,7 @@ class WorkerBus(Bus, Protocol):
         """Where the functions of this worker are."""
         ...
 
-    def register_function(
-        self,
-        function_id: str,
-        handler: Handler,
-        *,
-        description: str,
-        request_schema: Payload,
-        response_schema: Payload | None,
-        metadata: Payload | None = None,
-    ) -> None: ...
+    def register_function(self, function: Function, handler: Handler) -> None: ...
 
     def register_listener(
         self, function_id: str, heard: Callable[[Payload], None], *, description: str
@@ -135,11 +145,9 @@ def own_namespace(chosen: str | None) -> str:
     return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
 
 
-def guarded(
-    function_id: str, handler: Handler, request_schema: Payload
-) -> Callable[[Any], Awaitable[object]]:
+def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[object]]:
     """The handler as callers may meet it: what is no object and what is no sentence stay outside."""
-    only_objects = request_schema.get("type") == "object"
+    only_objects = function.request.get("type") == "object"
 
     async def run(data: Any) -> object:
         if only_objects and data is not None and not isinstance(data, dict):
@@ -150,9 +158,9 @@ def guarded(
             # Its cause may name a path or an address, and the SDK sends causes along.
             raise error from None
         except Exception:
-            log.exception("%s failed", function_id)
-            raise DirectoryError(INTERNAL, f"{function_id} failed unexpectedly") from None
+            log.exception("%s failed", function.id)
+            raise DirectoryError(INTERNAL, f"{function.id} failed unexpectedly") from None
 
-    # The SDK makes schemas out of annotations; ours come from the surface tables, or are left out on purpose.
+    # The SDK makes schemas out of annotations; ours are in the table of functions, or left out on purpose.
     run.__annotations__ = {}
     return run

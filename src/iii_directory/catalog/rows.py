@@ -58,9 +58,9 @@ def list_skills(
     ]
 
 
-def registry_rows(snapshot: Snapshot) -> list[Row]:
+def plain_rows(snapshot: Snapshot) -> list[Row]:
     """The rows of ``skills::list``."""
-    return snapshot.skills.column(registry_row)
+    return snapshot.skills.column(plain_row)
 
 
 def resource_rows(snapshot: Snapshot) -> list[Row]:
@@ -73,9 +73,9 @@ def list_prompts(snapshot: Snapshot) -> list[Row]:
     return snapshot.prompts.column(directory_prompt_row)
 
 
-def prompt_registry_rows(snapshot: Snapshot) -> list[Row]:
+def plain_prompt_rows(snapshot: Snapshot) -> list[Row]:
     """The rows of ``prompts::list``."""
-    return snapshot.prompts.column(prompt_registry_row)
+    return snapshot.prompts.column(plain_prompt_row)
 
 
 def mcp_prompt_rows(snapshot: Snapshot) -> list[Row]:
@@ -122,7 +122,7 @@ def light_row(key: str, skill: Skill) -> Row:
     return directory_row(key, skill) | {"description": ""}
 
 
-def registry_row(key: str, skill: Skill) -> Row:
+def plain_row(key: str, skill: Skill) -> Row:
     return directory_row(key, skill) | {"registered_at": skill.modified_at, "source": skill.source}
 
 
@@ -142,7 +142,7 @@ def directory_prompt_row(_: str, prompt: Prompt) -> Row:
     return {"name": prompt.name, "description": prompt.description, "modified_at": prompt.modified_at}
 
 
-def prompt_registry_row(_: str, prompt: Prompt) -> Row:
+def plain_prompt_row(_: str, prompt: Prompt) -> Row:
     return {
         "name": prompt.name,
         "description": prompt.description,

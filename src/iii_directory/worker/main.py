@@ -18,7 +18,7 @@ from iii_directory.registry.client import RegistryClient
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
-from iii_directory.worker.handlers import Handlers
+from iii_directory.worker.handlers import bound
 from iii_directory.worker.handlers.diagnostics import Diagnostics
 from iii_directory.worker.handlers.downloads import Downloads
 from iii_directory.worker.handlers.introspection import Introspection
@@ -26,7 +26,7 @@ from iii_directory.worker.handlers.overview import Overviews
 from iii_directory.worker.handlers.prompts import Prompts
 from iii_directory.worker.handlers.reading import Reading
 from iii_directory.worker.handlers.registering import Registering
-from iii_directory.worker.handlers.registry import Registry
+from iii_directory.worker.handlers.registry import RegistryProxy
 from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.handlers.uris import UriReader
 from iii_directory.worker.registrations import FOLLOWER, Registrations
@@ -104,16 +104,9 @@ class DirectoryWorker:
                 description=kind.description,
                 event_schema=kind.event,
             )
-        handlers = self._handlers()
+        handlers = bound(self._handlers())
         for row in self._functions:
-            self._bus.register_function(
-                row.id,
-                row.handler(handlers),
-                description=row.description,
-                request_schema=row.request,
-                response_schema=row.response,
-                metadata=dict(row.metadata) if row.metadata else None,
-            )
+            self._bus.register_function(row, handlers[row.handler])
         self._follow_state()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
@@ -137,17 +130,17 @@ class DirectoryWorker:
 
     # Inner workings, on the bus's loop
 
-    def _handlers(self) -> Handlers:
+    def _handlers(self) -> tuple[object, ...]:
         uris = UriReader(self._view, self._bus, self._settings)
-        return Handlers(
-            reading=Reading(self._view, uris, Overviews(self._engine)),
-            resources=Resources(self._view, uris),
-            prompts=Prompts(self._view, self._bus, self._settings),
-            registering=Registering(self._registrations),
-            introspection=Introspection(self._engine, self._view),
-            registry=Registry(self._registry),
-            downloads=Downloads(self._installer, self._catalogue, self._automatic, self._settings),
-            diagnostics=Diagnostics(self._view, Edits(self._settings.skills_folder)),
+        return (
+            Reading(self._view, uris, Overviews(self._engine)),
+            Resources(self._view, uris),
+            Prompts(self._view, self._bus, self._settings),
+            Registering(self._registrations),
+            Introspection(self._engine, self._view),
+            RegistryProxy(self._registry),
+            Downloads(self._installer, self._catalogue, self._automatic, self._settings),
+            Diagnostics(self._view, Edits(self._settings.skills_folder)),
         )
 
     def _follow_state(self) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iii_directory.worker.handlers.diagnostics import Diagnostics
-    from iii_directory.worker.handlers.downloads import Downloads
-    from iii_directory.worker.handlers.introspection import Introspection
-    from iii_directory.worker.handlers.prompts import Prompts
-    from iii_directory.worker.handlers.reading import Reading
-    from iii_directory.worker.handlers.registering import Registering
-    from iii_directory.worker.handlers.registry import Registry
-    from iii_directory.worker.handlers.resources import Resources
+    from collections.abc import Iterable
+
+    from iii_directory.bus.seam import Handler
 
 
-@dataclass(frozen=True, slots=True)
-class Handlers:
-    """Every group, for the surface tables to pick from."""
-
-    reading: Reading
-    resources: Resources
-    prompts: Prompts
-    registering: Registering
-    introspection: Introspection
-    registry: Registry
-    downloads: Downloads
-    diagnostics: Diagnostics
+def bound(groups: Iterable[object]) -> dict[Any, Handler]:
+    """The methods of some objects, by the plain functions that a table names them by."""
+    return {
+        function: getattr(group, name)
+        for group in groups
+        for name, function in vars(type(group)).items()
+        if not name.startswith("_")
+    }

@@ -32,8 +32,8 @@ class Prompts:
     async def list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
         return {"prompts": rows.list_prompts(await self._view.current())}
 
-    async def registry_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"prompts": rows.prompt_registry_rows(await self._view.current())}
+    async def plain_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
+        return {"prompts": rows.plain_prompt_rows(await self._view.current())}
 
     async def get(self, payload: Payload) -> dict[str, Any]:
         prompt = await self._find(payload)

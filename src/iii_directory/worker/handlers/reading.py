@@ -47,8 +47,8 @@ class Reading:
         snapshot = await self._view.current()
         return {"skills": rows.list_skills(snapshot, **filters, include_description=described)}
 
-    async def registry_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"skills": rows.registry_rows(await self._view.current())}
+    async def plain_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
+        return {"skills": rows.plain_rows(await self._view.current())}
 
     async def index(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
         body, workers = workers_index(await self._view.current())

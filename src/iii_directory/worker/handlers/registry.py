@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from iii_directory.registry.client import RegistryClient
 
 
-class Registry:
+class RegistryProxy:
     """``directory::registry::workers::list|info`` and their v0.4 names."""
 
     def __init__(self, client: RegistryClient) -> None:

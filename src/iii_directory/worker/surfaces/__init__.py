@@ -1,34 +1,44 @@
-"""One thin table per generation, from function id to handler to schema to description. Pure."""
+"""Every function and trigger type of this worker: one table, with the generations that have each.
+
+A function is added here and nowhere else: a row with its handler, its schemas, its description and an
+example, in the module of its subject. The reference is printed from it, and the tests send every example.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.worker.surfaces import own, v02, v04, v05, v08
+from iii_directory.worker.surfaces import engine, prompts, registry, skills
+from iii_directory.worker.surfaces.schema import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from iii_directory.worker.surfaces.table import FunctionRow, Surface, TriggerTypeRow
+GENERATIONS: Final[Mapping[str, str]] = {
+    V02: "registrations kept in iii-state, and reads shaped for MCP bridges",
+    V04: "skills and prompts of a folder, the engine's own tables, downloads; short names",
+    V05: "the batched read under a name of its own",
+    V08: "everything under directory::, with reads that forgive and errors that say what to do",
+}
+"""The published versions of this worker that clients were written for, and what each brought."""
 
-SURFACES: Final[tuple[Surface, ...]] = (
-    v02.SURFACE,
-    v04.SURFACE,
-    v05.SURFACE,
-    v08.SURFACE,
-    own.SURFACE,
-)
+SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
+    "Skills": skills.FUNCTIONS,
+    "Prompts and registering": prompts.FUNCTIONS,
+    "The engine": engine.FUNCTIONS,
+    "The registry and downloads": registry.FUNCTIONS,
+}
+FUNCTIONS: Final[tuple[FunctionRow, ...]] = tuple(row for rows in SUBJECTS.values() for row in rows)
+TRIGGER_TYPES: Final[tuple[TriggerTypeRow, ...]] = prompts.TRIGGER_TYPES
 
 
 def functions_of(generations: Collection[str]) -> list[FunctionRow]:
-    """Every function of some generations, each once, and what is of none."""
-    return list({row.id: row for surface in _surfaces(generations) for row in surface.functions}.values())
+    """Every function of some generations, and what is there whichever of them are on."""
+    return [
+        row for row in FUNCTIONS if not row.generations or not set(row.generations).isdisjoint(generations)
+    ]
 
 
 def trigger_types_of(generations: Collection[str]) -> list[TriggerTypeRow]:
-    """Every trigger type of some generations, each once."""
-    return list({row.id: row for surface in _surfaces(generations) for row in surface.trigger_types}.values())
-
-
-def _surfaces(generations: Collection[str]) -> list[Surface]:
-    return [surface for surface in SURFACES if surface is own.SURFACE or surface.generation in generations]
+    """Every trigger type of some generations."""
+    return [row for row in TRIGGER_TYPES if not set(row.generations).isdisjoint(generations)]

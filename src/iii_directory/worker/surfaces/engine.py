@@ -1,10 +1,13 @@
-"""The rows about the engine itself: eight of v0.4, and the one v0.8 kept. Pure."""
+"""The rows about the engine itself: what is connected, registered and bound."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.surfaces.table import (
+from iii_directory.worker.handlers.introspection import Introspection
+from iii_directory.worker.surfaces.schema import (
+    V04,
+    V08,
     FunctionRow,
     Schema,
     count,
@@ -108,43 +111,52 @@ def _function_detail(named: dict[str, Schema]) -> Schema:
 
 _ONE_FUNCTION: Final = request({"function_id": _FUNCTION_ID}, required=("function_id",))
 
-ENGINE_FUNCTION_INFO: Final = FunctionRow(
-    "directory::engine::functions::info",
-    lambda h: h.introspection.engine_function_info,
-    "Everything about one function before you call it: its schemas, the worker that has it, the triggers "
-    "that call it, and the how-to and related skills about it when there are any.",
-    _ONE_FUNCTION,
-    _function_detail({}),
-)
-
-V04_ROWS: Final = (
+FUNCTIONS: Final = (
     FunctionRow(
-        "directory::function-list",
-        lambda h: h.introspection.function_list,
-        "List the functions registered on the engine; filter by search, prefix and worker.",
-        _FILTERS,
-        obj({"functions": rows(_FUNCTION, "Sorted by id.")}),
+        id="directory::engine::functions::info",
+        generations=(V08,),
+        handler=Introspection.engine_function_info,
+        description="Everything about one function before you call it: its schemas, the worker that has it, "
+        "the triggers that call it, and the how-to and related skills about it when there are any.",
+        request=_ONE_FUNCTION,
+        response=_function_detail({}),
+        example={"function_id": "directory::skills::get"},
     ),
     FunctionRow(
-        "directory::function-info",
-        lambda h: h.introspection.function_info,
-        "One function: schemas, owner, the triggers that call it, and the how-to about it.",
-        _ONE_FUNCTION,
-        _function_detail({"name": _NAME}),
+        id="directory::function-list",
+        generations=(V04,),
+        handler=Introspection.function_list,
+        description="List the functions registered on the engine; filter by search, prefix and worker.",
+        request=_FILTERS,
+        response=obj({"functions": rows(_FUNCTION, "Sorted by id.")}),
+        example={"prefix": "greeter::"},
     ),
     FunctionRow(
-        "directory::trigger-list",
-        lambda h: h.introspection.trigger_list,
-        "List the trigger types of the engine; filter by search, prefix and worker.",
-        _FILTERS,
-        obj({"triggers": rows(_TRIGGER_TYPE, "Sorted by id.")}),
+        id="directory::function-info",
+        generations=(V04,),
+        handler=Introspection.function_info,
+        description="One function: schemas, owner, the triggers that call it, and the how-to about it.",
+        request=_ONE_FUNCTION,
+        response=_function_detail({"name": _NAME}),
+        example={"function_id": "greeter::greet"},
     ),
     FunctionRow(
-        "directory::trigger-info",
-        lambda h: h.introspection.trigger_info,
-        "One trigger type: the schema of its configuration and of its events, and how many use it.",
-        request({"id": text("The id of the trigger type.")}, required=("id",)),
-        obj(
+        id="directory::trigger-list",
+        generations=(V04,),
+        handler=Introspection.trigger_list,
+        description="List the trigger types of the engine; filter by search, prefix and worker.",
+        request=_FILTERS,
+        response=obj({"triggers": rows(_TRIGGER_TYPE, "Sorted by id.")}),
+        example={"search": "change"},
+    ),
+    FunctionRow(
+        id="directory::trigger-info",
+        generations=(V04,),
+        handler=Introspection.trigger_info,
+        description="One trigger type: the schema of its configuration and of its events, and how many use "
+        "it.",
+        request=request({"id": text("The id of the trigger type.")}, required=("id",)),
+        response=obj(
             {
                 **_TRIGGER_TYPE["properties"],
                 "configuration_schema": one_of_any("The schema of a binding's configuration, or null."),
@@ -153,13 +165,15 @@ V04_ROWS: Final = (
                 "instance_count": count("How many functions are bound to it."),
             }
         ),
+        example={"id": "skills::on-change"},
     ),
     FunctionRow(
-        "directory::registered-trigger-list",
-        lambda h: h.introspection.registered_list,
-        "List which functions are bound to which trigger types; filter by search, prefix, trigger_type, "
-        "function_id and worker.",
-        request(
+        id="directory::registered-trigger-list",
+        generations=(V04,),
+        handler=Introspection.registered_list,
+        description="List which functions are bound to which trigger types; filter by search, prefix, "
+        "trigger_type, function_id and worker.",
+        request=request(
             {
                 "search": _SEARCH,
                 "prefix": _PREFIX,
@@ -168,14 +182,16 @@ V04_ROWS: Final = (
                 "worker": _WORKER,
             }
         ),
-        obj({"registered_triggers": rows(_BINDING, "Sorted by id.")}),
+        response=obj({"registered_triggers": rows(_BINDING, "Sorted by id.")}),
+        example={"trigger_type": "skills::on-change"},
     ),
     FunctionRow(
-        "directory::registered-trigger-info",
-        lambda h: h.introspection.registered_info,
-        "One binding with its trigger type and its function in full.",
-        request({"id": text("The id of the binding.")}, required=("id",)),
-        obj(
+        id="directory::registered-trigger-info",
+        generations=(V04,),
+        handler=Introspection.registered_info,
+        description="One binding with its trigger type and its function in full.",
+        request=request({"id": text("The id of the binding.")}, required=("id",)),
+        response=obj(
             {
                 **_BINDING["properties"],
                 "metadata": one_of_any("What the subscriber attached, or null."),
@@ -184,13 +200,15 @@ V04_ROWS: Final = (
             },
             optional=("config_summary",),
         ),
+        example={"id": "greeter-hears-of-skills"},
     ),
     FunctionRow(
-        "directory::worker-list",
-        lambda h: h.introspection.worker_list,
-        "List the workers on the engine, with the core fields of registry::worker-list; filter by search, "
-        "prefix, runtime and status.",
-        request(
+        id="directory::worker-list",
+        generations=(V04,),
+        handler=Introspection.worker_list,
+        description="List the workers on the engine, with the core fields of registry::worker-list; filter "
+        "by search, prefix, runtime and status.",
+        request=request(
             {
                 "search": _SEARCH,
                 "prefix": text("Keep names that start with this."),
@@ -198,14 +216,16 @@ V04_ROWS: Final = (
                 "status": text("Keep workers of this status."),
             }
         ),
-        obj({"workers": rows(_WORKER_ROW, "Sorted by name.")}),
+        response=obj({"workers": rows(_WORKER_ROW, "Sorted by name.")}),
+        example={"prefix": "greeter"},
     ),
     FunctionRow(
-        "directory::worker-info",
-        lambda h: h.introspection.worker_info,
-        "One worker with its functions, trigger types and bindings.",
-        request({"name": text("The name of the worker.")}, required=("name",)),
-        obj(
+        id="directory::worker-info",
+        generations=(V04,),
+        handler=Introspection.worker_info,
+        description="One worker with its functions, trigger types and bindings.",
+        request=request({"name": text("The name of the worker.")}, required=("name",)),
+        response=obj(
             {
                 "worker": {**_WORKER_ROW, "description": "Its row, as directory::worker-list has it."},
                 "functions": rows(_FUNCTION, "What it registered."),
@@ -213,5 +233,6 @@ V04_ROWS: Final = (
                 "registered_triggers": rows(_BINDING, "What calls it."),
             }
         ),
+        example={"name": "greeter"},
     ),
 )

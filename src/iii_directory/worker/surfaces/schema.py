@@ -1,50 +1,43 @@
-"""What a surface is made of: rows from a function id to its handler, its schemas and its description.
-
-Pure."""
+"""What a row of the table of functions is, and the words its JSON Schemas are written in."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from iii_directory.bus.seam import Handler
-    from iii_directory.worker.handlers import Handlers
+from iii_directory.bus.seam import Function, Payload
 
 Schema = dict[str, Any]
+Method = Callable[[Any, Payload], Awaitable[object]]
+
+V02: Final = "v0.2"
+V04: Final = "v0.4"
+V05: Final = "v0.5"
+V08: Final = "v0.8"
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRow:
-    """One function of a generation. ``handler`` picks the method that answers it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow(Function):
+    """One function: what the engine is told of it, who answers it, and which generations have it."""
 
-    id: str
-    handler: Callable[[Handlers], Handler]
-    description: str
-    request: Schema
-    response: Schema | None
-    metadata: Mapping[str, Any] | None = None
+    generations: tuple[str, ...]
+    """The generations that have it under this id; empty for what is there whichever of them are on."""
+    handler: Method
+    """The method that answers it, of one of the classes in ``worker.handlers``."""
+    example: Mapping[str, Any]
+    """A payload that is answered where the worker of ``examples/python_worker`` runs; the tests send it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerTypeRow:
-    """One custom trigger type of a generation. ``topic`` tells whose changes it reports."""
+    """One custom trigger type. ``topic`` tells whose changes it reports."""
 
     id: str
+    generations: tuple[str, ...]
     topic: str
     description: str
     event: Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """What one generation of the worker offers."""
-
-    generation: str
-    functions: tuple[FunctionRow, ...]
-    trigger_types: tuple[TriggerTypeRow, ...] = ()
 
 
 def text(description: str) -> Schema:
@@ -95,3 +88,7 @@ def request(properties: Mapping[str, Schema], *, required: tuple[str, ...] = ())
 
 NOTHING: Final = request({})
 MODIFIED_AT: Final = text("When the file was last changed, or the entry registered: RFC 3339, UTC.")
+SOURCE: Final = {"enum": ["registered", "folder"], "description": "Where the entry comes from."}
+SKILL_ID: Final = text(
+    "The id of the skill, as every list prints it; a worker's overview goes by the worker's name."
+)

@@ -1,0 +1,257 @@
+"""The rows about reading skills, one by one and as lists, and about what was left out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iii_directory.worker.handlers.diagnostics import Diagnostics
+from iii_directory.worker.handlers.reading import Reading
+from iii_directory.worker.handlers.resources import Resources
+from iii_directory.worker.surfaces.schema import (
+    MODIFIED_AT,
+    NOTHING,
+    SKILL_ID,
+    SOURCE,
+    V02,
+    V04,
+    V05,
+    V08,
+    FunctionRow,
+    Schema,
+    count,
+    flag,
+    maybe,
+    obj,
+    request,
+    rows,
+    text,
+)
+
+_TITLE: Final = text("The front matter's title, else the first heading, else the id.")
+_TYPE: Final = maybe(text("The front matter's type, such as index, how-to or reference; null without one."))
+_FUNCTION_ID: Final = maybe(
+    text("The function this skill documents: what to call. Null when it is about more than one, or none.")
+)
+_DESCRIPTION: Final = text(
+    "The front matter's description, else the first paragraph. Empty when it was not asked for."
+)
+_BYTES: Final = count("The size of the file, or of the registered body, in bytes.")
+
+_ROW: Final = obj(
+    {
+        "id": SKILL_ID,
+        "title": _TITLE,
+        "type": _TYPE,
+        "function_id": _FUNCTION_ID,
+        "description": _DESCRIPTION,
+        "bytes": _BYTES,
+        "modified_at": MODIFIED_AT,
+    },
+    optional=("type", "function_id"),
+)
+_PLAIN_ROW: Final = obj(
+    {**_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE},
+    optional=("type", "function_id"),
+)
+_SKILL: Final = obj(
+    {
+        "id": SKILL_ID,
+        "title": _TITLE,
+        "type": _TYPE,
+        "function_id": _FUNCTION_ID,
+        "body": text("The markdown after the front matter. A substitute says so in its first quoted line."),
+        "modified_at": MODIFIED_AT,
+    },
+    optional=("type", "function_id"),
+)
+_FETCH: Final = request(
+    {
+        "uri": text("One iii:// URI, or a bare skill id."),
+        "uris": rows({"type": "string"}, "Several of them; wins over uri when it holds anything."),
+    }
+)
+_FETCHED: Final[Schema] = {
+    "type": "string",
+    "description": "One markdown text: a section per URI, headed by it, with a rule between them.",
+}
+_MIME: Final = text("text/markdown, or application/json for a section that answers data.")
+_RESOURCE: Final = obj(
+    {
+        "uri": text("The iii:// address."),
+        "name": text("The title."),
+        "description": text("What is there."),
+        "mimeType": _MIME,
+    },
+    optional=("description",),
+)
+_CONTENT: Final = obj(
+    {"uri": text("The URI as it was given."), "mimeType": _MIME, "text": text("The content.")}
+)
+_TEMPLATE: Final = obj(
+    {
+        "uriTemplate": text("An RFC 6570 template."),
+        "name": text("What it leads to."),
+        "description": text("How to fill it."),
+        "mimeType": _MIME,
+    }
+)
+_FINDING: Final = obj(
+    {
+        "kind": text("What sort of finding it is, such as skipped, shadowed or front_matter."),
+        "subject": text("The path below the skills folder, the id or the namespace it is about."),
+        "reason": text("What is wrong or odd."),
+        "fix": text("What to do about it."),
+    }
+)
+
+FUNCTIONS: Final = (
+    FunctionRow(
+        id="directory::skills::index",
+        generations=(V08,),
+        handler=Reading.index,
+        description="One short markdown block per worker: title, first paragraph, and the call that reads "
+        "its overview. Made for system prompts; start here. For single skills call directory::skills::list.",
+        request=NOTHING,
+        response=obj(
+            {
+                "body": text(
+                    "The markdown, sorted by id. When it grows long, descriptions are left out first."
+                ),
+                "workers_count": count("How many workers it covers."),
+            }
+        ),
+        example={},
+    ),
+    FunctionRow(
+        id="directory::skills::list",
+        generations=(V08,),
+        handler=Reading.list,
+        description="List skills, one row each, without bodies. Narrow with search (substring of id, title "
+        "and description), prefix (ids below a worker, its overview included) and type (exact). "
+        "include_description: false makes rows light. A row's id goes to directory::skills::get; its "
+        "function_id is what to call. For one block per worker call directory::skills::index.",
+        request=request(
+            {
+                "search": text(
+                    "Keep rows whose id, title or (while included) description has this, in any case."
+                ),
+                "prefix": text("Keep ids that start with this, such as 'db/'; finds the overview of db too."),
+                "type": text("Keep rows of exactly this type."),
+                "include_description": flag("False leaves descriptions empty.", default=True),
+            }
+        ),
+        response=obj({"skills": rows(_ROW, "One row per skill, sorted by id.")}),
+        example={"search": "greet"},
+    ),
+    FunctionRow(
+        id="directory::skills::get",
+        generations=(V08,),
+        handler=Reading.get,
+        description="Read one skill: its markdown body with id, title, type, function_id and modified_at. A "
+        "worker's overview goes by the worker's bare name. Forgiving: 'x/index', 'x/SKILL.md', 'x.md', "
+        "'iii://x' and other case all find x, and a name that is only part of a worker's finds that worker. "
+        "A miss names close ids and what to call next. For teasers without bodies call "
+        "directory::skills::list.",
+        request=request(
+            {
+                "id": text(
+                    "The skill to read, as a list prints it. A trailing .md, a file name SKILL.md or "
+                    "SKILLS.md and an iii:// in front are understood; other schemes are not."
+                )
+            },
+            required=("id",),
+        ),
+        response=_SKILL,
+        example={"id": "greeter"},
+    ),
+    FunctionRow(
+        id="skill::fetch",
+        generations=(V02, V04),
+        handler=Reading.fetch,
+        description="Follow iii:// links: pass uri for one, or uris for several in one round trip, and get "
+        "one markdown text back. Works for skills (iii://resend/email), the index (iii://skills) and live "
+        "sections (iii://fn/a/b).",
+        request=_FETCH,
+        # A bridge would promise structured output for what is plain text.
+        response=None,
+        metadata={"mcp.expose": True, "mcp": {"expose": True}},
+        example={"uris": ["iii://greeter", "iii://fn/greeter/status"]},
+    ),
+    FunctionRow(
+        id="skills::fetch_skill",
+        generations=(V02, V04),
+        handler=Reading.fetch,
+        description="Read one or more iii:// URIs and get one markdown text back. Pass uri, or uris for "
+        "several at once.",
+        request=_FETCH,
+        response=_FETCHED,
+        example={"uri": "iii://greeter"},
+    ),
+    FunctionRow(
+        id="directory::skills::fetch-skill",
+        generations=(V05,),
+        handler=Reading.fetch,
+        description="Read one or more skills and get one markdown text back. Pass uri, or uris for several "
+        "at once; each is an iii:// URI or a bare skill id. iii://directory/skills is the index, "
+        "iii://fn/a/b the output of a::b.",
+        request=_FETCH,
+        response=_FETCHED,
+        example={"uri": "iii://directory/skills"},
+    ),
+    FunctionRow(
+        id="skills::list",
+        generations=(V02, V04),
+        handler=Reading.plain_list,
+        description="List every skill, from the folder and from registrations, without bodies: id, title, "
+        "type, function_id, description, bytes, registered_at, modified_at, source. Read one with "
+        "directory::skills::get.",
+        request=NOTHING,
+        response=obj({"skills": rows(_PLAIN_ROW, "One row per skill, sorted by id; never a body.")}),
+        example={},
+    ),
+    FunctionRow(
+        id="skills::resources-list",
+        generations=(V02,),
+        handler=Resources.list,
+        description="For MCP bridges: every skill at every depth as a resource, the index first.",
+        request=NOTHING,
+        response=obj({"resources": rows(_RESOURCE, "The index, then every skill, sorted by id.")}),
+        example={},
+    ),
+    FunctionRow(
+        id="skills::resources-read",
+        generations=(V02,),
+        handler=Resources.read,
+        description="For MCP bridges: read one iii:// URI, a skill, the index or a section.",
+        request=request({"uri": text("The URI to read.")}, required=("uri",)),
+        response=obj({"contents": rows(_CONTENT, "One entry.")}),
+        example={"uri": "iii://greeter"},
+    ),
+    FunctionRow(
+        id="skills::resources-templates",
+        generations=(V02,),
+        handler=Resources.templates,
+        description="For MCP bridges: the two templates of iii:// URIs.",
+        request=NOTHING,
+        response=obj(
+            {"resourceTemplates": rows(_TEMPLATE, "A skill by its id, and a section by its function.")}
+        ),
+        example={},
+    ),
+    FunctionRow(
+        id="directory::diagnostics",
+        generations=(),
+        handler=Diagnostics.report,
+        description="What the directory left out or found odd, each with its reason and what to do: skipped "
+        "files, shadowed ids, broken front matter, records that cannot be read, failed downloads, installed "
+        "files that were edited by hand. Call it when something is missing.",
+        request=NOTHING,
+        response=obj(
+            {
+                "counts": {"type": "object", "description": "How many findings there are of each kind."},
+                "findings": rows(_FINDING, "Every finding."),
+            }
+        ),
+        example={},
+    ),
+)
