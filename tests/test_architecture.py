@@ -154,6 +154,20 @@ def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:
     assert all(name.startswith("mcp.") for name in knowing)
 
 
+@pytest.mark.parametrize("name", sorted(set(MODULES) - {"limits"}))
+def test_only_the_limits_define_a_maximum(name: str) -> None:
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    assigned = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+
+    assert not {one for one in assigned if one.lstrip("_").startswith("MAX_")}
+
+
 def test_no_package_is_part_of_a_cycle() -> None:
     uses = {
         name: {package(other) for m in MODULES if package(m) == name for other in ours(m)} for name in LEVEL

@@ -1,4 +1,8 @@
-"""Every number that bounds something, with its reason. Nothing else in the code invents a limit. Pure."""
+"""Every bound on what a caller, a document or a peer can make grow or hold, with its reason. Pure.
+
+Elsewhere stand only a module's own pace (how often it looks, how long it pauses between two tries) and the
+numbers of a format. Whatever is called MAX_ something is defined here; ``tests/test_architecture.py`` looks.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +46,11 @@ BURST_SECONDS: Final = 0.05
 # What agents read again and again: an overview or two of every worker. Bodies beyond this are read from disk.
 MAX_KEPT_BODY_CHARS: Final = 4 * MIB
 
+# The overview made for a worker without documents is short; the listing of functions is another call.
+MAX_OVERVIEW_FUNCTIONS: Final = 50
+
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
-# Names compared letter by letter for one hint, up to 50 microseconds each.
-MAX_SUGGESTION_COMPARISONS: Final = 100
 
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
@@ -56,8 +61,12 @@ MAX_BUNDLE_PATH_BYTES: Final = 1024
 MAX_BUNDLE_DEPTH: Final = 16
 # An install takes well under a second; whoever waits this long for another one is told so.
 INSTALL_LOCK_SECONDS: Final = 30.0
+# A larger file is named with its size and hash; nobody reads such a patch in a terminal.
+MAX_DIFF_BYTES: Final = 64 * KIB
 # 512 namespaces of 512 files; anything larger is not ours.
 MAX_LOCKFILE_BYTES: Final = 64 * MIB
+# The journal of one install holds one entry of the lock file.
+MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 
 # Git: one commit without history. More than this on disk is no collection of documents.
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
@@ -146,6 +155,8 @@ MAX_MCP_SESSIONS: Final = 1000
 MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
 # Connections at once, streams that only wait for news included.
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
+# What every known MCP client takes as the name of a tool.
+MAX_TOOL_NAME_CHARS: Final = 64
 # The protocol's own limit of values in one completion.
 MAX_COMPLETIONS: Final = 100
 # One sentence to a model; of another worker's failure no more than this is passed on.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from iii_directory.documents.markdown import plain_line
+from iii_directory.limits import MAX_OVERVIEW_FUNCTIONS
 from iii_directory.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from iii_directory.documents.model import Prompt, PromptArgument
-
-
-# An overview is short; the listing of functions is another call.
-MAX_FUNCTIONS: Final = 50
 
 
 def registered_prompt_body(prompt: Prompt) -> str:
@@ -42,9 +39,10 @@ def worker_overview(worker: str, description: str, functions: Iterable[tuple[str
     rows = sorted(functions)
     if rows:
         lines += ["## Functions", ""]
-        lines += [f"- `{one_line(function_id)}`{_dash(text)}" for function_id, text in rows[:MAX_FUNCTIONS]]
-        if len(rows) > MAX_FUNCTIONS:
-            lines.append(f"- and {len(rows) - MAX_FUNCTIONS} more: `directory::function-list` has them all")
+        shown, more = rows[:MAX_OVERVIEW_FUNCTIONS], len(rows) - MAX_OVERVIEW_FUNCTIONS
+        lines += [f"- `{one_line(function_id)}`{_dash(text)}" for function_id, text in shown]
+        if more > 0:
+            lines.append(f"- and {more} more: `directory::function-list` has them all")
         lines += ["", "Schemas: `directory::engine::functions::info` with the function id.", ""]
     else:
         lines += ["It has no functions on this engine right now.", ""]

@@ -90,11 +90,10 @@ def _run(name: str, args: list[str], program: str) -> None:
 
 
 def _unknown(name: str) -> None:
-    from difflib import get_close_matches
-
+    from iii_directory.suggest import close_names
     from iii_directory.text import escaped
 
-    close = get_close_matches(name, COMMANDS, n=1)
+    close = close_names(name, COMMANDS.keys())
     hint = f" Did you mean: {close[0]}?" if close else ""
     shown = escaped(name)
     sys.stderr.write(f"iii-directory: there is no command '{shown}'.{hint} See iii-directory --help.\n")

@@ -16,8 +16,9 @@ from iii_directory.cli.common import engine_token, engine_url, fail, url_option
 @click.argument("function", required=False)
 @click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--json", "document", help="The payload as JSON; KEY=VALUE fields are laid over it.")
-@click.option("--function-id", help="The function, as an option.")
-@click.option("--payload", help="The payload as JSON; the same as --json.")
+# How the documents of published workers still write it, from the time before `iii trigger` took words.
+@click.option("--function-id", help="FUNCTION, as older documents of workers write it.")
+@click.option("--payload", help="The same as --json, as older documents of workers write it.")
 @click.option("--namespace", "-n", help="The namespace of the function.")
 @click.option("--timeout-ms", type=click.IntRange(min=1), default=30_000, show_default=True)
 @url_option

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.limits import MAX_DIFF_BYTES
 from iii_directory.lockfile.format import content_hash
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# A longer file is named with its size and hash; nobody reads such a patch in a terminal.
-_MAX_DIFF_BYTES: Final = 64 * 1024
 _NOTHING: Final = "/dev/null"
 
 
@@ -38,7 +37,7 @@ def _lines(content: bytes | None) -> list[str] | None:
     """The lines of a text, terminal-safe; None when it is not one that is worth showing."""
     if content is None:
         return []
-    if len(content) > _MAX_DIFF_BYTES:
+    if len(content) > MAX_DIFF_BYTES:
         return None
     try:
         text = content.decode()

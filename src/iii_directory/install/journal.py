@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory import limits
 from iii_directory.lockfile.format import Entry, parse_entry
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Mark
 
 JOURNAL: Final = "journal.json"
-MAX_JOURNAL_BYTES: Final = limits.MAX_LOCKFILE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from iii_directory.disk.files import opened_folder, read_file, remove_tree, status_or_none
 from iii_directory.disk.locking import RECORD, held
 from iii_directory.install.apply import NEW, OLD, clear, read_lock, record_again, rescue_saved
-from iii_directory.install.journal import JOURNAL, MAX_JOURNAL_BYTES, parse_journal
+from iii_directory.install.journal import JOURNAL, parse_journal
 from iii_directory.install.tree import rescue, scan_namespace
+from iii_directory.limits import MAX_JOURNAL_BYTES
 
 if TYPE_CHECKING:
     from iii_directory.install.apply import Transaction

@@ -23,8 +23,6 @@ PROMPTS_LIST: Final = "prompts::mcp-list"
 PROMPTS_GET: Final = "prompts::mcp-get"
 FUNCTIONS_LIST: Final = "engine::functions::list"
 FUNCTIONS_INFO: Final = "engine::functions::info"
-MAX_INFO_BATCH: Final = 32
-"""How many functions an engine describes in one answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.limits import MAX_TOOL_NAME_CHARS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MAX_NAME_CHARS: Final = 64
+TOOL_NAME: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_TOOL_NAME_CHARS}}}")
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _HASH_CHARS: Final = 8
 
@@ -43,7 +44,7 @@ def _hashed_name(function_id: str, taken: dict[str, str]) -> str:
     digest = hashlib.sha256(function_id.encode(errors="surrogatepass")).hexdigest()
     # Longer where somebody took the short one on purpose, with a function of just that name.
     names = (
-        f"{plain_name(function_id)[: MAX_NAME_CHARS - 1 - length]}_{digest[:length]}"
-        for length in range(_HASH_CHARS, MAX_NAME_CHARS)
+        f"{plain_name(function_id)[: MAX_TOOL_NAME_CHARS - 1 - length]}_{digest[:length]}"
+        for length in range(_HASH_CHARS, MAX_TOOL_NAME_CHARS)
     )
     return next(name for name in names if name not in taken)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.mcp.exposure import (
     FUNCTIONS_INFO,
     FUNCTIONS_LIST,
-    MAX_INFO_BATCH,
     PROMPTS_LIST,
     RESOURCES_LIST,
     exposed,
@@ -84,8 +84,8 @@ class Tools:
 
     async def _details(self, function_ids: list[str]) -> dict[str, Row]:
         found: dict[str, Row] = {}
-        for start in range(0, len(function_ids), MAX_INFO_BATCH):
-            batch = function_ids[start : start + MAX_INFO_BATCH]
+        for start in range(0, len(function_ids), MAX_FUNCTION_BATCH):
+            batch = function_ids[start : start + MAX_FUNCTION_BATCH]
             payload = {"function_ids": batch, "namespace": self._upstream.namespace}
             answer = await self._upstream.call(FUNCTIONS_INFO, payload, repeatable=True)
             found |= {str(row.get("function_id")): row for row in rows_of(answer, "functions")}

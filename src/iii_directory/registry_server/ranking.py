@@ -1,7 +1,7 @@
 """Which workers answer a search, and in which order. Pure.
 
 Similarity is that of trigrams, as PostgreSQL's ``pg_trgm`` counts them, so that a search here and one in
-the public registry find alike.
+the public registry find alike; for that promise it is not the matcher of `suggest`, which looks for slips.
 """
 
 from __future__ import annotations
