@@ -1,0 +1,94 @@
+"""The wheel as somebody gets it: without the sources, and with nothing it does not declare."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from importlib.metadata import Distribution, PathDistribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from tests.support.commands import START_SECONDS, environment, free_port, running_program
+
+ROOT = Path(__file__).parent.parent
+# Every one is somebody else's code that runs with the rights of ours.
+MOST_DEPENDENCIES = 9
+
+
+def test_the_installed_wheel_answers_a_call_with_nothing_but_what_it_declares(tmp_path: Path) -> None:
+    environment_folder = tmp_path / "empty"
+    venv.create(environment_folder, with_pip=False, symlinks=True)
+    site = next(environment_folder.glob("lib/python*/site-packages"))
+    _execute(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist"))
+    (wheel,) = (tmp_path / "dist").iterdir()
+    python = str(environment_folder / "bin" / "python")
+    _execute(
+        *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"),
+        *("--disable-pip-version-check", "--no-compile", str(wheel)),
+    )
+    _lend_dependencies(PathDistribution(next(site.glob("iii_directory-*.dist-info"))), site)
+    command = str(environment_folder / "bin" / "iii-directory")
+    url = f"ws://127.0.0.1:{free_port()}"
+
+    with running_program(command, "up", "--url", url, "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        answer = _execute(
+            command, "trigger", "directory::skills::get", "id=iii-directory", "--url", url, cwd=tmp_path
+        )
+        where = _execute(python, "-c", "import iii_directory; print(iii_directory.__file__)", cwd=tmp_path)
+        assert up.stop() == 0
+
+    assert json.loads(answer)["id"] == "iii-directory"
+    assert Path(where.strip()).is_relative_to(site)
+
+
+def test_what_we_depend_on_is_counted() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+
+    assert len(declared) <= MOST_DEPENDENCIES
+
+
+def _execute(*command: str, cwd: Path = ROOT) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _lend_dependencies(ours: Distribution, site: Path) -> None:
+    """Make what a distribution requires, and what that requires, importable there, and nothing else."""
+    waiting, lent = [ours], set[str]()
+    while waiting:
+        for name in _required_by(waiting.pop()):
+            if name in lent:
+                continue
+            lent.add(name)
+            found = distribution(name)
+            waiting.append(found)
+            for file in found.files or ():
+                top = file.parts[0]
+                source = Path(str(found.locate_file(top)))
+                if top != ".." and source.exists() and not (site / top).exists():
+                    (site / top).symlink_to(source)
+
+
+def _required_by(one: Distribution) -> set[str]:
+    """The names of what is required here, on this machine and without extras."""
+    requirements = [Requirement(text) for text in one.requires or ()]
+    return {
+        re.sub(r"[-_.]+", "-", requirement.name).lower()
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    }
