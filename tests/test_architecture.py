@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("lockfile",),
     ("folders", "registry"),
     ("catalog", "install", "engine"),
-    ("registry_server", "bus"),
+    ("registry_server", "bus", "authoring"),
     ("worker", "mcp", "publish", "config"),
     ("cli",),
     ("__main__",),

@@ -16,6 +16,15 @@ MAX_ID_BYTES: Final = 1024
 MAX_SEGMENT_CHARS: Final = 64
 MAX_BODY_BYTES: Final = 256 * KIB
 
+# What the Agent Skills standard lets a skill be called, say of itself, and ask for.
+MAX_SKILL_NAME_CHARS: Final = 64
+MAX_SKILL_DESCRIPTION_CHARS: Final = 1024
+MAX_COMPATIBILITY_CHARS: Final = 500
+# What it advises for a body that is read whole; and how many characters are counted as a token, an estimate.
+ADVISED_BODY_LINES: Final = 500
+ADVISED_BODY_TOKENS: Final = 5000
+CHARS_PER_TOKEN: Final = 4
+
 # Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8

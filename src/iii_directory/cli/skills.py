@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli import installs
+from iii_directory.cli import authoring, installs
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
@@ -68,5 +68,5 @@ def index(as_json: bool, where: Where) -> None:
     print_json(reply) if as_json else print_markdown(reply["body"])
 
 
-for further in installs.COMMANDS:
+for further in (*installs.COMMANDS, *authoring.COMMANDS):
     command.add_command(further)

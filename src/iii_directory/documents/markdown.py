@@ -25,6 +25,16 @@ _ENDS: Final = rf"[^\S\n]*+(?:(?:{_LINE_APART})?(?:\n|\Z)|`{{3}}|~{{3}}|<!--)"
 _PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+(?P<words>(?:(?!{_ENDS})[^\n]*+(?:\n|\Z))*+)")
 # Marks around words that only say how they look. A word may have underscores in it, so those need an edge.
 _EMPHASIS: Final = re.compile(r"(\*{1,3}|~~|(?<!\w)_{1,3})(?=\S)((?:(?!\1)[^\n]){1,400}?)(?<=\S)\1(?!\w)")
+# Where links cannot be: fenced blocks and code within a line.
+_CODE: Final = re.compile(
+    rf"^[^\S\n]*+{_FENCED}|(?P<ticks>`++)(?:(?!(?P=ticks))[^\n])*+(?P=ticks)", re.MULTILINE
+)
+# [words](target "title"), ![words](<target>) and [label]: target.
+_TARGET: Final = re.compile(
+    r"\]\([^\S\n]*+(?:<([^<>\n]*+)>|([^\s()<>]*+(?:\([^\s()]*+\)[^\s()<>]*+)*+))"
+    r"|^[^\S\n]{0,3}\[[^\]\n]++\]:[^\S\n]++<?([^\s<>]++)",
+    re.MULTILINE,
+)
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 
@@ -52,6 +62,12 @@ def first_paragraph(text: str, start: int = 0) -> str:
     if "*" in words or "_" in words or "~~" in words:
         words = _EMPHASIS.sub(r"\2", words)
     return words
+
+
+def links_of(text: str) -> list[str]:
+    """The targets of the links and images of a text, as they are written; what is code has none."""
+    found = _TARGET.findall(_CODE.sub(" ", text))
+    return [target for match in found if (target := match[0] or match[1] or match[2])]
 
 
 def plain_line(text: str, limit: int | None = None) -> str:

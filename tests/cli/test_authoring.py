@@ -1,0 +1,74 @@
+"""``skills check`` and ``skills new``, as an author runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from tests.support.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def put(root: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_md", ".md")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def test_a_new_skill_passes_the_check_and_is_served(tmp_path: Path) -> None:
+    made = run("skills", "new", "pdf-forms", cwd=tmp_path)
+
+    assert made.returncode == 0
+    assert "wrote" in made.stderr
+    checked = run("skills", "check", "--json", cwd=tmp_path)
+    assert json.loads(checked.stdout) == {"skills": 1, "objections": []}
+    assert checked.returncode == 0
+    assert "pdf-forms" in run("skills", "list", cwd=tmp_path).stdout
+
+
+def test_a_new_skill_takes_no_ones_place_and_no_odd_name(tmp_path: Path) -> None:
+    put(tmp_path, skills__mine__SKILL_md="mine")
+
+    again, odd = run("skills", "new", "mine", cwd=tmp_path), run("skills", "new", "../x", cwd=tmp_path)
+
+    assert (again.returncode, odd.returncode) == (1, 1)
+    assert "already" in again.stderr
+    assert "lowercase letters" in odd.stderr
+    assert (tmp_path / "skills/mine/SKILL.md").read_text() == "mine"
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_the_standard_forbids_is_an_exit_code_and_advice_is_none(tmp_path: Path) -> None:
+    advice = "---\nname: a\ndescription: Does things when asked.\n---\nSee [x](gone.md).\n"
+    put(tmp_path, good__a__SKILL_md=advice, bad__b__SKILL_md="no front matter")
+
+    good, bad = run("skills", "check", "good", cwd=tmp_path), run("skills", "check", "bad/b", cwd=tmp_path)
+
+    assert (good.returncode, bad.returncode) == (0, 1)
+    assert good.stdout.split("\t")[:2] == ["good/a/SKILL.md", "the link 'gone.md' leads nowhere"]
+    assert "1 skill, 1 objection, 0 forbidden" in good.stderr
+    assert "it has no name (forbidden)" in bad.stdout
+    assert "it has no description (forbidden)" in bad.stdout
+
+
+def test_a_path_without_a_skill_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    assert "a skill is a folder with a SKILL.md" in run("skills", "check", "empty", cwd=tmp_path).stderr
+    assert "there is no skill and no folder at nope" in run("skills", "check", "nope", cwd=tmp_path).stderr
+    assert run("skills", "check", "nope", cwd=tmp_path).returncode == 1
+
+
+def test_links_and_odd_files_are_listed_and_never_followed(tmp_path: Path) -> None:
+    put(tmp_path, a__SKILL_md="---\nname: a\ndescription: Use when needed.\n---\nSee link.md and pipe.\n")
+    (tmp_path / "secret.md").write_text("[x](nowhere.md)")
+    (tmp_path / "a/link.md").symlink_to("../secret.md")
+    os.mkfifo(tmp_path / "a/pipe")
+
+    found = json.loads(run("skills", "check", "--json", "a", cwd=tmp_path).stdout)
+
+    assert found == {"skills": 1, "objections": []}
