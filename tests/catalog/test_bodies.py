@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from iii_directory.folders.watch import Watcher
 
-OLD, NEW = (1, 1), (1, 2)
+OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 
 
 def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:

@@ -13,16 +13,10 @@ import pytest
 from tests.support.installs import WatchedFiles, contents, put
 
 from iii_directory.disk import files as module
-from iii_directory.disk.files import (
-    PosixFiles,
-    carry,
-    closing_fd,
-    hash_file,
-    read_file,
-    remove_tree,
-    write_file,
-)
-from iii_directory.disk.locking import HIDDEN, held
+from iii_directory.disk.files import PosixFiles, closing_fd
+from iii_directory.disk.locking import WORK_FOLDER, held
+from iii_directory.disk.safe_open import hash_file, read_file
+from iii_directory.disk.writing import carry, remove_tree, write_file
 from iii_directory.errors import DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.lockfile.format import content_hash
@@ -155,8 +149,8 @@ def test_a_rebuilt_folder_gets_the_mode_of_the_old_one(
 
 def test_a_lock_leaves_nothing_behind(tmp_path: Path, root: int) -> None:
     with held(PosixFiles(), root, "db", 0.0) as hidden:
-        assert (tmp_path / HIDDEN / "db.lock").exists()
-        assert os.fstat(hidden).st_ino == (tmp_path / HIDDEN).stat().st_ino
+        assert (tmp_path / WORK_FOLDER / "db.lock").exists()
+        assert os.fstat(hidden).st_ino == (tmp_path / WORK_FOLDER).stat().st_ino
 
     assert list(tmp_path.iterdir()) == []
 
@@ -167,16 +161,16 @@ def test_whoever_locked_a_file_that_was_removed_meanwhile_tries_again(tmp_path: 
     def take_away(count: int, name: str, arguments: tuple[Any, ...]) -> None:
         if name == "try_lock" and not taken:
             taken.append("lock")
-            (tmp_path / HIDDEN / "db.lock").unlink()
+            (tmp_path / WORK_FOLDER / "db.lock").unlink()
         if name == "open_lock" and taken == ["lock"]:
             taken.append("folder")
-            (tmp_path / HIDDEN).rmdir()
+            (tmp_path / WORK_FOLDER).rmdir()
         if name == "open_folder" and taken == ["lock", "folder"]:
             taken.append("again")
-            (tmp_path / HIDDEN).rmdir()
+            (tmp_path / WORK_FOLDER).rmdir()
 
     with held(WatchedFiles(take_away), root, "db", 10.0):
-        assert (tmp_path / HIDDEN / "db.lock").exists()
+        assert (tmp_path / WORK_FOLDER / "db.lock").exists()
     assert taken == ["lock", "folder", "again"]
 
 

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from iii_directory.disk import reasons
-from iii_directory.disk.safe_open import (
-    RefusedError,
-    directory_below,
-    open_directory,
-    read_below,
-    read_regular,
-    refusal,
-)
+from iii_directory.disk.reasons import RefusedError, refusal
+from iii_directory.disk.safe_open import directory_below, open_directory, read_below, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

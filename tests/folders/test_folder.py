@@ -15,7 +15,8 @@ from tests.support.folders import Folder, View, no_watcher, scanned
 
 from iii_directory import limits
 from iii_directory.disk import reasons
-from iii_directory.disk.safe_open import RefusedError, read_below
+from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.safe_open import read_below
 from iii_directory.folders import rules
 from iii_directory.folders.folder import FolderSource
 
@@ -404,7 +405,7 @@ def test_a_file_that_goes_between_the_listing_and_the_look_is_forgotten(
 ) -> None:
     skills.document("ns/a.md", "A")
     view = View(FolderSource(skills.root, watcher=no_watcher))
-    monkeypatch.setattr("iii_directory.folders.scan.time.time_ns", lambda: 2**62)
+    monkeypatch.setattr("iii_directory.disk.stamps.time.time_ns", lambda: 2**62)
     view.refresh()
 
     class Late:

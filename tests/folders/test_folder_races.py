@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.folders import Folder, real_watcher
 
-from iii_directory.disk.safe_open import RefusedError
+from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import parse_file
 from iii_directory.folders.folder import FolderSource
 

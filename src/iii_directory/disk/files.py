@@ -1,4 +1,4 @@
-"""The one seam to the disk: every file operation of an install is a method of `FileOps`.
+"""The one seam to the disk: what is read below a folder and what an install does are methods of `FileOps`.
 
 Names are single components below an open folder, so no path is ever resolved twice and no link is
 followed. Tests put a `FileOps` in between that fails or kills the process at the n-th operation.
@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+from iii_directory.errors import INSTALL_FAILED, DirectoryError
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+_ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# What lies below a folder is never opened through a link. Without O_NONBLOCK a pipe put in the place of a
+# file would hold the reader for ever, and without O_NOCTTY a terminal could become ours.
+_FOLDER: Final = _ROOT | os.O_NOFOLLOW
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _AT_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2(2)
-_CHUNK: Final = 1 << 20
 # What a file system answers that has no hard links, or no exchange of names.
 NOT_SUPPORTED: Final = frozenset(
     {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK}
@@ -32,7 +36,7 @@ class FileOps(Protocol):
     def open_root(self, path: str) -> int: ...
     def make_root(self, path: str) -> None: ...
     def remove_root(self, path: str) -> None: ...
-    def open_folder(self, name: str, folder: int) -> int: ...
+    def open_folder(self, name: str, folder: int | None) -> int: ...
     def list_folder(self, folder: int) -> list[str]: ...
     def make_folder(self, name: str, folder: int) -> None: ...
     def remove_folder(self, name: str, folder: int) -> None: ...
@@ -56,7 +60,7 @@ class PosixFiles:
     """The real disk."""
 
     def open_root(self, path: str) -> int:
-        return os.open(path, _FOLDER)
+        return os.open(path, _ROOT)
 
     def make_root(self, path: str) -> None:
         os.mkdir(path)
@@ -64,8 +68,8 @@ class PosixFiles:
     def remove_root(self, path: str) -> None:
         os.rmdir(path)
 
-    def open_folder(self, name: str, folder: int) -> int:
-        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+    def open_folder(self, name: str, folder: int | None) -> int:
+        return os.open(name, _FOLDER, dir_fd=folder)
 
     def list_folder(self, folder: int) -> list[str]:
         return os.listdir(folder)
@@ -93,8 +97,7 @@ class PosixFiles:
             os.fchmod(opened, stat.S_IMODE(like.st_mode))
 
     def open_file(self, name: str, folder: int) -> int:
-        # Without O_NONBLOCK a pipe put in the place of a file would hang the install.
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return os.open(name, _FILE, dir_fd=folder)
 
     def create(self, name: str, folder: int) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -142,19 +145,7 @@ class PosixFiles:
         os.unlink(name, dir_fd=folder)
 
 
-@contextmanager
-def opened_folder(files: FileOps, name: str, folder: int) -> Generator[int]:
-    with closing_fd(files.open_folder(name, folder)) as opened:
-        yield opened
-
-
-@contextmanager
-def opened_below(files: FileOps, names: Iterable[str], folder: int) -> Generator[int]:
-    """The folder that names lead to from an open one, step by step."""
-    with ExitStack() as steps:
-        for name in names:
-            folder = steps.enter_context(opened_folder(files, name, folder))
-        yield folder
+POSIX: Final = PosixFiles()
 
 
 @contextmanager
@@ -165,82 +156,12 @@ def closing_fd(opened: int) -> Generator[int]:
         os.close(opened)
 
 
-def status_or_none(files: FileOps, name: str, folder: int) -> os.stat_result | None:
+@contextmanager
+def disk_errors(outcome: str, next_steps: Sequence[str] | None = None) -> Generator[None]:
+    """D340 for whatever the disk refuses: what it said, without saying where, and what became of the work."""
     try:
-        return files.status(name, folder)
-    except FileNotFoundError:
-        return None
-
-
-def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | None:
-    """The content of a regular file, None when there is none; a larger one is an error."""
-    try:
-        opened = files.open_file(name, folder)
-    except FileNotFoundError:
-        return None
-    with closing_fd(opened):
-        content = b"".join(_chunks(files, opened, limit + 1))
-    if len(content) > limit:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return content
-
-
-def hash_file(files: FileOps, name: str, folder: int) -> tuple[str, os.stat_result]:
-    """The SHA-256 of a regular file of any size, and its state before the first byte was read."""
-    with closing_fd(files.open_file(name, folder)) as opened:
-        state = os.fstat(opened)
-        digest = hashlib.sha256()
-        for chunk in _chunks(files, opened, state.st_size + _CHUNK):
-            digest.update(chunk)
-    return f"sha256:{digest.hexdigest()}", state
-
-
-def _chunks(files: FileOps, opened: int, limit: int) -> Iterator[bytes]:
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
-    left = limit
-    while left > 0:
-        chunk = files.read(opened, min(left, _CHUNK))
-        if not chunk:
-            return
-        left -= len(chunk)
-        yield chunk
-
-
-def write_file(
-    files: FileOps, name: str, folder: int, content: bytes, like: os.stat_result | None = None
-) -> None:
-    """A new file that is on the disk when this returns; its name is once the folder is synced."""
-    with closing_fd(files.create(name, folder)) as opened:
-        files.write(opened, content)
-        if like is not None:
-            files.adopt(opened, like)
-        files.sync(opened)
-
-
-def carry(files: FileOps, name: str, folder: int, new_name: str, new_folder: int) -> None:
-    """The same file under a second name: a hard link, or a copy where there are none."""
-    try:
-        files.link(name, folder, new_name, new_folder)
+        yield
     except OSError as error:
-        if error.errno not in NOT_SUPPORTED:
-            raise
-        like = files.status(name, folder)
-        content = read_file(files, name, folder, like.st_size)
-        write_file(files, new_name, new_folder, content or b"", like)
-
-
-def remove_tree(files: FileOps, name: str, folder: int) -> None:
-    """Remove a name and all below it; links are removed, not followed. What is not there is fine."""
-    state = status_or_none(files, name, folder)
-    if state is None:
-        return
-    if not stat.S_ISDIR(state.st_mode):
-        files.unlink(name, folder)
-        return
-    if state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-        files.make_writable(name, folder)
-    with opened_folder(files, name, folder) as opened:
-        for inner in files.list_folder(opened):
-            remove_tree(files, inner, opened)
-    files.remove_folder(name, folder)
+        reason = os.strerror(error.errno) if error.errno else "it gave no reason"
+        problem = f"the disk refused ({reason}); {outcome}"
+        raise DirectoryError(INSTALL_FAILED, problem, next_steps=next_steps) from error

@@ -12,7 +12,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.disk.files import closing_fd, status_or_none
+from iii_directory.disk.files import closing_fd
+from iii_directory.disk.safe_open import status_or_none
 from iii_directory.errors import refused
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from iii_directory.disk.files import FileOps
 
-HIDDEN: Final = ".iii-directory"
+WORK_FOLDER: Final = ".iii-directory"
 LOCK_SUFFIX: Final = ".lock"
 # Not a name a namespace can have.
 RECORD: Final = "RECORD"
@@ -47,9 +48,9 @@ def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
 def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
     """The open hidden folder and the open, locked file; None when someone else holds it or just left."""
     with suppress(FileExistsError):
-        files.make_folder(HIDDEN, root)
+        files.make_folder(WORK_FOLDER, root)
     try:
-        hidden = files.open_folder(HIDDEN, root)
+        hidden = files.open_folder(WORK_FOLDER, root)
     except FileNotFoundError:
         return None
     try:
@@ -57,7 +58,7 @@ def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
     except BaseException:
         os.close(hidden)
         with suppress(OSError):
-            files.remove_folder(HIDDEN, root)
+            files.remove_folder(WORK_FOLDER, root)
         raise
     if lock is None:
         os.close(hidden)
@@ -86,4 +87,4 @@ def _let_go(files: FileOps, root: int, hidden: int, lock: int, name: str) -> Non
     with closing_fd(hidden), closing_fd(lock), suppress(OSError):
         # What stays behind after an error is in nobody's way and goes with the next start.
         files.unlink(f"{name}{LOCK_SUFFIX}", hidden)
-        files.remove_folder(HIDDEN, root)
+        files.remove_folder(WORK_FOLDER, root)

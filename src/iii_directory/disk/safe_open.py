@@ -1,74 +1,56 @@
-"""Opening what lies below a folder so that no link, however late it appears, can lead outside.
+"""Reading what lies below a folder so that no link, however late it appears, can lead outside.
 
 Each component is opened relative to the one before it and never followed when it is a link; what was
 opened is looked at again after opening. A path is only ever names joined by ``/``: ``..`` is refused.
+Everything not read raises `RefusedError`, which is an OSError with a reason.
 """
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import os
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.disk.reasons import BUSY, FAILED, GONE, LINK, SPECIAL, TOO_LARGE, UNREADABLE, Reason
+from iii_directory.disk.files import POSIX, closing_fd
+from iii_directory.disk.reasons import GONE, SPECIAL, TOO_LARGE, RefusedError, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a fifo put in the place of a file would hold the reader for ever.
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    from iii_directory.disk.files import FileOps
 
-
-_BY_ERRNO: Final = {
-    errno.ENOENT: GONE,
-    errno.ENOTDIR: GONE,
-    errno.ESTALE: GONE,
-    errno.ELOOP: LINK,
-    errno.EMLINK: LINK,  # what FreeBSD says for a link that must not be followed
-    errno.ENXIO: SPECIAL,
-    errno.ENODEV: SPECIAL,
-    errno.EOPNOTSUPP: SPECIAL,
-    errno.EMFILE: BUSY,
-    errno.ENFILE: BUSY,
-    errno.ENOMEM: BUSY,
-    errno.EIO: FAILED,
-}
+_CHUNK: Final = 1 << 20
+_NO_NAMES: Final = ("", ".", "..")
 
 
-class RefusedError(Exception):
-    """Something below the folder was not read; ``reason`` says why."""
-
-    def __init__(self, reason: Reason) -> None:
-        self.reason = reason
-        super().__init__(reason.text)
-
-
-def refusal(error: OSError | ValueError) -> RefusedError:
-    """What a failed system call means to us. A ValueError is a name no file system can hold."""
-    number = error.errno if isinstance(error, OSError) else errno.ENOENT
-    return RefusedError(_BY_ERRNO.get(number or 0, UNREADABLE))
-
-
-def open_directory(name: str, parent: int | None = None) -> int:
+def open_directory(name: str, parent: int | None = None, files: FileOps = POSIX) -> int:
     """The descriptor of a directory that is no link, by path or, within ``parent``, by name."""
     try:
-        return os.open(name, _DIRECTORY, dir_fd=parent)
+        return files.open_folder(name, parent)
     except (OSError, ValueError) as error:
         raise refusal(error) from None
 
 
 @contextmanager
-def directory_below(root: str, names: list[str]) -> Generator[int]:
-    """A descriptor of the directory that ``names`` lead to from ``root``, one safe step at a time."""
-    current = open_directory(root)
+def opened_folder(files: FileOps, name: str, folder: int) -> Generator[int]:
+    with closing_fd(open_directory(name, folder, files)) as opened:
+        yield opened
+
+
+@contextmanager
+def directory_below(root: str | int, names: Sequence[str], files: FileOps = POSIX) -> Generator[int]:
+    """A descriptor of the directory that ``names`` lead to from ``root``, one safe step at a time.
+
+    An open root stays open.
+    """
+    current = os.dup(root) if isinstance(root, int) else open_directory(root, None, files)
     try:
         for name in names:
-            if name in ("", ".", ".."):
+            if name in _NO_NAMES:
                 raise RefusedError(GONE)
-            following = open_directory(name, current)
+            following = open_directory(name, current, files)
             os.close(current)
             current = following
         yield current
@@ -76,21 +58,28 @@ def directory_below(root: str, names: list[str]) -> Generator[int]:
         os.close(current)
 
 
-def read_regular(directory: int, name: str, limit: int) -> tuple[os.stat_result, bytes]:
+def status_or_none(files: FileOps, name: str, folder: int) -> os.stat_result | None:
+    try:
+        return files.status(name, folder)
+    except FileNotFoundError:
+        return None
+
+
+def read_regular(
+    directory: int, name: str, limit: int, files: FileOps = POSIX
+) -> tuple[os.stat_result, bytes]:
     """The whole of one regular file of at most ``limit`` bytes, with its state just before the read."""
     try:
-        file = os.open(name, _FILE, dir_fd=directory)
+        file = files.open_file(name, directory)
     except (OSError, ValueError) as error:
         raise refusal(error) from None
     try:
-        state = os.fstat(file)
-        if not stat.S_ISREG(state.st_mode):
-            raise RefusedError(SPECIAL)
+        state = _regular(file)
         if state.st_size > limit:
             raise RefusedError(TOO_LARGE)
-        raw = os.read(file, state.st_size + 1)
+        raw = files.read(file, state.st_size + 1)
         if len(raw) != state.st_size:
-            raw = _read_on(file, raw, limit)
+            raw = _read_on(files, file, raw, limit)
         return state, raw
     except OSError as error:
         raise refusal(error) from None
@@ -98,19 +87,51 @@ def read_regular(directory: int, name: str, limit: int) -> tuple[os.stat_result,
         os.close(file)
 
 
-def _read_on(file: int, raw: bytes, limit: int) -> bytes:
+def _regular(file: int) -> os.stat_result:
+    state = os.fstat(file)
+    if not stat.S_ISREG(state.st_mode):
+        raise RefusedError(SPECIAL)
+    return state
+
+
+def _read_on(files: FileOps, file: int, raw: bytes, limit: int) -> bytes:
     """The rest of a file whose size changed under us, or that the system hands out in pieces."""
-    while piece := os.read(file, limit + 1):
+    while piece := files.read(file, limit + 1):
         raw += piece
         if len(raw) > limit:
             raise RefusedError(TOO_LARGE)
     return raw
 
 
-def read_below(root: str, path: str, limit: int) -> bytes:
+def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -> bytes:
     """The bytes of the regular file at ``path`` below ``root`` as they are now."""
     *names, name = path.split("/")
-    if name in ("", ".", ".."):
+    if name in _NO_NAMES:
         raise RefusedError(GONE)
-    with directory_below(root, names) as directory:
-        return read_regular(directory, name, limit)[1]
+    with directory_below(root, names, files) as directory:
+        return read_regular(directory, name, limit, files)[1]
+
+
+def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | None:
+    """The content of a regular file, None when there is none; a larger one is refused."""
+    try:
+        return read_regular(folder, name, limit, files)[1]
+    except RefusedError as refused:
+        if refused.is_absence:
+            return None
+        raise
+
+
+def hash_file(files: FileOps, name: str, folder: int) -> tuple[str, os.stat_result]:
+    """The SHA-256 of a regular file of any size, and its state before the first byte was read."""
+    try:
+        with closing_fd(files.open_file(name, folder)) as file:
+            state = _regular(file)
+            digest = hashlib.sha256()
+            left = state.st_size + _CHUNK
+            while left > 0 and (chunk := files.read(file, min(left, _CHUNK))):
+                left -= len(chunk)
+                digest.update(chunk)
+    except OSError as error:
+        raise refusal(error) from None
+    return f"sha256:{digest.hexdigest()}", state

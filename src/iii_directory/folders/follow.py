@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
-from iii_directory.disk.reasons import GONE, Reason
-from iii_directory.disk.safe_open import RefusedError
+from iii_directory.disk.reasons import GONE, Reason, RefusedError
 from iii_directory.documents.model import Finding
 from iii_directory.folders.scan import Scanner
 from iii_directory.folders.watch import CannotWatchError, Watches

@@ -1,28 +1,23 @@
 """Reading a folder into a `Tree`: single names that changed, or whole directories.
 
 A directory is watched before it is listed and a file's state is noted before it is read, so a change
-meanwhile shows up at the next look. Where a file is known already, its inode, times and size decide
-whether it is read again; a file that was younger than `limits.RACY_SECONDS` when it was read always is,
-because another edit could have left all of them alike.
+meanwhile shows up at the next look. Where a file is known already, its stamp decides whether it is
+read again; a file that was younger than `limits.RACY_SECONDS` when it was read always is,
+because another edit could have left all of them alike (`disk.stamps`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
-import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.locking import HIDDEN as INSTALLER_FOLDER
-from iii_directory.disk.reasons import GONE, Reason
-from iii_directory.disk.safe_open import (
-    RefusedError,
-    directory_below,
-    open_directory,
-    read_regular,
-    refusal,
-)
+from iii_directory.disk.locking import WORK_FOLDER
+from iii_directory.disk.reasons import GONE, Reason, RefusedError, refusal
+from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
+from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.folders.rules import decodable_name, why_no_document, why_not_entered
@@ -33,7 +28,8 @@ from iii_directory.lockfile.format import LOCKFILE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from iii_directory.folders.tree import Directory, Stamp
+    from iii_directory.disk.stamps import Stamp
+    from iii_directory.folders.tree import Directory
     from iii_directory.folders.watch import Watches
 
     Parse = Callable[[str, bytes, int, str], ParsedFile]
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
 _TOGETHER: Final = 32
 
 # What installs leave at the root of the folder: no documents, and nobody's mistake.
-_OWN: Final = frozenset({LOCKFILE, INSTALLER_FOLDER})
+_OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
 
 
 class Scanner:
@@ -57,11 +53,11 @@ class Scanner:
         self._lock_stamp: Stamp | None = None
         self._parse = parse
         self._watches = watches
-        self._racy_after = 0
+        self._racy = 0
 
     def start(self) -> None:
         """Call before each round of looking."""
-        self._racy_after = time.time_ns() - limits.RACY_SECONDS * 1_000_000_000
+        self._racy = racy_after()
 
     # Names that changed
 
@@ -186,7 +182,7 @@ class Scanner:
         if not isinstance(known, tuple):
             return False
         try:
-            return _stamp(item.stat(follow_symlinks=False)) == known
+            return stamp_of(item.stat(follow_symlinks=False)) == known
         except OSError:
             return False
 
@@ -226,11 +222,8 @@ class Scanner:
 
     def _keep(self, directory: Directory, name: str, state: os.stat_result, raw: bytes) -> None:
         path = directory.prefix + name
-        stamp = _stamp(state)
-        _, modified, changed, _ = stamp
-        parsed = self._parse(path, raw, len(raw), rfc3339(modified))
-        racy = changed > self._racy_after or modified > self._racy_after
-        self.tree.record(directory, name, path, parsed, None if racy else stamp)
+        parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns))
+        self.tree.record(directory, name, path, parsed, settled_stamp(state, self._racy))
 
     def _refuse(self, directory: Directory, name: str, reason: Reason) -> None:
         """Note why something is left out. What is gone is forgotten without a word."""
@@ -265,14 +258,8 @@ class Scanner:
     def _check_lock_file(self, root: int | None) -> None:
         stamp = None
         if root is not None:
-            try:
-                stamp = _stamp(os.lstat(LOCKFILE, dir_fd=root))
-            except OSError:
-                stamp = None
+            with suppress(OSError):
+                stamp = stamp_of(os.lstat(LOCKFILE, dir_fd=root))
         if stamp != self._lock_stamp:
             self._lock_stamp = stamp
             self.lock_file_changed = True
-
-
-def _stamp(state: os.stat_result) -> Stamp:
-    return state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from iii_directory.disk.reasons import Reason
+    from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
-
-    Stamp = tuple[int, int, int, int]
 
 
 class Directory:

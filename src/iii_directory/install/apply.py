@@ -20,16 +20,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import (
-    NOT_SUPPORTED,
-    carry,
-    opened_folder,
-    read_file,
-    remove_tree,
-    status_or_none,
-    write_file,
-)
+from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.locking import RECORD, held
+from iii_directory.disk.safe_open import opened_folder, read_file, status_or_none
+from iii_directory.disk.writing import carry, remove_tree, write_file
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
 from iii_directory.install.journal import JOURNAL, Journal, render_journal
 from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue

@@ -7,9 +7,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from iii_directory.disk.files import PosixFiles, closing_fd, hash_file, opened_below
-from iii_directory.disk.locking import HIDDEN
-from iii_directory.disk.stamps import settled_stamp, stamp_of
+from iii_directory.disk.files import PosixFiles, closing_fd
+from iii_directory.disk.locking import WORK_FOLDER
+from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.safe_open import directory_below, hash_file
+from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.install.apply import WORK_SUFFIX, read_lock
 from iii_directory.install.reports import edited_file
 
@@ -66,7 +68,7 @@ class Edits:
         self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[Stamp, str]]
     ) -> Iterator[tuple[str, str]]:
         """The hashes of those that are files and can be read; the others are no edits."""
-        with suppress(OSError), opened_below(self._files, folder.split("/"), root) as opened:
+        with suppress(OSError), directory_below(root, folder.split("/"), self._files) as opened:
             for name in names:
                 path = f"{folder}/{name}"
                 with suppress(OSError):
@@ -76,8 +78,9 @@ class Edits:
         if known is not None and known[0] == stamp_of(self._files.status(name, folder)):
             self._hashes[path] = known
             return known[1]
+        racy = racy_after()
         digest, state = hash_file(self._files, name, folder)
-        stamp = settled_stamp(state)
+        stamp = settled_stamp(state, racy)
         if stamp is not None:
             self._hashes[path] = (stamp, digest)
         return digest
@@ -87,9 +90,11 @@ class Edits:
         if not names:
             return names
         try:
-            with opened_below(self._files, [HIDDEN], root) as hidden:
+            with directory_below(root, [WORK_FOLDER], self._files) as hidden:
                 busy = {entry.removesuffix(WORK_SUFFIX) for entry in self._files.list_folder(hidden)}
-        except FileNotFoundError:
+        except RefusedError as refused:
+            if not refused.is_absence:
+                raise
             busy = set[str]()
         # After that: what is no longer busy, but was, has another record by now.
         now = read_lock(self._files, root).namespaces

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import (
-    PosixFiles,
-    closing_fd,
-    opened_below,
-    opened_folder,
-    read_file,
-    status_or_none,
-)
-from iii_directory.disk.locking import HIDDEN, LOCK_SUFFIX, RECORD, held
-from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
+from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
+from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
+from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.safe_open import directory_below, opened_folder, read_file, status_or_none
+from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
 from iii_directory.install.plan import Disk
 from iii_directory.install.recovery import recover
@@ -31,6 +26,8 @@ if TYPE_CHECKING:
 
     from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import Plan
+
+_UNCHANGED: Final = "nothing was changed"
 
 
 def _nothing() -> None:
@@ -49,13 +46,13 @@ class SkillsFolder:
 
     def lock(self) -> Lock:
         """The record as it is now; empty when there is no folder yet."""
-        with _disk_errors(), self._existing() as root:
+        with disk_errors(_UNCHANGED), self._existing() as root:
             return Lock() if root is None else read_lock(self._files, root)
 
     def look(self, namespace: str, wanted: Collection[str] | None = None) -> tuple[Disk, Entry | None]:
         """A namespace without changing anything; hashes of the wanted and the recorded files, or of all."""
         _vet(namespace)
-        with _disk_errors(), self._existing() as root:
+        with disk_errors(_UNCHANGED), self._existing() as root:
             if root is None:
                 return Disk(), None
             known = read_lock(self._files, root).namespaces.get(namespace)
@@ -65,7 +62,7 @@ class SkillsFolder:
         """The bytes of one file of a namespace, None when there is no such file."""
         _vet(namespace)
         vet_path(path)
-        with _disk_errors(), self._existing() as root:
+        with disk_errors(_UNCHANGED), self._existing() as root:
             return None if root is None else self._read(root, [namespace, *path.split("/")])
 
     def change(
@@ -77,7 +74,7 @@ class SkillsFolder:
     ) -> Plan:
         """Ask for a plan under the namespace's lock and carry it out; ``written`` is told of every file."""
         _vet(namespace)
-        with _disk_errors(), self._made() as root:
+        with disk_errors(_UNCHANGED), self._made() as root:
             with held(self._files, root, namespace, self._wait) as hidden:
                 job = Transaction(self._files, root, hidden, namespace, self._wait)
                 recover(job)
@@ -90,16 +87,16 @@ class SkillsFolder:
 
     def recover(self) -> None:
         """Put right what crashed installs left; to be called at every start. Running ones are left alone."""
-        with _disk_errors(), self._existing() as root:
-            if root is None or status_or_none(self._files, HIDDEN, root) is None:
+        with disk_errors(_UNCHANGED), self._existing() as root:
+            if root is None or status_or_none(self._files, WORK_FOLDER, root) is None:
                 return
-            with opened_folder(self._files, HIDDEN, root) as hidden:
+            with opened_folder(self._files, WORK_FOLDER, root) as hidden:
                 names = self._files.list_folder(hidden)
             for name in sorted({_owner(name) for name in names}):
                 if is_namespace(name) or name == RECORD:
                     self._recover(root, name)
             with suppress(OSError):
-                self._files.remove_folder(HIDDEN, root)
+                self._files.remove_folder(WORK_FOLDER, root)
 
     def _recover(self, root: int, name: str) -> None:
         try:
@@ -113,10 +110,12 @@ class SkillsFolder:
     def _read(self, root: int, parts: list[str]) -> bytes | None:
         *folders, name = parts
         try:
-            with opened_below(self._files, folders, root) as folder:
+            with directory_below(root, folders, self._files) as folder:
                 return read_file(self._files, name, folder, limits.MAX_BUNDLE_BYTES)
-        except FileNotFoundError:
-            return None
+        except RefusedError as refused:
+            if refused.is_absence:
+                return None
+            raise
 
     @contextmanager
     def _existing(self) -> Generator[int | None]:
@@ -167,13 +166,3 @@ def _owner(name: str) -> str:
 
 def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collection[str] | None:
     return None if wanted is None else {*wanted, *(known.files if known is not None else ())}
-
-
-@contextmanager
-def _disk_errors() -> Generator[None]:
-    """Say what the disk said, without saying where."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "it gave no reason"
-        raise DirectoryError(INSTALL_FAILED, f"the disk refused ({reason}); nothing was changed") from error

@@ -11,7 +11,7 @@ from iii_directory.lockfile.format import Entry, parse_entry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.install.tree import Mark
+    from iii_directory.disk.stamps import Mark
 
 JOURNAL: Final = "journal.json"
 

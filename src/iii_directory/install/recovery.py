@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.disk.files import opened_folder, read_file, remove_tree, status_or_none
 from iii_directory.disk.locking import RECORD, held
+from iii_directory.disk.safe_open import opened_folder, read_file, status_or_none
+from iii_directory.disk.writing import remove_tree
 from iii_directory.install.apply import NEW, OLD, clear, read_lock, record_again, rescue_saved
 from iii_directory.install.journal import JOURNAL, parse_journal
 from iii_directory.install.tree import rescue, scan_namespace

@@ -6,15 +6,10 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from iii_directory.disk.files import (
-    carry,
-    closing_fd,
-    hash_file,
-    opened_folder,
-    remove_tree,
-    status_or_none,
-    write_file,
-)
+from iii_directory.disk.files import closing_fd
+from iii_directory.disk.safe_open import hash_file, opened_folder, status_or_none
+from iii_directory.disk.stamps import Mark, mark_of
+from iii_directory.disk.writing import carry, remove_tree, write_file
 from iii_directory.errors import refused
 from iii_directory.install.plan import Disk, Node
 
@@ -23,13 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from iii_directory.disk.files import FileOps
-
-Mark = tuple[int, int, int]
-"""Inode, size and modification time: what tells a file from the one that was there a moment ago."""
-
-
-def mark_of(state: os.stat_result) -> Mark:
-    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)

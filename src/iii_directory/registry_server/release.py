@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import PosixFiles, closing_fd, opened_folder, remove_tree, write_file
+from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import held
+from iii_directory.disk.reasons import LINK, SPECIAL, TOO_LARGE, RefusedError
+from iii_directory.disk.safe_open import opened_folder, read_below
+from iii_directory.disk.writing import remove_tree, write_file
 from iii_directory.documents.ids import prompt_name_problem
-from iii_directory.errors import BAD_REGISTRY_REQUEST, INSTALL_FAILED, DirectoryError, refused
+from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import build, lay_out
@@ -24,7 +25,7 @@ from iii_directory.registry_server.store import README, TAGS, WORKER, RegistrySt
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 _FOLDERS: Final = ("skills", "prompts")
@@ -50,7 +51,7 @@ def publish(path: Path, registry: Path, version: str, tag: str | None = None) ->
     """Publish the worker in a folder under a version, and perhaps a tag, into a registry folder."""
     if not is_version(version):
         raise _unfit(f"{quoted(version)} is no semantic version such as 1.2.3")
-    with _disk_errors():
+    with disk_errors("nothing was published", next_steps=()):
         found = dict(_files(path))
         left_out = {name for name, content in found.items() if is_hidden(name) or not _is_text(content)}
         contents = {name: content for name, content in found.items() if name not in left_out}
@@ -108,28 +109,32 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     """What of a folder is published, by path; links and special files are refused."""
     if not path.is_dir():
         raise _unfit("there is no folder to publish at that path")
+    root = os.path.realpath(path)
     for name in (WORKER, README):
         if os.path.lexists(path / name):
-            yield name, _read(path / name, name)
+            yield name, _read(root, name)
     for folder in _FOLDERS:
         if (path / folder).is_symlink():
             raise refused(f"{quoted(folder)} is a link")
-        for parent, inner, names in os.walk(path / folder):
+        for parent, inner, names in os.walk(os.path.join(root, folder)):
             for name in (*inner, *names):
                 place = os.path.join(parent, name)
-                shown = os.path.relpath(place, path).replace(os.sep, "/")
                 if name in names or os.path.islink(place):
-                    yield shown, _read(place, shown)
+                    shown = os.path.relpath(place, root).replace(os.sep, "/")
+                    yield shown, _read(root, shown)
 
 
-def _read(place: Path | str, shown: str) -> bytes:
-    state = os.lstat(place)
-    if not stat.S_ISREG(state.st_mode):
-        raise refused(f"{quoted(shown)} is a link or no regular file")
-    check_file(shown, state.st_size)
-    check_total(state.st_size)
-    with open(place, "rb") as file:
-        return file.read()
+def _read(root: str, path: str) -> bytes:
+    try:
+        content = read_below(root, path, limits.MAX_BUNDLE_BYTES)
+    except RefusedError as refusal:
+        if refusal.reason is TOO_LARGE:
+            check_total(limits.MAX_BUNDLE_BYTES + 1)
+        if refusal.reason in (LINK, SPECIAL):
+            raise refused(f"{quoted(path)} is a link or no regular file") from None
+        raise
+    check_file(path, len(content))
+    return content
 
 
 def _name(path: Path, contents: dict[str, bytes]) -> str:
@@ -177,14 +182,3 @@ def _is_text(content: bytes) -> bool:
 
 def _unfit(problem: str) -> DirectoryError:
     return DirectoryError(BAD_REGISTRY_REQUEST, problem, next_steps=())
-
-
-@contextmanager
-def _disk_errors() -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "it gave no reason"
-        raise DirectoryError(
-            INSTALL_FAILED, f"the disk refused ({reason}); nothing was published", next_steps=()
-        ) from error
