@@ -104,28 +104,82 @@ def _kind(field: dict[str, Any]) -> str:
 
 
 def errors_page() -> str:
-    rows = [f"| {kind.code} | {kind.name} | {'; or '.join(kind.next_steps) or '—'} |" for kind in KINDS]
+    rows = [
+        f"| {kind.code} | {kind.name} | {kind.meaning} | {'; or '.join(kind.next_steps) or _AS_SAID} |"
+        for kind in sorted(KINDS, key=lambda kind: kind.code)
+    ]
     return "\n".join(
         (
             NOTE,
             "# Errors\n",
             "One sentence: `<code> <class>: <what is wrong>. [Did you mean: a, b.] [Next: …]`\n",
-            "| code | class | what to do |",
-            "|---|---|---|",
+            "| code | class | what it means | what to do |",
+            "|---|---|---|---|",
             *rows,
             "",
         )
     )
 
 
+_AS_SAID = "change what the sentence names, and call again"
+
+
 def limits_page() -> str:
+    found = public_limits()
+    reasons = ["", *(reason for _, reason in found)]
     rows = [
-        f"| `{name}` | {value:,} |"
-        for name, value in vars(limits).items()
-        if name.isupper() and isinstance(value, (int, float)) and name not in ("KIB", "MIB")
+        f"| `{name}` | {_amount(name)} | {'as above' if reason == before else reason} |"
+        for (name, reason), before in zip(found, reasons, strict=False)
     ]
-    reasons = "The reason of each is beside it in `src/iii_directory/limits.py`.\n"
-    return "\n".join((NOTE, "# Limits\n", reasons, "| limit | value |", "|---|---|", *rows, ""))
+    about = (
+        "What a caller or an operator can meet. They are constants of `src/iii_directory/limits.py`, not "
+        "settings.\n"
+    )
+    return "\n".join((NOTE, "# Limits\n", about, "| limit | value | why |", "|---|---|---|", *rows, ""))
+
+
+def public_limits() -> list[tuple[str, str]]:
+    """Each limit that somebody outside can meet, with the comment that is its reason."""
+    found: list[tuple[str, str]] = []
+    reason: list[str] = []
+    after_code = True
+    for line in Path(limits.__file__).read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            reason = [line[2:]] if after_code else [*reason, line[2:]]
+        elif not line:
+            reason = []
+        elif (name := line.partition(":")[0]).isupper() and name not in _UNITS and not _is_inner(reason):
+            found.append((name, " ".join(reason)))
+        after_code = not line.startswith("# ")
+    return found
+
+
+def _is_inner(reason: list[str]) -> bool:
+    return bool(reason) and reason[0].startswith("Inner:")
+
+
+_UNITS = ("KIB", "MIB")
+# The last word of a name is its unit, but for these.
+_UNIT_WORDS = {
+    "CHARS": "characters",
+    "DEPTH": "levels",
+    "BATCH": "functions",
+    "BUFFER": "messages",
+    "SUBSCHEMA": "steps",
+    "TOKEN": "characters",
+    "SECONDS": "s",
+    "SIMILARITY": "",
+}
+
+
+def _amount(name: str) -> str:
+    value, unit = getattr(limits, name), name.rpartition("_")[2]
+    if unit == "BYTES":
+        for size, word in ((limits.MIB, "MiB"), (limits.KIB, "KiB")):
+            if value % size == 0:
+                return f"{value // size:,} {word}"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+    return f"{number} {_UNIT_WORDS.get(unit, unit.lower())}".rstrip()
 
 
 def main() -> None:

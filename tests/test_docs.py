@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from docs.generate import REFERENCE, pages
+from docs.generate import REFERENCE, pages, public_limits
 
+from iii_directory import limits
+from iii_directory.errors import KINDS
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -42,3 +45,44 @@ def test_every_function_is_on_its_page_with_an_example(row: FunctionRow) -> None
     section = PAGES["functions.md"].split(f"### `{row.id}`\n", 1)[1].split("\n### ", 1)[0]
 
     assert f"iii-directory trigger {row.id} --json " in section
+
+
+def test_every_limit_of_the_reference_has_a_reason_and_a_unit() -> None:
+    found = dict(public_limits())
+
+    assert len(found) > 40
+    assert [name for name, reason in found.items() if len(reason) < 20] == []
+    assert "| 256 KiB |" in PAGES["limits.md"]
+    assert "| 30 s |" in PAGES["limits.md"]
+
+
+def test_every_limit_is_in_the_reference_or_marked_as_inner() -> None:
+    text = Path(limits.__file__).read_text(encoding="utf-8")
+    inner = [
+        name
+        for group in re.findall(r"^# Inner: (?:.*\n)(?:# .*\n)*((?:[A-Z].*\n)+)", text, re.MULTILINE)
+        for name in re.findall(r"^([A-Z_]+):", group, re.MULTILINE)
+    ]
+    every = {
+        name for name, value in vars(limits).items() if name.isupper() and isinstance(value, (int, float))
+    }
+
+    assert dict(public_limits()).keys() | set(inner) | {"KIB", "MIB"} == every
+
+
+def test_every_error_is_explained_and_has_a_code_of_its_own() -> None:
+    rows = [row for row in PAGES["errors.md"].splitlines() if row.startswith("| D")]
+
+    assert len(rows) == len({row.split("|")[1] for row in rows}) == len(KINDS) > 15
+    assert all(len(kind.meaning) > 20 for kind in KINDS)
+
+
+def test_the_recipes_end_with_tests_that_exist() -> None:
+    root = REFERENCE.parent.parent
+    recipes = (root / "docs" / "adding.md").read_text(encoding="utf-8")
+    sections = recipes.split("\n## ")[1:]
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", recipes)
+
+    assert [section.split("\n")[0] for section in sections if "\nFails if you forget" not in section] == []
+    for path, test in named:
+        assert f"def {test}" in (root / path).read_text(encoding="utf-8")

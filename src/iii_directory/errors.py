@@ -12,7 +12,7 @@ An error is one sentence for an agent or a person:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iii_directory.text import escaped
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the error table: a stable code, its class, and the usual way out."""
+    """One row of the error table: a stable code, its class, what it means, and the usual way out."""
 
     code: str
     name: str
     next_steps: tuple[str, ...] = ()
+    """Empty where the sentence itself says what to change."""
+    meaning: str = field(kw_only=True)
+    """For the reference; the sentence of an error says what is wrong this time."""
 
 
 _SEE_SCHEMA = "call directory::engine::functions::info with the function id to see its fields"
@@ -36,53 +39,93 @@ _LIST_PROMPTS = "call directory::prompts::list to see every prompt"
 _LIST_REGISTRY = "call directory::registry::workers::list to see what is published"
 _RETRY = "call it again later"
 
-INVALID_FIELD = Kind("D100", "invalid_input", (_SEE_SCHEMA,))
-SKILL_NOT_FOUND = Kind(
-    "D110", "not_found", (_LIST_SKILLS, "call directory::skills::index for one line per worker")
+INVALID_FIELD = Kind(
+    "D100",
+    "invalid_input",
+    (_SEE_SCHEMA,),
+    meaning="A field of the payload is missing or has the wrong type, or the payload is no object.",
 )
-BAD_SKILL_ID = Kind("D111", "invalid_input", (_LIST_SKILLS,))
+SKILL_NOT_FOUND = Kind(
+    "D110",
+    "not_found",
+    (_LIST_SKILLS, "call directory::skills::index for one line per worker"),
+    meaning="No skill has this id, and none is close enough to be served instead.",
+)
+BAD_SKILL_ID = Kind(
+    "D111", "invalid_input", (_LIST_SKILLS,), meaning="What was given as an id or an address can be none."
+)
 FUNCTION_ID_AS_SKILL = Kind(
     "D112",
     "invalid_input",
     ("call directory::engine::functions::info to read about a function", _LIST_SKILLS),
+    meaning="A function id, with '::' in it, was given where a skill's id or address is wanted.",
 )
-BAD_BODY = Kind("D113", "invalid_input")
-GUARDED = Kind("D120", "forbidden", ("call the function itself if you are allowed to",))
-PROMPT_NOT_FOUND = Kind("D210", "not_found", (_LIST_PROMPTS,))
-BAD_PROMPT = Kind("D211", "invalid_input", (_LIST_PROMPTS,))
-PROMPT_SHAPE = Kind("D212", "handler_error")
-REGISTRY_NOT_FOUND = Kind("D310", "not_found", (_LIST_REGISTRY,))
-BAD_REGISTRY_REQUEST = Kind("D311", "invalid_input", (_LIST_REGISTRY,))
-REGISTRY_FAILED = Kind("D320", "registry_error", (_RETRY, "check registry_url in the configuration"))
-SOURCE_FAILED = Kind("D330", "source_error", (_RETRY,))
-SOURCE_REFUSED = Kind("D331", "invalid_input")
+BAD_BODY = Kind(
+    "D113", "invalid_input", meaning="A skill cannot be registered with this body: empty, too large, no text."
+)
+GUARDED = Kind(
+    "D120",
+    "forbidden",
+    ("call the function itself if you are allowed to",),
+    meaning="A document or a prompt names a function of an internal namespace, which reads must not call.",
+)
+PROMPT_NOT_FOUND = Kind("D210", "not_found", (_LIST_PROMPTS,), meaning="No prompt has this name.")
+BAD_PROMPT = Kind(
+    "D211",
+    "invalid_input",
+    (_LIST_PROMPTS,),
+    meaning="What was given is no name of a prompt, or a prompt cannot be registered or rendered with it.",
+)
+PROMPT_SHAPE = Kind(
+    "D212",
+    "handler_error",
+    meaning="The function that renders a prompt answered something that is neither text nor messages.",
+)
+REGISTRY_NOT_FOUND = Kind(
+    "D310", "not_found", (_LIST_REGISTRY,), meaning="The registry has no such worker, version or tag."
+)
+BAD_REGISTRY_REQUEST = Kind(
+    "D311", "invalid_input", (_LIST_REGISTRY,), meaning="What was given names no worker, version or tag."
+)
+REGISTRY_FAILED = Kind(
+    "D320",
+    "registry_error",
+    (_RETRY, "check registry_url in the configuration"),
+    meaning="The registry cannot be reached, took too long, or answered what cannot be used.",
+)
+SOURCE_FAILED = Kind(
+    "D330",
+    "source_error",
+    (_RETRY,),
+    meaning="A git repository cannot be fetched, or does not have what was asked of it.",
+)
+SOURCE_REFUSED = Kind(
+    "D331", "invalid_input", meaning="What was given as a source is none, or is one that is not allowed here."
+)
 INSTALL_FAILED = Kind(
-    "D340", "install_error", ("call directory::diagnostics to see the state of the folder",)
+    "D340",
+    "install_error",
+    ("call directory::diagnostics to see the state of the folder",),
+    meaning="What was fetched cannot be installed, or the skills folder cannot take it. Nothing was changed.",
 )
-ENGINE_FAILED = Kind("D410", "engine_error", (_RETRY,))
-ENGINE_NOT_FOUND = Kind("D411", "not_found", ("call directory::function-list to see what is registered",))
-INTERNAL = Kind("D500", "internal_error", ("see the worker's log",))
+ENGINE_FAILED = Kind(
+    "D410",
+    "engine_error",
+    (_RETRY,),
+    meaning="The engine, or a function that was called on behalf of the caller, failed or took too long.",
+)
+ENGINE_NOT_FOUND = Kind(
+    "D411",
+    "not_found",
+    ("call directory::function-list to see what is registered",),
+    meaning="The engine has no such function, trigger type, binding or worker.",
+)
+INTERNAL = Kind(
+    "D500", "internal_error", ("see the worker's log",), meaning="A defect of this worker. Please report it."
+)
 
-KINDS: tuple[Kind, ...] = (
-    INVALID_FIELD,
-    SKILL_NOT_FOUND,
-    BAD_SKILL_ID,
-    FUNCTION_ID_AS_SKILL,
-    BAD_BODY,
-    GUARDED,
-    PROMPT_NOT_FOUND,
-    BAD_PROMPT,
-    PROMPT_SHAPE,
-    REGISTRY_NOT_FOUND,
-    BAD_REGISTRY_REQUEST,
-    REGISTRY_FAILED,
-    SOURCE_FAILED,
-    SOURCE_REFUSED,
-    INSTALL_FAILED,
-    ENGINE_FAILED,
-    ENGINE_NOT_FOUND,
-    INTERNAL,
-)
+KINDS: tuple[Kind, ...] = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
+"""Every row above, in its order."""
 
 
 class DirectoryError(Exception):

@@ -1,5 +1,8 @@
 """Every bound on what a caller, a document or a peer can make grow or hold, with its reason. Pure.
 
+The comment above a line, or above a few lines without a gap, is their reason, and the reference prints it;
+one that begins with "Inner:" is about something nobody outside can meet, and is left out there.
+
 Elsewhere stand only a module's own pace (how often it looks, how long it pauses between two tries) and the
 numbers of a format. Whatever is called MAX_ something is defined here; ``tests/test_architecture.py`` looks.
 """
@@ -44,15 +47,15 @@ INDEX_BUDGET_BYTES: Final = 3000
 MAX_FOLDER_DEPTH: Final = 32
 # Files and directories of one folder, skipped ones too; about 400 MB of metadata if all were documents.
 MAX_FOLDER_ENTRIES: Final = 250_000
-# A file changed this shortly before it was read may change again without its times telling (git's racy rule;
-# two seconds is the coarsest clock of a file system still in use, FAT's).
+# Inner: a file changed this shortly before it was read may change again without its times telling (git's racy
+# rule; two seconds is the coarsest clock of a file system still in use, FAT's).
 RACY_SECONDS: Final = 2
-# How often a folder that cannot be watched is looked at in the background.
+# Inner: how often a folder that cannot be watched is looked at in the background.
 RESCAN_SECONDS: Final = 2.0
-# Between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
+# Inner: between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
 BURST_SECONDS: Final = 0.05
 
-# What agents read again and again: an overview or two of every worker. Bodies beyond this are read from disk.
+# Inner: what agents read again and again, an overview or two of every worker. Others are read from disk.
 MAX_KEPT_BODY_CHARS: Final = 4 * MIB
 
 # The overview made for a worker without documents is short; the listing of functions is another call.
@@ -74,13 +77,15 @@ INSTALL_LOCK_SECONDS: Final = 30.0
 MAX_DIFF_BYTES: Final = 64 * KIB
 # 512 namespaces of 512 files; anything larger is not ours.
 MAX_LOCKFILE_BYTES: Final = 64 * MIB
-# The journal of one install holds one entry of the lock file.
+# Inner: the journal of one install holds one entry of the lock file.
 MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 
 # Git: one commit without history. More than this on disk is no collection of documents.
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
+# Inner: what git lists of a folder that a bundle can hold, and of its last words those that say what failed.
 MAX_GIT_LISTING_BYTES: Final = 1 * MIB
 MAX_GIT_ERROR_BYTES: Final = 16 * KIB
+# Addresses longer than this are refused by browsers and servers; a ref must fit a file name beside ".lock".
 MAX_REPO_URL_CHARS: Final = 2048
 MAX_REF_CHARS: Final = 244
 
@@ -88,23 +93,28 @@ MAX_REF_CHARS: Final = 244
 MAX_REGISTRY_PAGE_BYTES: Final = 4 * MIB
 MAX_REGISTRY_DETAIL_BYTES: Final = 8 * MIB
 MAX_REGISTRY_BUNDLE_BYTES: Final = 2 * MAX_BUNDLE_BYTES + MIB
+# A registry that moved needs one or two; more is a loop.
 MAX_REDIRECTS: Final = 5
+# What a person types, and what a version or a tag is called; longer ones are mistakes that fill addresses.
 MAX_REGISTRY_QUERY_CHARS: Final = 1024
 MAX_VERSION_CHARS: Final = 128
+# Inner: answers of the registry kept for registry_cache_ttl_ms, a few kilobytes each.
 MAX_CACHED_ANSWERS: Final = 256
-# Most installed workers publish no skills; asking for them again and again tells the registry, not us.
+# Inner: most installed workers publish no skills; asking for them again and again tells the registry, not us.
 ABSENT_WORKER_SECONDS: Final = 3600.0
-# Namespaces looked after at the same time: enough to hide the network, too few to bother a server.
+# Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.
 PARALLEL_DOWNLOADS: Final = 4
 # The registry of one's own: rows a page, and the size of a worker.yaml that is still metadata.
 REGISTRY_PAGE_ROWS: Final = 20
 MAX_WORKER_YAML_BYTES: Final = 1 * MIB
-# Trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
+# Inner: trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
 MIN_SIMILARITY: Final = 0.3
 
-# Registrations: an event that comes late must not bring back what was deleted; it is late by milliseconds.
+# Inner: an event that comes late must not bring back a registration that was deleted; it is late by
+# milliseconds.
 MAX_REMEMBERED_DELETIONS: Final = 10_000
-# All records of one kind come in one answer of the state, which must fit a message with some room left.
+# Registrations: all records of one kind come in one answer of the state, which must fit a message with some
+# room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB
 
 # WebSocket: the real engine's own limits, so that what passes there passes here.
@@ -116,21 +126,27 @@ MAX_JSON_DEPTH: Final = 128
 MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
+# Whoever opens a connection and says nothing holds a place that others could have.
 HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 60.0
+# How long a new connection may take to say which namespace it is of, before the default one is meant; and the
+# owner of a trigger type to answer to a binding, before it counts as taken. As on the real engine.
 NAMESPACE_GRACE_SECONDS: Final = 5.0
 TRIGGER_ACK_SECONDS: Final = 10.0
 # Events about functions are gathered this long, so that a worker with 40 functions makes one event.
 FUNCTIONS_EVENT_SECONDS: Final = 0.2
+# A channel ends when one of its sides does not come within this, and holds so many messages: at most, and
+# unless its maker says otherwise. As on the real engine.
 CHANNEL_IDLE_SECONDS: Final = 300.0
 MAX_CHANNEL_BUFFER: Final = 1024
 DEFAULT_CHANNEL_BUFFER: Final = 64
+# Of what a worker says of itself, so much is shown: a line of a list.
 MAX_NAME_CHARS: Final = 280
-# A line of the engine's log; what a client wrote there can be as long as a message.
+# Inner: a line of the engine's log; what a client wrote there can be as long as a message.
 MAX_LOG_CHARS: Final = 2000
-# Failures of calls nobody waits for that were warned of, each once: enough to keep a log readable.
+# Inner: failures of calls nobody waits for that were warned of, each once: enough to keep a log readable.
 MAX_TOLD_FAILURES: Final = 256
 # Events that events cause within the engine itself, such as a deletion bound to the event of a deletion:
 # longer and wider than a sensible chain, short enough for the stack and for everybody else.
@@ -178,6 +194,7 @@ MCP_SETTLE_SECONDS: Final = 10.0
 MCP_READ_SECONDS: Final = 15.0
 # A download, or a function of another worker.
 MCP_WORK_SECONDS: Final = 600.0
+# How often a client that wants to know is told that the work goes on.
 MCP_PROGRESS_SECONDS: Final = 1.0
-# Changes that come together are told together: a download of 200 skills is one notification.
+# Inner: changes that come together are told together: a download of 200 skills is one notification.
 MCP_BURST_SECONDS: Final = 0.05
