@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
 import pytest
 from tests.contract.requirements import requirement
-from tests.support.commands import run
+from tests.support.commands import COMMAND, environment, free_port, run
+from tests.support.terminal import at_a_terminal
 
 from iii_directory import __version__
+from iii_directory.cli.examples import EXAMPLES
 from iii_directory.cli.main import COMMANDS
+
+if TYPE_CHECKING:
+    from tests.support.engine import EngineThread
 
 SLOW = ("iii", "asyncio", "click", "yaml", "httpx", "websockets", "rich", "mcp", "pydantic")
 
@@ -42,9 +52,149 @@ def test_every_command_is_in_the_help_and_has_a_help_of_its_own(name: str) -> No
     assert own.stdout.startswith(f"Usage: iii-directory {name}")
 
 
+def every_command() -> list[tuple[str, click.Command]]:
+    """The words of each command, and the command."""
+    found: list[tuple[str, click.Command]] = []
+    for name, (module, _) in COMMANDS.items():
+        command: click.Command = import_module(f"iii_directory.cli.{module}").command
+        below = command.commands.items() if isinstance(command, click.Group) else ()
+        found += [(name, command), *((f"{name} {word}", one) for word, one in below)]
+    return found
+
+
+ALL_WORDS = [words for words, _ in every_command()]
+
+
+@pytest.mark.parametrize("words", ["skills", "skills add", "trigger", "up"])
+def test_help_is_had_in_every_way_people_ask_for_it(words: str) -> None:
+    own = run(*words.split(), "--help")
+
+    assert run(*words.split(), "-h").stdout == run("help", *words.split()).stdout == own.stdout
+    assert own.stdout.startswith(f"Usage: iii-directory {words}")
+    assert "Examples:\n    iii-directory" in own.stdout
+
+
+def test_every_command_has_examples_that_it_understands() -> None:
+    assert set(EXAMPLES) == set(ALL_WORDS)
+    commands = dict(every_command())
+    for lines in EXAMPLES.values():
+        for line in lines:
+            name, *rest = shlex.split(line)
+            command = commands[name]
+            if isinstance(command, click.Group):
+                command = commands[f"{name} {rest.pop(0)}"]
+            # Only reads the words; the command is not run.
+            command.make_context(line, rest)
+
+
+def test_no_help_cuts_a_summary_short() -> None:
+    for group in ("skills", "prompts", "registry"):
+        assert "..." not in run(group, "--help").stdout.split("Commands:")[1]
+
+
+def test_help_fits_the_terminal(tmp_path: Path) -> None:
+    for words in (["--help"], ["skills", "--help"]):
+        with at_a_terminal(*words, cwd=tmp_path, columns=80) as terminal:
+            assert terminal.end() == 0
+        assert max(map(len, terminal.screen.split("\n"))) <= 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("skills instal pdf", "Did you mean: iii-directory skills add?"),
+        ("skills search pdf", "Did you mean: iii-directory skills list --search?"),
+        ("skills uninstall pdf", "Did you mean: iii-directory skills remove?"),
+        ("skills shwo pdf", "Did you mean: iii-directory skills show?"),
+        ("prompts lits", "Did you mean: iii-directory prompts list?"),
+        ("install pdf", "Did you mean: skills add?"),
+        ("start", "Did you mean: up?"),
+        ("help serv", "Did you mean: serve?"),
+    ],
+)
+def test_a_wrong_word_leads_to_the_right_one(typed: str, hint: str) -> None:
+    done = run(*typed.split())
+
+    assert done.returncode == 2
+    assert hint in done.stderr
+
+
 @requirement("cli.flags")
 def test_the_version_is_printed() -> None:
-    assert run("--version").stdout == f"iii-directory {__version__}\n"
+    assert run("--version").stdout == run("-V").stdout == f"iii-directory {__version__}\n"
+
+
+def test_the_name_alone_shows_the_help_where_no_engine_answers(tmp_path: Path) -> None:
+    url = f"ws://127.0.0.1:{free_port()}"
+    with at_a_terminal(cwd=tmp_path, III_URL=url) as terminal:
+        assert terminal.end() == 0
+
+    assert "Start with: iii-directory up" in terminal.screen
+
+
+def test_the_name_alone_serves_where_an_engine_answers(tmp_path: Path, engine: EngineThread) -> None:
+    with at_a_terminal(cwd=tmp_path, III_URL=engine.url) as terminal:
+        terminal.wait_for("Ctrl-C stops it")
+        terminal.press("\x03")
+        assert terminal.end() == 0
+
+
+def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [COMMAND, "skills", "list", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment(III_URL="ws://127.0.0.1:1"),
+            text=True,
+            check=False,
+            timeout=30,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == [
+        "iii-directory: the output cannot be written: No space left on device"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "module"),
+    [
+        ("skills list", "click"),
+        ("skills list", "iii_directory.cli.skills"),
+        ("up --in-memory", "iii_directory.cli.up"),
+        ("trigger a::b", "websockets.sync.client"),
+    ],
+)
+def test_ctrl_c_while_something_is_imported_is_the_end_and_nothing_else(
+    typed: str, module: str, tmp_path: Path
+) -> None:
+    program = (
+        "import builtins, os, signal, sys\n"
+        "real = builtins.__import__\n"
+        "def imported(name, *rest):\n"
+        f"    if name == {module!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = imported\n"
+        "import importlib\n"
+        "importlib.import_module = lambda name: imported(name) and sys.modules[name]\n"
+        "from iii_directory.cli.main import main\n"
+        f"main({typed.split()!r})\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(III_URL=f"ws://127.0.0.1:{free_port()}"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert (done.returncode, done.stderr.strip()) == (130, "")
 
 
 @requirement("cli.flags")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.commands import free_port, run
 from tests.support.engine import EngineThread
+from tests.support.terminal import on_a_terminal
 
 if TYPE_CHECKING:
     import subprocess
+    from pathlib import Path
 
 
 def trigger(engine: EngineThread, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,9 +27,42 @@ def test_fields_are_json_where_they_can_be_and_text_where_not(engine: EngineThre
 
 
 def test_fields_are_laid_over_a_json_document(engine: EngineThread) -> None:
-    done = trigger(engine, "state::set", "--json", '{"scope": "s", "key": "a", "value": 1}', "value=2")
+    done = trigger(engine, "state::set", "--payload", '{"scope": "s", "key": "a", "value": 1}', "value=2")
 
     assert json.loads(done.stdout)["new_value"] == 2
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", [("--json", "{}"), ("--json={}",)], ids=" ".join)
+def test_the_older_spelling_of_a_payload_works_with_a_hint(
+    engine: EngineThread, words: tuple[str, ...]
+) -> None:
+    document = '{"scope": "s", "key": "a", "value": 1}'
+
+    done = trigger(engine, "state::set", *(word.replace("{}", document) for word in words), "value=2")
+
+    assert json.loads(done.stdout)["new_value"] == 2
+    assert done.stderr == (
+        "iii-directory: --json prints the whole reply now; a payload is given with --payload\n"
+    )
+
+
+def test_a_string_is_printed_as_text_and_as_json_when_asked(engine: EngineThread) -> None:
+    trigger(engine, "state::set", "scope=s", "key=k", 'value="# Title\\n\\nText."')
+
+    as_text = trigger(engine, "state::get", "scope=s", "key=k")
+    as_json = trigger(engine, "state::get", "--json", "scope=s", "key=k")
+
+    assert as_text.stdout == "# Title\n\nText.\n"
+    assert json.loads(as_json.stdout) == "# Title\n\nText."
+
+
+def test_a_string_does_nothing_to_a_terminal(engine: EngineThread, tmp_path: Path) -> None:
+    trigger(engine, "state::set", "scope=s", "key=k", 'value="a\\u001b[2Jb"')
+
+    drawn = on_a_terminal("trigger", "state::get", "scope=s", "key=k", "--url", engine.url, cwd=tmp_path)
+
+    assert drawn == "a\\x1b[2Jb\n"
 
 
 def test_the_function_and_the_payload_may_be_options(engine: EngineThread) -> None:
@@ -47,7 +82,8 @@ def test_a_remote_error_goes_to_stderr_with_exit_code_1(engine: EngineThread) ->
 
     assert done.returncode == 1
     assert done.stdout == ""
-    assert json.loads(done.stderr.removeprefix("Error: ")) == {
+    assert done.stderr == "iii-directory: Function no::such not found in namespace default.\n"
+    assert json.loads(trigger(engine, "no::such", "--json").stderr) == {
         "code": "function_not_found",
         "message": "Function no::such not found in namespace default.",
     }
@@ -67,8 +103,8 @@ def test_no_engine_is_said_with_the_address() -> None:
     [
         ((), "which function?"),
         (("a::b", "nonsense"), "'nonsense' is not KEY=VALUE"),
-        (("a::b", "--json", "{"), "the payload is not JSON"),
-        (("a::b", "--json", "[1]", "a=1"), "need a payload that is an object"),
+        (("a::b", "--payload", "{"), "the payload is not JSON"),
+        (("a::b", "--payload", "[1]", "a=1"), "need a payload that is an object"),
         (("a::b", "--url", "http://x"), "starts with ws://"),
     ],
 )

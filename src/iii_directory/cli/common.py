@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -16,6 +18,7 @@ from iii_directory.text import escaped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
+CONNECT_SECONDS: Final = 2.0
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
 
@@ -43,6 +46,17 @@ def engine_url(given: str | None) -> str:
     if not url.startswith(("ws://", "wss://")):
         fail(f"'{url}' is no address of an engine; it starts with ws:// or wss://", code=2)
     return url
+
+
+def listens(url: str) -> bool:
+    """Whether anything is at the address: a quick look before the WebSocket library is imported."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "wss" else 80)
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def engine_token() -> str | None:

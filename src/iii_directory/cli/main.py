@@ -27,16 +27,56 @@ DESCRIPTION = (
     "with an engine of its own inside."
 )
 
+OTHER_WORDS: dict[str, str] = {
+    **dict.fromkeys(("run", "start"), "up"),
+    **dict.fromkeys(("add", "install"), "skills add"),
+    **dict.fromkeys(("list", "ls"), "skills list"),
+    **dict.fromkeys(("find", "search"), "skills list --search"),
+    **dict.fromkeys(("show", "get", "read"), "skills show"),
+    **dict.fromkeys(("call", "invoke"), "trigger"),
+    **dict.fromkeys(("diagnostics", "diagnose", "check"), "doctor"),
+    "upgrade": "skills update",
+    "publish": "registry add",
+}
+"""Words of other programs for what this one does, and its own."""
+
+HELP_COLUMNS = 100
+INTERRUPTED = 130
+"""What a shell calls the end by Ctrl-C: 128 and the number of the signal."""
+
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; ends the process with its exit code."""
+    """Run a command; ends the process with its exit code, and after Ctrl-C at once and without a trace."""
     args = sys.argv[1:] if arguments is None else arguments
+    try:
+        try:
+            _dispatch(args)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        _end_at_once(INTERRUPTED)
+    except OSError as error:
+        if not _is_about_output(error):
+            raise
+        _no_more_output()
+        sys.stderr.write(f"iii-directory: the output cannot be written: {error.strerror}\n")
+        raise SystemExit(1) from None
+
+
+def _dispatch(args: list[str]) -> None:
+    if args[:1] == ["--no-pager"]:
+        from iii_directory.cli.terminal import use_no_pager
+
+        use_no_pager()
+        args = args[1:]
     if args[:1] in (["--help"], ["-h"], ["help"]):
-        _print(help_text())
-    elif args[:1] == ["--version"]:
+        _help(args[1:])
+    elif args[:1] in (["--version"], ["-V"]):
         _print(f"iii-directory {__version__}")
     elif "--manifest" in args:
         _print(manifest())
+    elif not args and _wants_help():
+        _print(help_text())
     elif not args or args[0].startswith("-"):
         _run("serve", args, "iii-directory")
     elif args[0] in COMMANDS:
@@ -51,15 +91,17 @@ def help_text() -> str:
     return f"""Usage: iii-directory COMMAND [OPTIONS]
        iii-directory [--config PATH] [--url URL]    the same as serve
 
-{DESCRIPTION}
+Tells agents what an iii engine offers: skills, prompts, functions and the
+workers registry, with an engine of its own inside.
 
 Commands:
 {rows}
 
 Options:
-  --help      show this text; after a command, its own
-  --version   show the version
-  --manifest  describe this worker as JSON
+  -h, --help     show this text; after a command, its own
+  -V, --version  show the version
+  --no-pager     print at once what is longer than the screen
+  --manifest     describe this worker as JSON
 
 Start with: iii-directory up"""
 
@@ -82,22 +124,82 @@ def manifest() -> str:
     )
 
 
+def _help(words: list[str]) -> None:
+    """The help of a command, or of all."""
+    if not words or words[0].startswith("-"):
+        _print(help_text())
+    elif words[0] in COMMANDS:
+        _run(words[0], [*words[1:], "--help"], f"iii-directory {words[0]}")
+    else:
+        _unknown(words[0])
+
+
+def _wants_help() -> bool:
+    """Whether a person typed the name alone, with no engine there that a worker could join."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    from iii_directory.cli.common import engine_url, listens
+
+    return not listens(engine_url(None))
+
+
 def _run(name: str, args: list[str], program: str) -> None:
     from importlib import import_module
 
     command = import_module(f"iii_directory.cli.{COMMANDS[name][0]}").command
-    command.main(args=args, prog_name=program)
+    import click
+
+    if not {"--help", "-h"}.isdisjoint(args):
+        from iii_directory.cli.examples import with_examples
+
+        command = with_examples(command, name)
+    try:
+        code = command.main(
+            args=args,
+            prog_name=program,
+            standalone_mode=False,
+            help_option_names=["-h", "--help"],
+            max_content_width=HELP_COLUMNS,
+        )
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    raise SystemExit(code or 0)
 
 
 def _unknown(name: str) -> None:
-    from iii_directory.suggest import close_names
+    from iii_directory.cli.groups import meant
     from iii_directory.text import escaped
 
-    close = close_names(name, COMMANDS.keys())
-    hint = f" Did you mean: {close[0]}?" if close else ""
+    close = meant(name, COMMANDS, OTHER_WORDS)
+    hint = f" Did you mean: {close}?" if close else ""
     shown = escaped(name)
     sys.stderr.write(f"iii-directory: there is no command '{shown}'.{hint} See iii-directory --help.\n")
     raise SystemExit(2)
+
+
+def _is_about_output(error: OSError) -> bool:
+    """Whether what we print has no place to go; whatever else fails on a disk has its own sentence."""
+    import errno
+
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
+
+
+def _no_more_output() -> None:
+    """What Python still holds for stdout would fail again at the end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _end_at_once(code: int) -> None:
+    """Without waiting for threads: what they do is either done or put right at the next start."""
+    import os
+
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _print(text: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.groups import Group
 from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from iii_directory.cli.source import Where
 
 
-@click.group(help="Prompts: slash-command templates for people.", epilog=EXIT_CODES)
+@click.group(cls=Group, help="Prompts: slash-command templates for people.", epilog=EXIT_CODES)
 def command() -> None:
     """Nothing is common to its commands."""
 

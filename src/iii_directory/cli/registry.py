@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES, fail
+from iii_directory.cli.groups import Group
 from iii_directory.cli.output import note, print_json, print_text
 from iii_directory.errors import DirectoryError
 
@@ -19,6 +20,7 @@ DEFAULT_PORT = 3118
 
 
 @click.group(
+    cls=Group,
     help="A workers registry of your own: publish workers into a folder, and serve it. Whoever has its "
     "address as registry_url installs from it.",
     epilog=EXIT_CODES,

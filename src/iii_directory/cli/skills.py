@@ -8,6 +8,7 @@ import click
 
 from iii_directory.cli import authoring, installs
 from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.groups import Group
 from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
+    cls=Group,
     help="Skills: documents that tell agents which function to use for what. Read them, install them from a "
     "registry or a repository, and look after what is installed.",
     epilog=EXIT_CODES,

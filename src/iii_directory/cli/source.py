@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 import click
 
@@ -18,10 +16,12 @@ from iii_directory.cli.common import (
     engine_token,
     engine_url,
     fail,
+    listens,
     settings_from,
     url_option,
 )
 from iii_directory.cli.output import note
+from iii_directory.cli.terminal import no_pager_option
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
-CONNECT_SECONDS = 2.0
-
 
 class Where(NamedTuple):
     """The two places a command line names."""
@@ -43,14 +41,14 @@ class Where(NamedTuple):
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--json``, ``--config`` and ``--url``, which arrive as ``as_json`` and ``where``."""
+    """``--json``, ``--no-pager``, ``--config`` and ``--url``, which arrive as ``as_json`` and ``where``."""
 
     @functools.wraps(command)
     def with_where(*args: Any, config_path: Path, url: str | None, **options: Any) -> None:
         command(*args, where=Where(config_path, url), **options)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole reply as JSON.")
-    return as_json(config_option(url_option(with_where)))
+    return as_json(no_pager_option(config_option(url_option(with_where))))
 
 
 class _NoDirectoryError(Exception):
@@ -72,7 +70,7 @@ def answer(where: Where, function_id: str, **payload: Any) -> Answer:
 
 
 def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
-    if not _listens(url):
+    if not listens(url):
         raise _NoDirectoryError(f"no engine answers at {url}")
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
@@ -84,17 +82,6 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
         if error.body.get("code") == "function_not_found":
             raise _NoDirectoryError(f"the engine at {url} has no directory") from None
         fail(str(error))
-
-
-def _listens(url: str) -> bool:
-    """Whether anything is at the address: a quick look before the WebSocket library is imported."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port or (443 if parts.scheme == "wss" else 80)
-        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
-            return True
-    except (OSError, ValueError):
-        return False
 
 
 class FolderAnswers:

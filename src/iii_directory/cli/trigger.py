@@ -3,31 +3,81 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from iii_directory.cli.common import engine_token, engine_url, fail, url_option
+from iii_directory.cli.common import EXIT_CODES, engine_token, engine_url, fail, url_option
+from iii_directory.cli.output import json_text, note, print_json, print_string
+from iii_directory.cli.terminal import no_pager_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Trigger(click.Command):
+    """Also understands ``--json PAYLOAD``, which was how a payload was given before ``--payload``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_today(args)))
+
+
+def _today(args: list[str]) -> Iterator[str]:
+    """Today's spelling of a command line, with a hint where it was an older one."""
+    words = iter(args)
+    for word in words:
+        if word.startswith("--json="):
+            yield from _payload(word.removeprefix("--json="))
+            continue
+        if word == "--json":
+            following = next(words, None)
+            if following is not None and _looks_like_json(following):
+                yield from _payload(following)
+                continue
+            yield word
+            if following is not None:
+                yield following
+            continue
+        yield word
+
+
+def _payload(document: str) -> tuple[str, str]:
+    note("--json prints the whole reply now; a payload is given with --payload")
+    return "--payload", document
+
+
+def _looks_like_json(word: str) -> bool:
+    return word.startswith(("{", "[", '"')) or word in ("null", "true", "false") or word.isdigit()
 
 
 @click.command(
-    help="Call FUNCTION with the given fields. A value that is JSON is taken as JSON, else as text."
+    cls=_Trigger,
+    help="Call FUNCTION with the given fields and print what it answers: text as text, everything else as "
+    "JSON. A value that is JSON is taken as JSON, else as text.",
+    epilog=EXIT_CODES,
 )
 @click.argument("function", required=False)
 @click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--json", "document", help="The payload as JSON; KEY=VALUE fields are laid over it.")
+@click.option("--payload", help="The payload as JSON; KEY=VALUE fields are laid over it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact reply as JSON, an error's too.")
 # How the documents of published workers still write it, from the time before `iii trigger` took words.
 @click.option("--function-id", help="FUNCTION, as older documents of workers write it.")
-@click.option("--payload", help="The same as --json, as older documents of workers write it.")
 @click.option("--namespace", "-n", help="The namespace of the function.")
-@click.option("--timeout-ms", type=click.IntRange(min=1), default=30_000, show_default=True)
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(min=1),
+    default=30_000,
+    show_default=True,
+    help="How long to wait for the answer.",
+)
+@no_pager_option
 @url_option
 def command(
     function: str | None,
     fields: tuple[str, ...],
-    document: str | None,
-    function_id: str | None,
     payload: str | None,
+    as_json: bool,
+    function_id: str | None,
     namespace: str | None,
     timeout_ms: int,
     url: str | None,
@@ -45,7 +95,7 @@ def command(
         result = call_function(
             engine_url(url),
             target,
-            build_payload(document if document is not None else payload, fields),
+            build_payload(payload, fields),
             timeout=timeout_ms / 1000,
             token=engine_token(),
             namespace=namespace,
@@ -54,10 +104,20 @@ def command(
         fail(str(error))
     except RemoteError as error:
         body = {key: value for key, value in error.body.items() if key != "stacktrace"}
-        click.echo(f"Error: {json.dumps(body, indent=2, ensure_ascii=False)}", err=True)
-        raise SystemExit(1) from None
-    if result is not None:
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        if as_json:
+            click.echo(json_text(body), err=True)
+            raise SystemExit(1) from None
+        fail(str(error))
+    _print_result(result, as_json=as_json)
+
+
+def _print_result(result: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+    elif isinstance(result, str):
+        print_string(result)
+    elif result is not None:
+        print_json(result)
 
 
 def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:

@@ -1,0 +1,62 @@
+"""Examples for the help of every command, in one place, so that the tests can read each as it is typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import click
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "up": ("up", "up --port 50000 --skills-folder ~/skills", "up --in-memory"),
+    "engine": ("engine", "engine --port 0 --in-memory"),
+    "serve": ("serve", "serve --url ws://engine.example:49134"),
+    "skills": ("skills list", "skills show iii-directory", "skills outdated"),
+    "skills list": ("skills list", "skills list --search mail", "skills list --json"),
+    "skills show": ("skills show iii-directory", "skills show iii-directory/find --no-pager"),
+    "skills index": ("skills index",),
+    "skills add": (
+        "skills add agent-memory",
+        "skills add agent-memory@1.2.0",
+        "skills add https://github.com/anthropics/skills --skill pdf --dry-run",
+    ),
+    "skills update": ("skills update", "skills update pdf --prune"),
+    "skills outdated": ("skills outdated",),
+    "skills verify": ("skills verify", "skills verify pdf"),
+    "skills diff": ("skills diff pdf",),
+    "skills restore": ("skills restore", "skills restore pdf --force"),
+    "skills remove": ("skills remove pdf",),
+    "prompts": ("prompts list", "prompts show standup"),
+    "prompts list": ("prompts list", "prompts list --json"),
+    "prompts show": ("prompts show standup",),
+    "doctor": ("doctor", "doctor --json"),
+    "registry": (
+        "registry add ./my-worker --registry ./registry --version 1.0.0",
+        "registry serve ./registry",
+    ),
+    "registry add": ("registry add ./my-worker --registry ./registry --version 1.0.0",),
+    "registry serve": ("registry serve ./registry", "registry serve ./registry --port 0"),
+    "mcp": ("mcp", "mcp --http", "mcp --print-config claude", "mcp --expose 'mail::*'"),
+    "trigger": (
+        "trigger directory::skills::index",
+        "trigger directory::skills::list search=mail",
+        'trigger state::set --payload \'{"scope": "s", "key": "k"}\' value=1',
+    ),
+}
+"""By the words of the command: command lines that begin with ``iii-directory``."""
+
+
+def with_examples(command: click.Command, path: str) -> click.Command:
+    """The command, and those below it, with their examples at the end of their help."""
+    import click
+
+    lines = [f"  iii-directory {line}" for line in EXAMPLES.get(path, ())]
+    if lines:
+        examples = "\n".join(("\b", "Examples:", *lines))
+        command.epilog = f"{examples}\n\n{command.epilog}" if command.epilog else examples
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            with_examples(below, f"{path} {name}")
+    return command

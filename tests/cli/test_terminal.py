@@ -1,0 +1,121 @@
+"""What a person sees: the pager, tables as wide as the terminal, colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.folders import Folder
+from tests.support.terminal import at_a_terminal, on_a_terminal, words
+
+from iii_directory.cli.terminal import column_widths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOWHERE = "ws://127.0.0.1:1"
+LONG_ID = "claude-api/shared/managed-agents-self-hosted-sandboxes"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with a skills folder: a long document, a long id, and a few others."""
+    folder = Folder(tmp_path / "skills")
+    body = "".join(f"Line {number} of **many**.\n\n" for number in range(60))
+    folder.write("pptx/SKILL.md", f"# Slides\n\n{body}")
+    folder.write(f"{LONG_ID}.md", f"# Sandboxes that you host\n\n{'Where agents run. ' * 20}\n")
+    folder.write("mail/SKILL.md", "# Mail\n\nSends mail.\n")
+    return tmp_path
+
+
+def test_a_long_document_is_readable_in_a_plain_terminal(place: Path) -> None:
+    with at_a_terminal("skills", "show", "pptx", cwd=place, III_URL=NOWHERE) as terminal:
+        terminal.wait_for("Line 5 of many.")
+        assert "Line 59" not in terminal.screen
+        terminal.press("G")
+        terminal.wait_for("Line 59 of many.")
+        terminal.press("q")
+        assert terminal.end() == 0
+
+    # less shows the letters ESC where it was not told that colours are meant.
+    assert "ESC" not in terminal.screen
+    assert b"\x1b[1mmany" in terminal.raw
+
+
+def test_without_colour_the_pager_gets_letters_alone(place: Path) -> None:
+    with at_a_terminal(
+        "skills", "show", "pptx", cwd=place, PAGER="sed s/^/paged:/", NO_COLOR="1", III_URL=NOWHERE
+    ) as terminal:
+        terminal.wait_for("paged:Line 59 of many.")
+        assert terminal.end() == 0
+
+    assert b"\x1b" not in terminal.raw
+
+
+@pytest.mark.parametrize("arguments", [("--no-pager", "skills", "list"), ("skills", "list", "--no-pager")])
+def test_nobody_who_says_no_pager_gets_one(place: Path, arguments: tuple[str, ...]) -> None:
+    with at_a_terminal(*arguments, cwd=place, lines=4, PAGER="sed s/^/paged:/", III_URL=NOWHERE) as terminal:
+        assert terminal.end() == 0
+
+    assert "paged:" not in terminal.screen
+    assert "pptx" in terminal.screen
+
+
+def test_a_pager_that_takes_no_colours_gets_none(place: Path) -> None:
+    with at_a_terminal(
+        "skills", "show", "pptx", cwd=place, PAGER="less", LESS="-EX", III_URL=NOWHERE
+    ) as terminal:
+        terminal.press("GGq")
+        terminal.wait_for("Line 59 of many.")
+        terminal.end()
+
+    assert "ESC" not in terminal.screen
+
+
+def test_a_list_at_80_columns_has_whole_ids_and_titles_to_read(place: Path) -> None:
+    drawn = on_a_terminal("skills", "list", "--prefix", "claude", cwd=place, columns=80, III_URL=NOWHERE)
+    lines = words(drawn).rstrip().split("\n")
+
+    assert lines[1] == LONG_ID
+    assert lines[2].strip().startswith("Sandboxes that you host")
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_list_on_a_wide_terminal_uses_its_width(place: Path) -> None:
+    drawn = on_a_terminal("skills", "list", "--prefix", "claude", cwd=place, columns=200, III_URL=NOWHERE)
+    head, row = words(drawn).rstrip().split("\n")
+
+    assert head.split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
+    assert row.startswith(f"{LONG_ID}  Sandboxes that you host")
+    assert 190 < len(row) <= 200
+
+
+def test_ids_stand_out_in_a_list_unless_colour_is_not_wanted(place: Path) -> None:
+    coloured = on_a_terminal("skills", "list", cwd=place, III_URL=NOWHERE)
+    plain = on_a_terminal("skills", "list", cwd=place, NO_COLOR="1", III_URL=NOWHERE)
+
+    assert "\x1b[36mmail" in coloured
+    assert "\x1b" not in plain
+    assert words(coloured) == words(plain)
+
+
+@pytest.mark.parametrize(
+    ("natural", "available", "widths"),
+    [
+        # Everything fits: nothing is cut.
+        ([4, 5, 4, 10], 80, [4, 5, 4, 10]),
+        # An id longer than half of the width leaves room for the rest.
+        ([66, 30, 5, 400], 80, [41, 30, 5]),
+        ([30, 30, 5, 400], 80, [30, 30, 5]),
+        # What needs more shares what is left.
+        ([10, 30, 5, 400], 100, [10, 30, 5, 49]),
+        ([10, 90, 5, 400], 100, [10, 40, 5, 39]),
+        # An only column is cut nowhere before the edge.
+        ([66], 80, [66]),
+        ([90], 80, [80]),
+    ],
+)
+def test_columns_share_the_width_and_none_is_cut_below_twenty(
+    natural: list[int], available: int, widths: list[int]
+) -> None:
+    assert column_widths(natural, available, gap=2) == widths
