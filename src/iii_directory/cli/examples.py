@@ -17,6 +17,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "skills list": ("skills list", "skills list --search mail", "skills list --json"),
     "skills show": ("skills show iii-directory", "skills show iii-directory/find --no-pager"),
     "skills index": ("skills index",),
+    "skills new": ("skills new order-coffee",),
+    "skills check": ("skills check", "skills check ./skills/order-coffee"),
     "skills add": (
         "skills add agent-memory",
         "skills add agent-memory@1.2.0",
@@ -45,7 +47,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         'trigger state::set --payload \'{"scope": "s", "key": "k"}\' value=1',
     ),
 }
-"""By the words of the command: command lines that begin with ``iii-directory``."""
+"""By the words of the command: command lines that begin with ``iii-directory``. Every command has some."""
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:
