@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from iii_directory.worker.surfaces.schema import FunctionRow
 
 PAGES = pages()
+ROOT = Path(__file__).parent.parent
+WRITTEN = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -86,3 +88,11 @@ def test_the_recipes_end_with_tests_that_exist() -> None:
     assert [section.split("\n")[0] for section in sections if "\nFails if you forget" not in section] == []
     for path, test in named:
         assert f"def {test}" in (root / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_to_a_file_of_ours_leads_to_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / target).exists(), target
