@@ -187,7 +187,7 @@ def counting_engine(report: Connection, counter: Any) -> None:
 
     async def main() -> None:
         server = EngineServer(port=0)
-        builtins = server._engine.router.calls.builtins
+        builtins = server._router.calls.builtins
         for function_id in [known for known in builtins if known.startswith("state::")]:
             builtins[function_id] = counted(builtins[function_id], counter)
         await server.start()

@@ -144,6 +144,8 @@ MAX_CHANNEL_BUFFER: Final = 1024
 DEFAULT_CHANNEL_BUFFER: Final = 64
 # Of what a worker says of itself, so much is shown: a line of a list.
 MAX_NAME_CHARS: Final = 280
+# Inner: names of workers that were seen, so that one that comes back is no news; every bridge has a new one.
+MAX_SEEN_WORKERS: Final = 4096
 # Inner: a line of the engine's log; what a client wrote there can be as long as a message.
 MAX_LOG_CHARS: Final = 2000
 # Inner: failures of calls nobody waits for that were warned of, each once: enough to keep a log readable.

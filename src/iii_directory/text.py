@@ -45,8 +45,12 @@ def one_line(text: str) -> str:
 
 def visible(text: str) -> str:
     """``text`` as a label: one line, without controls, bidi and invisible characters."""
-    line = one_line(text)
-    return line if _is_plain(line) else _UNSAFE.sub("", line)
+    return without_controls(one_line(text))
+
+
+def without_controls(text: str) -> str:
+    """``text`` without the characters that break, hide or reorder it on a screen."""
+    return text if _is_plain(text) else _UNSAFE.sub("", text)
 
 
 def _is_plain(text: str) -> bool:

@@ -200,7 +200,7 @@ def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Insi
 
 def open_calls(inside: Inside) -> int:
     async def count() -> int:
-        return inside.engine.server._engine.router.calls.open_calls()
+        return inside.engine.server._router.calls.open_calls()
 
     return inside.bus.run(count())
 

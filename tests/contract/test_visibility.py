@@ -90,7 +90,7 @@ def test_nothing_is_hidden_when_the_engine_cannot_say_who_is_installed(
     engine: EngineThread, tmp_path: Path
 ) -> None:
     async def forget_worker_list() -> None:
-        engine.server._engine.router.kernel.functions.pop(("default", "worker::list"))
+        engine.server._router.engine_state.functions.pop(("default", "worker::list"))
 
     asyncio.run_coroutine_threadsafe(forget_worker_list(), engine.loop).result(10)
     with Reader(engine.url, tmp_path) as directory:

@@ -59,7 +59,7 @@ def test_on_an_engine_that_is_not_the_embedded_one_it_is_on(
     engine: EngineThread, start: Callable[..., Depot]
 ) -> None:
     async def forget_health() -> None:
-        engine.server._engine.router.kernel.functions.pop(("default", "engine::health::check"))
+        engine.server._router.engine_state.functions.pop(("default", "engine::health::check"))
 
     asyncio.run_coroutine_threadsafe(forget_health(), engine.loop).result(10)
     depot = start()

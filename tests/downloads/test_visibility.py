@@ -91,7 +91,7 @@ def test_nothing_is_hidden_while_nobody_can_say_who_is_installed(
     until(lambda: depot.ids() == [], "the skills of db are hidden")
 
     async def forget_worker_list() -> None:
-        engine.server._engine.router.kernel.functions.pop(("default", "worker::list"))
+        engine.server._router.engine_state.functions.pop(("default", "worker::list"))
 
     asyncio.run_coroutine_threadsafe(forget_worker_list(), engine.loop).result(10)
 

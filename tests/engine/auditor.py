@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.engine.kernel import Close, Send
+from iii_directory.engine.engine_state import Close, Send
 
 if TYPE_CHECKING:
-    from iii_directory.engine.kernel import Effect
+    from iii_directory.engine.engine_state import Effect
     from iii_directory.engine.router import Router
 
 DEFAULT = "default"
@@ -306,13 +306,13 @@ class Auditor:
                 view[message["id"]] = message["config"]
 
     def _compare(self) -> None:
-        kernel, triggers = self._router.kernel, self._router.triggers
-        functions = {key: f.owner for key, f in kernel.functions.items() if f.owner is not None}
+        engine_state, triggers = self._router.engine_state, self._router.triggers
+        functions = {key: f.owner for key, f in engine_state.functions.items() if f.owner is not None}
         assert functions == self.functions, "functions are not what live connections registered"
-        assert kernel.names == self.names, "names are not what live connections announced"
+        assert engine_state.names == self.names, "names are not what live connections announced"
         types = {key: held.owner for key, held in triggers.types.items() if held.owner is not None}
         assert types == self.types, "trigger types are not what live connections registered"
-        assert kernel.connections.keys() == self.live.keys()
+        assert engine_state.connections.keys() == self.live.keys()
         providers = {i: (b.subscriber, b.provider) for i, b in triggers.bindings.items()}
         expected = {i: (b.subscriber, self.provider(b)) for i, b in self.bindings.items()}
         assert providers == expected, f"bindings are {providers} and should be {expected}"

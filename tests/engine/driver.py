@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.kernel import Close, Effect, Log, Send, StartTimer
-from iii_directory.engine.schemas import schema_problem
+from iii_directory.engine.engine_state import Close, Effect, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.engine.wire_json import encode_message
 
@@ -41,15 +40,14 @@ class Driver:
             state=state or MemoryStore(),
             configuration=configuration or MemoryStore(),
             environment=self.environment,
-            schema_problem=schema_problem,
         )
-        self.engine = build_engine(world, VERSION)
-        self.router = self.engine.router
+        self.router = build_engine(world, VERSION)
         self.clients: dict[str, Client] = {}
         self.effects: list[Effect] = []
         self.timers: list[tuple[tuple[str, str], float]] = []
         self.log: list[str] = []
         self.closed: list[tuple[str, bool]] = []
+        self.ended_channels: list[str] = []
 
     def connect(self, name: str | None = None, **described: Any) -> Client:
         """A new connection; with a name it also says who it is."""
@@ -82,6 +80,8 @@ class Driver:
                     self.timers.append((key, seconds))
                 case Log(_, text):
                     self.log.append(text)
+                case EndChannel(channel_id):
+                    self.ended_channels.append(channel_id)
 
     def _new_id(self) -> str:
         self.ids += 1

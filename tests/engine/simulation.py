@@ -17,14 +17,14 @@ from tests.engine.auditor import Auditor
 from tests.engine.driver import VERSION, uuid_of
 
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.kernel import Close, Send, StartTimer
+from iii_directory.engine.engine_state import Close, Send, StartTimer
 from iii_directory.engine.store import MemoryStore
 from iii_directory.engine.wire_json import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.kernel import Effect
+    from iii_directory.engine.engine_state import Effect
 
 NODES = 5
 ACTIONS = 60
@@ -97,9 +97,8 @@ class Simulation:
             state=self._store,
             configuration=MemoryStore(),
             environment={},
-            schema_problem=lambda _schema, _value: None,
         )
-        self.router = build_engine(world, VERSION).router
+        self.router = build_engine(world, VERSION)
         self.auditor = Auditor(self.router)
 
     def _restart_engine(self) -> None:
@@ -147,10 +146,10 @@ class Simulation:
             action()
 
     def _nothing_is_left(self) -> None:
-        kernel, triggers = self.router.kernel, self.router.triggers
-        assert not kernel.connections
-        assert not kernel.names
-        assert not [f for f in kernel.functions.values() if f.owner is not None]
+        engine_state, triggers = self.router.engine_state, self.router.triggers
+        assert not engine_state.connections
+        assert not engine_state.names
+        assert not [f for f in engine_state.functions.values() if f.owner is not None]
         assert not [t for t in triggers.types.values() if t.owner is not None]
         assert not [b for b in triggers.bindings.values() if b.subscriber is not None]
         assert self.router.calls.open_calls() == 0

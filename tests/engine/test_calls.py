@@ -8,7 +8,7 @@ import pytest
 from tests.engine.driver import Client, Driver, uuid_of
 
 from iii_directory import limits
-from iii_directory.engine.kernel import Log
+from iii_directory.engine.engine_state import Log
 
 STOPPED = {"code": "invocation_stopped", "message": "Invocation stopped"}
 

@@ -50,7 +50,13 @@ EVERY_TYPE: dict[str, tuple[dict[str, Any], m.Message]] = {
             "response_format": True,
             "metadata": {"k": 1},
         },
-        m.RegisterFunction("a::b", "d", {"type": "object"}, True, {"k": 1}, http_invoked=False),
+        m.RegisterFunction(
+            id="a::b",
+            description="d",
+            request_format={"type": "object"},
+            response_format=True,
+            metadata={"k": 1},
+        ),
     ),
     "unregisterfunction": ({"id": "a::b"}, m.UnregisterFunction("a::b")),
     "registertriggertype": (
@@ -61,7 +67,9 @@ EVERY_TYPE: dict[str, tuple[dict[str, Any], m.Message]] = {
             "call_request_format": [],
             "namespace": "n",
         },
-        m.RegisterTriggerType("t", "d", {}, [], "n"),
+        m.RegisterTriggerType(
+            id="t", description="d", trigger_request_format={}, call_request_format=[], namespace="n"
+        ),
     ),
     "unregistertriggertype": ({"id": "t", "namespace": "n"}, m.UnregisterTriggerType("t", "n")),
     "registertrigger": (
@@ -74,7 +82,15 @@ EVERY_TYPE: dict[str, tuple[dict[str, Any], m.Message]] = {
             "namespace": "n",
             "trigger_namespace": "p",
         },
-        m.RegisterTrigger("b", "t", "f", {"x": 1}, {"m": 1}, "n", "p"),
+        m.RegisterTrigger(
+            id="b",
+            trigger_type="t",
+            function_id="f",
+            config={"x": 1},
+            metadata={"m": 1},
+            namespace="n",
+            trigger_namespace="p",
+        ),
     ),
     "unregistertrigger": ({"id": "b", "trigger_type": "t"}, m.UnregisterTrigger("b")),
     "triggerregistrationresult": (
@@ -92,7 +108,17 @@ EVERY_TYPE: dict[str, tuple[dict[str, Any], m.Message]] = {
             "traceparent": "tp",
             "baggage": "bg",
         },
-        m.InvokeFunction("f", [1], ID, "enqueue", "q", {"m": 1}, "n", "tp", "bg"),
+        m.InvokeFunction(
+            function_id="f",
+            data=[1],
+            invocation_id=ID,
+            action="enqueue",
+            queue="q",
+            metadata={"m": 1},
+            namespace="n",
+            traceparent="tp",
+            baggage="bg",
+        ),
     ),
     "invocationresult": (
         {"invocation_id": ID, "function_id": "f", "result": 0},

@@ -36,7 +36,7 @@ def fuzz_router(seed: int, count: int) -> None:
     clients = [driver.connect(f"c{number}") for number in range(3)]
     for number in range(count):
         client = random.choice(clients)
-        if client.id not in driver.router.kernel.connections:
+        if client.id not in driver.router.engine_state.connections:
             clients[clients.index(client)] = client = driver.connect()
         frame = frames.gone_wrong(random)
         try:

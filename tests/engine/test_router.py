@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.driver import Client, Driver, uuid_of
 
-from iii_directory.engine.kernel import Close, Send
+from iii_directory.engine.engine_state import Close, Send
 from iii_directory.limits import MAX_LOG_CHARS, MAX_QUEUED_REGISTRATIONS, NAMESPACE_GRACE_SECONDS
 
 
@@ -30,7 +30,7 @@ def function_conflict(owner: Client | None, function_id: str, **fields: Any) -> 
 
 
 def functions_of(driver: Driver, client: Client) -> list[tuple[str, str]]:
-    return [(f.namespace, f.id) for f in driver.router.kernel.functions_of(client.id)]
+    return [(f.namespace, f.id) for f in driver.router.engine_state.functions_of(client.id)]
 
 
 # Connecting
@@ -63,7 +63,7 @@ def test_a_frame_from_a_connection_that_is_gone_does_nothing(driver: Driver) -> 
     client.leave()
 
     assert driver.effects == []
-    assert driver.router.kernel.function("default", "c::f") is None
+    assert driver.router.engine_state.function("default", "c::f") is None
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_connection_that_queues_without_end_is_closed(driver: Driver) -> None:
     client.register("c::more")
 
     assert driver.closed == [(client.id, False)]
-    assert client.id not in driver.router.kernel.connections
+    assert client.id not in driver.router.engine_state.connections
 
 
 def test_a_blank_namespace_is_refused_and_settles_nothing(driver: Driver) -> None:
@@ -188,7 +188,7 @@ def test_a_name_in_use_is_refused_and_the_connection_closed(driver: Driver) -> N
         Close(second.id),
     ]
     assert [m["type"] for m in second.take()] == ["registrationrejected"]
-    assert driver.router.kernel.function("default", "c::f") is None
+    assert driver.router.engine_state.function("default", "c::f") is None
 
 
 def test_a_name_is_free_in_another_namespace_and_after_its_holder_left(driver: Driver) -> None:
@@ -197,7 +197,7 @@ def test_a_name_is_free_in_another_namespace_and_after_its_holder_left(driver: D
     heir = driver.connect("c")
 
     assert driver.closed == []
-    assert driver.router.kernel.names == {("n", "c"): other.id, ("default", "c"): heir.id}
+    assert driver.router.engine_state.names == {("n", "c"): other.id, ("default", "c"): heir.id}
 
 
 def test_a_new_name_keeps_the_old_one_held(driver: Driver) -> None:
@@ -209,7 +209,7 @@ def test_a_new_name_keeps_the_old_one_held(driver: Driver) -> None:
     assert client.result("engine::workers::info", {"name": "two"})
 
     client.leave()
-    assert driver.router.kernel.names == {}
+    assert driver.router.engine_state.names == {}
 
 
 def test_the_same_name_again_just_updates(driver: Driver) -> None:
@@ -224,7 +224,7 @@ def test_connections_without_a_name_cannot_collide(driver: Driver, name: str | N
         client = driver.connect()
         assert client.announce(name)["result"] == {"success": True}
 
-    assert driver.router.kernel.names == {}
+    assert driver.router.engine_state.names == {}
 
 
 def test_names_that_look_alike_are_the_same(driver: Driver) -> None:
@@ -295,7 +295,7 @@ def test_a_builtin_cannot_be_overridden(driver: Driver, function_id: str) -> Non
     client.send("unregisterfunction", id=function_id)
     client.leave()
 
-    assert driver.router.kernel.function("default", function_id) is not None
+    assert driver.router.engine_state.function("default", function_id) is not None
 
 
 def test_a_builtin_id_is_free_in_other_namespaces_unless_it_is_the_engine_s(driver: Driver) -> None:
@@ -344,7 +344,7 @@ def test_a_connection_that_proves_who_it_was_evicts_its_predecessor(driver: Driv
 
     assert new.take() == []
     assert functions_of(driver, new) == [("default", "c::f")]
-    assert old.id not in driver.router.kernel.connections
+    assert old.id not in driver.router.engine_state.connections
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", uuid_of(1)])
@@ -353,7 +353,7 @@ def test_a_wrong_token_evicts_nobody(driver: Driver, token: str | None) -> None:
     new.send("reattach", previous_worker_id=old.id, reattach_token=token)
 
     assert driver.effects == []
-    assert old.id in driver.router.kernel.connections
+    assert old.id in driver.router.engine_state.connections
 
 
 def test_reattaching_to_nobody_or_oneself_does_nothing(driver: Driver) -> None:
@@ -425,11 +425,11 @@ def test_the_traces_of_a_connection_go_in_the_promised_order(driver: Driver) -> 
             },
         ),
     ]
-    triggers, kernel = driver.router.triggers, driver.router.kernel
+    triggers, engine_state = driver.router.triggers, driver.router.engine_state
     assert set(triggers.bindings) == {"watch", "moves", "parks"}
     assert triggers.bindings["parks"].provider is None
     assert functions_of(driver, leaver) == []
-    assert leaver.id not in kernel.names.values()
+    assert leaver.id not in engine_state.names.values()
     assert asked_by_leaver not in str(driver.effects), "the executor is not told"
 
 
@@ -470,8 +470,8 @@ def test_nothing_is_left_when_everybody_left(driver: Driver) -> None:
     for client in clients:
         client.leave()
 
-    kernel, triggers = driver.router.kernel, driver.router.triggers
-    assert kernel.connections == kernel.names == triggers.bindings == {}
-    assert [f for f in kernel.functions.values() if f.owner] == []
+    engine_state, triggers = driver.router.engine_state, driver.router.triggers
+    assert engine_state.connections == engine_state.names == triggers.bindings == {}
+    assert [f for f in engine_state.functions.values() if f.owner] == []
     assert [t for t in triggers.types.values() if t.owner] == []
     assert driver.router.calls.open_calls() == 0

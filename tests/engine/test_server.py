@@ -196,7 +196,7 @@ def sabotage(engine: EngineThread) -> Callable[[Callable[[Request], object]], No
     """Put a broken function in the place of the health check."""
 
     def replace(broken: Callable[[Request], object]) -> None:
-        engine.server._engine.router.calls.builtins["engine::health::check"] = broken
+        engine.server._router.calls.builtins["engine::health::check"] = broken
 
     return replace
 
@@ -230,8 +230,8 @@ def test_a_message_that_cannot_be_sent_costs_that_message_only(
         assert watcher.result("engine::functions::info", {"function_id": "w::seen"})
 
         def broken(_request: Request) -> object:
-            engine.server._engine.router.calls.call("w::seen", {"no JSON"})
-            engine.server._engine.router.calls.call("w::seen", "after")
+            engine.server._router.calls.call("w::seen", {"no JSON"})
+            engine.server._router.calls.call("w::seen", "after")
             return {"status": "answered"}
 
         sabotage(broken)

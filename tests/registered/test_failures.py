@@ -81,7 +81,7 @@ class Stateless:
 
     def __init__(self, engine: EngineThread) -> None:
         self._engine = engine
-        self._functions = engine.server._engine.router.kernel.functions
+        self._functions = engine.server._router.engine_state.functions
         self._taken: dict[Any, Any] = {}
 
     def take_away(self) -> None:

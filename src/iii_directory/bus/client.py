@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import connect
 
+from iii_directory.engine.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 from iii_directory.limits import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
     """
     try:
         with _connected(url, token, timeout) as socket:
-            return _received(socket, timeout).get("type") == "workerregistered"
+            return _received(socket, timeout).get("type") == WORKER_REGISTERED
     except (ConnectionRefusedError, TimeoutError):
         return False
     except InvalidStatus as error:
@@ -62,7 +63,7 @@ def call_function(
     """
     call_id = str(uuid.uuid4())
     message = {
-        "type": "invokefunction",
+        "type": INVOKE_FUNCTION,
         "invocation_id": call_id,
         "function_id": function_id,
         "data": payload,
@@ -104,7 +105,7 @@ def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
 def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str, Any]:
     while True:
         message = _received(socket, max(0.0, deadline - time.monotonic()))
-        if message.get("type") == "invocationresult" and message.get("invocation_id") == call_id:
+        if message.get("type") == INVOCATION_RESULT and message.get("invocation_id") == call_id:
             return message
 
 

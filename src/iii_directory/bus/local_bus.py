@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from iii_directory import __version__
 from iii_directory.bus.seam import (
-    DEFAULT_NAMESPACE,
     CallError,
     Subscription,
     guarded,
@@ -23,6 +22,7 @@ from iii_directory.bus.seam import (
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
+from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     InvocationResult,
     InvokeFunction,
@@ -31,7 +31,7 @@ from iii_directory.engine.messages import (
     RegisterTriggerType,
     TriggerRegistrationResult,
 )
-from iii_directory.engine.uuids import Uuids
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
 
@@ -65,7 +65,6 @@ class LocalBus:
         self._on_connected: list[Action] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._tasks = Tasks()
-        self._new_id = Uuids().next
         self._id = engine.opened(_Link(self))
         self._announce(name, description)
 
@@ -85,12 +84,25 @@ class LocalBus:
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
     ) -> None:
         self._owners[type_id] = owner
-        self._send_soon(RegisterTriggerType(type_id, description, None, event_schema, None))
+        self._send_soon(
+            RegisterTriggerType(
+                id=type_id,
+                description=description,
+                trigger_request_format=None,
+                call_request_format=event_schema,
+            )
+        )
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
         binding_id = str(uuid.uuid4())
         self._send_soon(
-            RegisterTrigger(binding_id, trigger_type, function_id, config, None, self.namespace, None)
+            RegisterTrigger(
+                id=binding_id,
+                trigger_type=trigger_type,
+                function_id=function_id,
+                config=config,
+                namespace=self.namespace,
+            )
         )
 
     def on_connected(self, action: Action) -> None:
@@ -116,7 +128,7 @@ class LocalBus:
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
-        call_id = self._new_id()
+        call_id = str(uuid.uuid4())
         answer = self._answers[call_id] = self._loop.create_future()
         try:
             self._send(_invocation(function_id, dict(payload), call_id, namespace or self.namespace))
@@ -126,7 +138,9 @@ class LocalBus:
                     await answer
             return answer.result()
         except TimeoutError:
-            raise CallError("TIMEOUT", f"{function_id} did not answer within {timeout_ms} ms") from None
+            raise CallError(
+                protocol.TIMEOUT, f"{function_id} did not answer within {timeout_ms} ms"
+            ) from None
         finally:
             del self._answers[call_id]
 
@@ -141,19 +155,19 @@ class LocalBus:
 
     def delivered(self, message: Json) -> None:
         match message["type"]:
-            case "invokefunction" if message["function_id"] in self._listeners:
+            case protocol.INVOKE_FUNCTION if message["function_id"] in self._listeners:
                 # Not at once: the engine is still carrying out what it decided.
                 self._loop.call_soon(self._heard, message)
-            case "invokefunction":
+            case protocol.INVOKE_FUNCTION:
                 task = self._loop.create_task(self._invoked(message))
                 self._under_way[message["invocation_id"]] = task
-            case "invocationresult":
+            case protocol.INVOCATION_RESULT:
                 self._answered(message)
-            case "registertrigger":
+            case protocol.REGISTER_TRIGGER:
                 self._bound(message)
-            case "unregistertrigger":
+            case protocol.UNREGISTER_TRIGGER:
                 self._owners[message["trigger_type"]].unsubscribed(message["id"])
-            case "registrationrejected" | "triggerregistrationresult":
+            case protocol.REGISTRATION_REJECTED | protocol.TRIGGER_REGISTRATION_RESULT:
                 what = message.get("function_id") or message.get("worker_name")
                 log.warning("the engine refused %s: %s", what, message.get("code") or message.get("error"))
             case _:
@@ -175,7 +189,7 @@ class LocalBus:
         self._send(_invocation("engine::workers::register", said, None, DEFAULT_NAMESPACE))
 
     def _send(self, message: Message) -> None:
-        self._engine.taken(self._id, message)
+        self._engine.received_message(self._id, message)
 
     def _send_soon(self, message: Message) -> None:
         self._loop.call_soon_threadsafe(self._send, message)
@@ -186,7 +200,7 @@ class LocalBus:
         try:
             result = await self._handlers[function_id](message.get("data"))
         except DirectoryError as failure:
-            error = {"code": "invocation_failed", "message": str(failure)}
+            error = {"code": protocol.INVOCATION_FAILED, "message": str(failure)}
         finally:
             del self._under_way[call_id]
         self._send(InvocationResult(call_id, function_id, result, error))
@@ -243,15 +257,16 @@ class _Link:
 
 def _registration(function: Function) -> RegisterFunction:
     return RegisterFunction(
-        function.id,
-        function.description,
-        function.request,
-        function.response,
-        function.metadata,
-        http_invoked=False,
+        id=function.id,
+        description=function.description,
+        request_format=function.request,
+        response_format=function.response,
+        metadata=function.metadata,
     )
 
 
 def _invocation(function_id: str, data: Payload, call_id: str | None, namespace: str) -> InvokeFunction:
     action = "void" if call_id is None else None
-    return InvokeFunction(function_id, data, call_id, action, None, None, namespace, None, None)
+    return InvokeFunction(
+        function_id=function_id, data=data, invocation_id=call_id, action=action, namespace=namespace
+    )

@@ -13,7 +13,6 @@ from iii.iii_constants import ReconnectionConfig
 from iii.trigger import TriggerHandler
 
 from iii_directory.bus.seam import (
-    DEFAULT_NAMESPACE,
     CallError,
     Subscription,
     guarded,
@@ -21,6 +20,7 @@ from iii_directory.bus.seam import (
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ log = logging.getLogger("iii_directory.worker")
 Payload = dict[str, Any]
 Handler = Callable[[Payload], Awaitable[object]]
 Action = Callable[[], Coroutine[Any, Any, None]]
-DEFAULT_NAMESPACE: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

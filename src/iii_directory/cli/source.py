@@ -22,6 +22,7 @@ from iii_directory.cli.common import (
 )
 from iii_directory.cli.output import note
 from iii_directory.cli.terminal import no_pager_option
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
     except EngineUnreachableError as error:
         fail(str(error))
     except RemoteError as error:
-        if error.body.get("code") == "function_not_found":
+        if error.body.get("code") == FUNCTION_NOT_FOUND:
             raise _NoDirectoryError(f"the engine at {url} has no directory") from None
         fail(str(error))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, Kernel, bad_input
+from iii_directory.engine import messages, protocol
+from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import ABSENT, Json
 from iii_directory.limits import MAX_TOLD_FAILURES
 
@@ -48,8 +50,8 @@ DEFERRED: Final = DeferredAnswer()
 class Calls:
     """The table of open calls and the way each of them goes."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self, engine_state: EngineState) -> None:
+        self._engine_state = engine_state
         self._open: dict[tuple[str, str], Call] = {}
         self.builtins: dict[str, Callable[[Request], object]] = {}
         self._told: set[str] = set()
@@ -81,7 +83,7 @@ class Calls:
         outcome: Outcome | None = None,
     ) -> None:
         """The engine itself asks for a call: an event, a condition, a queue provider."""
-        message = InvokeFunction(function_id, data, None, None, None, metadata, namespace, None, None)
+        message = InvokeFunction(function_id=function_id, data=data, metadata=metadata, namespace=namespace)
         try:
             self._dispatch(None, message, namespace, data, outcome)
         except EngineFault as fault:
@@ -92,7 +94,7 @@ class Calls:
         call = self._open.pop((executor, message.invocation_id), None)
         if call is None:
             return
-        self._kernel.connections[executor].active_invocations -= 1
+        self._engine_state.connections[executor].active_invocations -= 1
         if call.outcome is not None:
             call.outcome(message.result, message.error)
 
@@ -106,7 +108,7 @@ class Calls:
             elif call.caller == connection_id:
                 # The executor is not told; its late answer has nobody to go to.
                 call.outcome = None
-        body = EngineFault("invocation_stopped", "Invocation stopped").body()
+        body = EngineFault(protocol.INVOCATION_STOPPED, "Invocation stopped").body()
         for call in stopped:
             if call.outcome is not None:
                 call.outcome(ABSENT, body)
@@ -122,19 +124,19 @@ class Calls:
         data: object,
         outcome: Outcome | None,
     ) -> None:
-        function = self._kernel.function(namespace, message.function_id)
+        function = self._engine_state.function(namespace, message.function_id)
         if function is None:
             raise self._not_found(namespace, message.function_id)
         if function.owner is None:
             self._run_builtin(caller, function, data, outcome)
             return
-        call_id = message.invocation_id.lower() if message.invocation_id else self._kernel.new_id()
+        call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
         while (function.owner, call_id) in self._open:
-            call_id = self._kernel.new_id()
+            call_id = self._engine_state.new_id()
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._open[function.owner, call_id] = Call(function.owner, caller, outcome)
-        self._kernel.connections[function.owner].active_invocations += 1
-        self._kernel.send(function.owner, _to_executor(call_id, message, data))
+        self._engine_state.connections[function.owner].active_invocations += 1
+        self._engine_state.send(function.owner, messages.invocation(message, call_id, data))
 
     def _run_builtin(
         self, caller: str | None, function: Function, data: object, outcome: Outcome | None
@@ -150,9 +152,9 @@ class Calls:
             answer(result, None)
 
     def _enqueue(self, message: InvokeFunction, namespace: str, outcome: Outcome | None) -> None:
-        if self._kernel.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
-            raise EngineFault("enqueue_error", "No queue worker is connected.")
-        receipt = self._kernel.new_id()
+        if self._engine_state.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
+            raise EngineFault(protocol.ENQUEUE_ERROR, "No queue worker is connected.")
+        receipt = self._engine_state.new_id()
         job: Json = {
             "queue": message.queue,
             "function_id": message.function_id,
@@ -168,19 +170,19 @@ class Calls:
             if outcome is None:
                 return
             if error is not None:
-                outcome(ABSENT, EngineFault("enqueue_error", str(error.get("message"))).body())
+                outcome(ABSENT, EngineFault(protocol.ENQUEUE_ERROR, str(error.get("message"))).body())
             else:
                 outcome({"messageReceiptId": receipt}, None)
 
         self.call(QUEUE_PROVIDER, job, outcome=queued)
 
     def _reply_to(self, caller: str, message: InvokeFunction) -> Outcome:
-        connection = self._kernel.connections[caller]
+        connection = self._engine_state.connections[caller]
         connection.active_invocations += 1
 
         def reply(result: object, error: Json | None) -> None:
             connection.active_invocations -= 1
-            self._kernel.send(caller, _to_caller(message, result, error))
+            self._engine_state.send(caller, messages.invocation_result(message, result, error))
 
         return reply
 
@@ -193,7 +195,7 @@ class Calls:
     def _tell(self, failure: str) -> None:
         """A subscriber that is gone fails with every event: one warning is enough until others come."""
         known = failure in self._told
-        self._kernel.log("debug" if known else "warning", failure)
+        self._engine_state.log("debug" if known else "warning", failure)
         if not known:
             if len(self._told) >= MAX_TOLD_FAILURES:
                 self._told.clear()
@@ -201,51 +203,18 @@ class Calls:
 
     def _not_found(self, namespace: str, function_id: str) -> EngineFault:
         text = f"Function {function_id} not found in namespace {namespace}."
-        elsewhere = self._kernel.namespaces_with(function_id)
+        elsewhere = self._engine_state.namespaces_with(function_id)
         if elsewhere:
             text += f" It is registered in namespace(s): {', '.join(elsewhere)}."
-        return EngineFault("function_not_found", text)
+        return EngineFault(protocol.FUNCTION_NOT_FOUND, text)
 
 
 def _namespace_of(requested: str | None) -> str:
     if requested is None:
         return DEFAULT_NAMESPACE
     if not requested.strip():
-        raise EngineFault("INVALID_NAMESPACE", "namespace must not be blank")
+        raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
     return requested
-
-
-def _to_executor(call_id: str, message: InvokeFunction, data: object) -> Json:
-    sent: Json = {
-        "type": "invokefunction",
-        "invocation_id": call_id,
-        "function_id": message.function_id,
-        "data": data,
-    }
-    if message.metadata is not None:
-        sent["metadata"] = message.metadata
-    if message.traceparent is not None:
-        sent["traceparent"] = message.traceparent
-    if message.baggage is not None:
-        sent["baggage"] = message.baggage
-    return sent
-
-
-def _to_caller(message: InvokeFunction, result: object, error: Json | None) -> Json:
-    sent: Json = {
-        "type": "invocationresult",
-        "invocation_id": message.invocation_id,
-        "function_id": message.function_id,
-    }
-    if error is not None:
-        sent["error"] = error
-    elif result is not ABSENT:
-        sent["result"] = result
-    if message.traceparent is not None:
-        sent["traceparent"] = message.traceparent
-    if message.baggage is not None:
-        sent["baggage"] = message.baggage
-    return sent
 
 
 def _nobody_waits(_result: object, _error: Json | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, cast
 
+from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     Ignored,
     InvocationResult,
@@ -70,7 +71,7 @@ def decode(frame: str | bytes) -> Message | None:
     kind = _text(fields, "type")
     decoder = _DECODERS.get(kind)
     if decoder is None:
-        if kind in _IGNORED:
+        if kind in protocol.IGNORED_TYPES:
             return Ignored(kind)
         raise UndecodableError(f"unknown message type {kind[:QUOTED_CHARS]!r}")
     try:
@@ -101,8 +102,8 @@ def _about_call(reason: str, value: object) -> UndecodableError:
         return UndecodableError(reason)
     return UndecodableError(
         reason,
-        call=cast("str", call_id) if kind == "invokefunction" else None,
-        answered=cast("str", call_id).lower() if kind == "invocationresult" else None,
+        call=cast("str", call_id) if kind == protocol.INVOKE_FUNCTION else None,
+        answered=cast("str", call_id).lower() if kind == protocol.INVOCATION_RESULT else None,
         function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
     )
 
@@ -135,34 +136,34 @@ def _error_body(fields: Json) -> Json | None:
 
 def _register_function(f: Json) -> RegisterFunction:
     return RegisterFunction(
-        _text(f, "id"),
-        _optional_text(f, "description"),
-        f.get("request_format"),
-        f.get("response_format"),
-        f.get("metadata"),
-        f.get("invocation") is not None,
+        id=_text(f, "id"),
+        description=_optional_text(f, "description"),
+        request_format=f.get("request_format"),
+        response_format=f.get("response_format"),
+        metadata=f.get("metadata"),
+        http_invoked=f.get("invocation") is not None,
     )
 
 
 def _register_trigger_type(f: Json) -> RegisterTriggerType:
     return RegisterTriggerType(
-        _text(f, "id"),
-        _text(f, "description"),
-        f.get("trigger_request_format"),
-        f.get("call_request_format"),
-        _optional_text(f, "namespace"),
+        id=_text(f, "id"),
+        description=_text(f, "description"),
+        trigger_request_format=f.get("trigger_request_format"),
+        call_request_format=f.get("call_request_format"),
+        namespace=_optional_text(f, "namespace"),
     )
 
 
 def _register_trigger(f: Json) -> RegisterTrigger:
     return RegisterTrigger(
-        _text(f, "id"),
-        _text(f, "trigger_type"),
-        _text(f, "function_id"),
-        f.get("config"),
-        f.get("metadata"),
-        _optional_text(f, "namespace"),
-        _optional_text(f, "trigger_namespace"),
+        id=_text(f, "id"),
+        trigger_type=_text(f, "trigger_type"),
+        function_id=_text(f, "function_id"),
+        config=f.get("config"),
+        metadata=f.get("metadata"),
+        namespace=_optional_text(f, "namespace"),
+        trigger_namespace=_optional_text(f, "trigger_namespace"),
     )
 
 
@@ -178,15 +179,15 @@ def _invoke(f: Json) -> InvokeFunction:
         raise UndecodableError("field 'invocation_id' must be a UUID")
     action, queue = _action(f.get("action"))
     return InvokeFunction(
-        _text(f, "function_id"),
-        f.get("data"),
-        call_id,
-        action,
-        queue,
-        f.get("metadata"),
-        _optional_text(f, "namespace"),
-        _optional_text(f, "traceparent"),
-        _optional_text(f, "baggage"),
+        function_id=_text(f, "function_id"),
+        data=f.get("data"),
+        invocation_id=call_id,
+        action=action,
+        queue=queue,
+        metadata=f.get("metadata"),
+        namespace=_optional_text(f, "namespace"),
+        traceparent=_optional_text(f, "traceparent"),
+        baggage=_optional_text(f, "baggage"),
     )
 
 
@@ -221,26 +222,17 @@ def _reattach(f: Json) -> Reattach:
 
 
 _DECODERS: Final[dict[str, Callable[[Json], Message]]] = {
-    "invokefunction": _invoke,
-    "invocationresult": _result,
-    "registerfunction": _register_function,
-    "unregisterfunction": lambda f: UnregisterFunction(_text(f, "id")),
-    "registertriggertype": _register_trigger_type,
-    "unregistertriggertype": lambda f: UnregisterTriggerType(_text(f, "id"), _optional_text(f, "namespace")),
-    "registertrigger": _register_trigger,
-    "unregistertrigger": lambda f: UnregisterTrigger(_text(f, "id")),
-    "triggerregistrationresult": _trigger_result,
-    "reattach": _reattach,
-    "ping": lambda _: Ping(),
+    protocol.INVOKE_FUNCTION: _invoke,
+    protocol.INVOCATION_RESULT: _result,
+    protocol.REGISTER_FUNCTION: _register_function,
+    protocol.UNREGISTER_FUNCTION: lambda f: UnregisterFunction(_text(f, "id")),
+    protocol.REGISTER_TRIGGER_TYPE: _register_trigger_type,
+    protocol.UNREGISTER_TRIGGER_TYPE: lambda f: UnregisterTriggerType(
+        _text(f, "id"), _optional_text(f, "namespace")
+    ),
+    protocol.REGISTER_TRIGGER: _register_trigger,
+    protocol.UNREGISTER_TRIGGER: lambda f: UnregisterTrigger(_text(f, "id")),
+    protocol.TRIGGER_REGISTRATION_RESULT: _trigger_result,
+    protocol.REATTACH: _reattach,
+    protocol.PING: lambda _: Ping(),
 }
-_IGNORED: Final = frozenset(
-    (
-        "pong",
-        "registerservice",
-        "observe",
-        "unobserve",
-        "observerack",
-        "invocationsobserved",
-        "localinvocationstats",
-    )
-)

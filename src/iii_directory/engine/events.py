@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Calls
-    from iii_directory.engine.kernel import Kernel
+    from iii_directory.engine.engine_state import EngineState
     from iii_directory.engine.triggers import Binding, Triggers
     from iii_directory.engine.wire_json import Json
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Events:
     """Fires the built-in types."""
 
-    def __init__(self, kernel: Kernel, calls: Calls, triggers: Triggers) -> None:
-        self._kernel = kernel
+    def __init__(self, engine_state: EngineState, calls: Calls, triggers: Triggers) -> None:
+        self._engine_state = engine_state
         self._calls = calls
         self._triggers = triggers
         self._depth = 0
@@ -54,7 +54,7 @@ class Events:
         # A built-in function that an event called causes events of its own, and these may call it again.
         self._nested = self._nested + 1 if self._depth else 0
         if self._depth > MAX_EVENT_DEPTH or self._nested > MAX_NESTED_EVENTS:
-            self._kernel.log("warning", f"events of {trigger_type} cause each other and were stopped")
+            self._engine_state.log("warning", f"events of {trigger_type} cause each other and were stopped")
             return
         provider = (DEFAULT_NAMESPACE, trigger_type)
         bound = [b for b in self._triggers.live(trigger_type) if b.provider == provider]

@@ -1,22 +1,30 @@
-"""What workers say to the engine: one type for each kind of message. Pure."""
+"""What workers say to the engine, one type for each kind of message, and what the engine says to them. Pure.
+
+What comes in is checked once and then typed. What goes out is a plain dict, made by a function of this module
+and by nothing else: the encoder takes dicts alone, and to make a typed message first would put one more
+object on the way of every call (goals ``engine.two-hops`` and ``engine.in-process``).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from iii_directory.engine import protocol
+from iii_directory.engine.wire_json import ABSENT, Json
+
 if TYPE_CHECKING:
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.engine.triggers import Binding
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RegisterFunction:
     id: str
     description: str | None
     request_format: object
     response_format: object
-    metadata: object
-    http_invoked: bool
+    metadata: object = None
+    http_invoked: bool = False
 
 
 @dataclass(slots=True)
@@ -24,13 +32,13 @@ class UnregisterFunction:
     id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RegisterTriggerType:
     id: str
     description: str
     trigger_request_format: object
     call_request_format: object
-    namespace: str | None
+    namespace: str | None = None
 
 
 @dataclass(slots=True)
@@ -39,15 +47,15 @@ class UnregisterTriggerType:
     namespace: str | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RegisterTrigger:
     id: str
     trigger_type: str
     function_id: str
     config: object
-    metadata: object
-    namespace: str | None
-    trigger_namespace: str | None
+    metadata: object = None
+    namespace: str | None = None
+    trigger_namespace: str | None = None
 
 
 @dataclass(slots=True)
@@ -63,17 +71,17 @@ class TriggerRegistrationResult:
     error: Json | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class InvokeFunction:
     function_id: str
     data: object
-    invocation_id: str | None
-    action: str | None
-    queue: str | None
-    metadata: object
-    namespace: str | None
-    traceparent: str | None
-    baggage: str | None
+    invocation_id: str | None = None
+    action: str | None = None
+    queue: str | None = None
+    metadata: object = None
+    namespace: str | None = None
+    traceparent: str | None = None
+    baggage: str | None = None
 
 
 @dataclass(slots=True)
@@ -115,3 +123,111 @@ Registration = (
 Message = (
     Registration | TriggerRegistrationResult | InvokeFunction | InvocationResult | Reattach | Ping | Ignored
 )
+
+
+def worker_registered(worker_id: str, reattach_token: str) -> Json:
+    return {"type": protocol.WORKER_REGISTERED, "worker_id": worker_id, "reattach_token": reattach_token}
+
+
+def pong() -> Json:
+    return {"type": protocol.PONG}
+
+
+def invocation(asked: InvokeFunction, call_id: str, data: object) -> Json:
+    """A call as its executor is asked for it."""
+    sent: Json = {
+        "type": protocol.INVOKE_FUNCTION,
+        "invocation_id": call_id,
+        "function_id": asked.function_id,
+        "data": data,
+    }
+    if asked.metadata is not None:
+        sent["metadata"] = asked.metadata
+    return _traced(sent, asked)
+
+
+def invocation_result(asked: InvokeFunction, result: object, error: Json | None) -> Json:
+    """The outcome of a call as its caller is told."""
+    sent: Json = {
+        "type": protocol.INVOCATION_RESULT,
+        "invocation_id": asked.invocation_id,
+        "function_id": asked.function_id,
+    }
+    if error is not None:
+        sent["error"] = error
+    elif result is not ABSENT:
+        sent["result"] = result
+    return _traced(sent, asked)
+
+
+def invocation_error(call_id: object, function_id: object, error: Json) -> Json:
+    """The failure of a call of which nothing but its id is known."""
+    return {
+        "type": protocol.INVOCATION_RESULT,
+        "invocation_id": call_id,
+        "function_id": function_id,
+        "error": error,
+    }
+
+
+def function_rejected(namespace: str, function_id: str, owner: str) -> Json:
+    """Somebody else has the function; ``owner`` is empty for the engine's own."""
+    return {
+        "type": protocol.REGISTRATION_REJECTED,
+        "code": protocol.FUNCTION_CONFLICT,
+        "namespace": namespace,
+        "function_id": function_id,
+        "owner_worker_id": owner,
+    }
+
+
+def name_rejected(namespace: str, name: str, owner: str) -> Json:
+    """Somebody else has the name."""
+    return {
+        "type": protocol.REGISTRATION_REJECTED,
+        "code": protocol.WORKER_CONFLICT,
+        "namespace": namespace,
+        "worker_name": name,
+        "owner_worker_id": owner,
+    }
+
+
+def binding_made(binding: Binding, type_namespace: str) -> Json:
+    """A binding as the owner of its trigger type is told of it."""
+    sent: Json = {
+        "type": protocol.REGISTER_TRIGGER,
+        "id": binding.id,
+        "trigger_type": binding.trigger_type,
+        "function_id": binding.function_id,
+        "config": binding.config,
+    }
+    if binding.metadata is not None:
+        sent["metadata"] = binding.metadata
+    if binding.namespace != protocol.DEFAULT_NAMESPACE:
+        sent["namespace"] = binding.namespace
+    if type_namespace != protocol.DEFAULT_NAMESPACE:
+        sent["trigger_namespace"] = type_namespace
+    return sent
+
+
+def binding_ended(binding: Binding) -> Json:
+    return {"type": protocol.UNREGISTER_TRIGGER, "id": binding.id, "trigger_type": binding.trigger_type}
+
+
+def binding_refused(binding: Binding, error: Json) -> Json:
+    """What the subscriber is told when its binding was not taken."""
+    return {
+        "type": protocol.TRIGGER_REGISTRATION_RESULT,
+        "id": binding.id,
+        "trigger_type": binding.trigger_type,
+        "function_id": binding.function_id,
+        "error": error,
+    }
+
+
+def _traced(sent: Json, asked: InvokeFunction) -> Json:
+    if asked.traceparent is not None:
+        sent["traceparent"] = asked.traceparent
+    if asked.baggage is not None:
+        sent["baggage"] = asked.baggage
+    return sent

@@ -3,6 +3,11 @@
 Python's own matcher tries one way after the other, and some patterns have more ways than there is time. Here
 all are taken at once, character by character. So a search takes no more steps than the text has characters
 times the pattern has steps, and every step is paid for. Python only says whether one character fits.
+
+Why not a library: the time limit of ``regex`` begins after it has compiled, and that takes 0.8 s and 260 MiB
+for ``(a{1000}){1000}`` and does not end for ``(){9999999}``. ``google-re2`` is bounded, but knows no
+``(?=`` and ``(?!``, which rules for passwords and reserved names are written with. And steps are counted
+here, so that a busy machine refuses no value that an idle one takes.
 """
 
 from __future__ import annotations

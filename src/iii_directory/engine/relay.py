@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.access.policy import Admitted
-    from iii_directory.engine.builtins.channels import Channel, Channels, Direction
+    from iii_directory.engine.channels import Channel, Channels, Direction
     from iii_directory.engine.peer import Peer
 
 
@@ -130,7 +130,6 @@ class Relays:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._relays: dict[str, Relay] = {}
-        channels.on_swept = self._swept
 
     def role_for(self, wanted: Admitted) -> Role | Refused:
         channel = self._channels.find(wanted.channel_id, wanted.access_key)
@@ -145,7 +144,8 @@ class Relays:
             relay = self._relays[channel.id] = Relay(channel, self._forget)
         return ReaderRole(relay) if direction == "read" else WriterRole(relay)
 
-    def _swept(self, channel_id: str) -> None:
+    def end(self, channel_id: str) -> None:
+        """The other side of a channel never came."""
         relay = self._relays.get(channel_id)
         if relay is not None:
             relay.end()

@@ -6,25 +6,26 @@ import asyncio
 import logging
 import os
 import time
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.access.policy import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.kernel import Close, EngineFault, Send, StartTimer
+from iii_directory.engine.engine_state import Close, EndChannel, EngineFault, Send, StartTimer
+from iii_directory.engine.messages import invocation_error
 from iii_directory.engine.peer import Peer, Role, SocketLimits
+from iii_directory.engine.protocol import INVOCATION_RESULT, SERIALIZATION_ERROR
 from iii_directory.engine.relay import Relays
-from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import MemoryStore
-from iii_directory.engine.uuids import Uuids
 from iii_directory.engine.wire_json import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.access.policy import Admitted, Refused
-    from iii_directory.engine.kernel import Effect
+    from iii_directory.engine.engine_state import Effect
     from iii_directory.engine.messages import Message
     from iii_directory.engine.sqlite_store import Database
     from iii_directory.engine.wire_json import Json
@@ -67,15 +68,14 @@ class EngineServer:
         self._database = database
         self._limits = limits or SocketLimits()
         world = World(
-            new_id=Uuids().next,
+            new_id=lambda: str(uuid.uuid4()),
             now_ms=lambda: int(time.time() * 1000),
             state=database.store("state") if database else MemoryStore(),
             configuration=database.store("configuration") if database else MemoryStore(),
             environment=os.environ,
-            schema_problem=schema_problem,
         )
-        self._engine = build_engine(world, __version__)
-        self._relays = Relays(self._engine.channels)
+        self._router = build_engine(world, __version__)
+        self._relays = Relays(self._router.channels)
         self._links: dict[str, Link] = {}
         self._peers: set[Peer] = set()
         self._access = Access(host, port, token or None)
@@ -113,7 +113,7 @@ class EngineServer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"ws://{host}:{self.port}"
 
-    # What a peer asks of its host
+    # What a peer asks of its engine
 
     def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
         return self._access.decide(path, headers)
@@ -141,25 +141,25 @@ class EngineServer:
 
     def opened(self, link: Link, address: str | None = None) -> str:
         """A new connection; one from this process, opened before the start, is there before all others."""
-        connection_id, effects = self._engine.router.connect(address)
+        connection_id, effects = self._router.connect(address)
         self._links[connection_id] = link
         self._apply(effects)
         return connection_id
 
     def received(self, connection_id: str, frame: str | bytes) -> None:
         """A frame came from a socket, which flushes when it has read everything there is."""
-        self._step(self._engine.router.receive, connection_id, frame)
+        self._step(self._router.receive, connection_id, frame)
 
-    def taken(self, connection_id: str, message: Message) -> None:
+    def received_message(self, connection_id: str, message: Message) -> None:
         """A message came from a worker in this process; answers to sockets are written once a turn."""
-        self._step(self._engine.router.accept, connection_id, message)
+        self._step(self._router.accept, connection_id, message)
         if self._dirty and not self._flush_is_due:
             self._flush_is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def lost(self, connection_id: str) -> None:
         self._links.pop(connection_id, None)
-        self._step(self._engine.router.disconnect, connection_id)
+        self._step(self._router.disconnect, connection_id)
 
     # Inner workings
 
@@ -169,7 +169,7 @@ class EngineServer:
             effects = step(*arguments)
         except Exception:
             log.exception("the engine could not handle a message")
-            effects = self._engine.router.kernel.take_effects()
+            effects = self._router.engine_state.take_effects()
         self._apply(effects)
 
     def _apply(self, effects: list[Effect]) -> None:
@@ -189,13 +189,15 @@ class EngineServer:
             (link.abort if effect.abrupt else link.close)()
         elif isinstance(effect, StartTimer):
             self._start_timer(effect.key, effect.seconds)
+        elif isinstance(effect, EndChannel):
+            self._relays.end(effect.channel_id)
         else:
             log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
         def fire() -> None:
             self._timers.discard(handle)
-            self._step(self._engine.router.timer, key)
+            self._step(self._router.timer, key)
             self.flush()
 
         handle = asyncio.get_running_loop().call_later(seconds, fire)
@@ -218,7 +220,7 @@ class WorkerRole(Role):
         try:
             self._peer.send_utf8(encode_message(message))
         except (TypeError, ValueError):
-            if message["type"] != "invocationresult":
+            if message["type"] != INVOCATION_RESULT:
                 raise
             # Only a worker in this process can answer what is no JSON. Its caller must not wait for ever.
             log.exception("an answer of %s could not be encoded", message["function_id"])
@@ -241,8 +243,8 @@ class WorkerRole(Role):
 
 
 def _unsendable(message: Json) -> Json:
-    error = EngineFault("serialization_error", "The answer is not JSON.").body()
-    return {**{key: message.get(key) for key in ("type", "invocation_id", "function_id")}, "error": error}
+    error = EngineFault(SERIALIZATION_ERROR, "The answer is not JSON.").body()
+    return invocation_error(message["invocation_id"], message["function_id"], error)
 
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

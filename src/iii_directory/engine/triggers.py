@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Kernel
+from iii_directory.engine import messages
+from iii_directory.engine.engine_state import EngineFault, EngineState
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
 from iii_directory.limits import TRIGGER_ACK_SECONDS
 
 if TYPE_CHECKING:
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
     TypeKey = tuple[str, str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TriggerType:
     """A kind of event. ``owner`` is a connection id, or None for one the engine provides itself."""
 
     id: str
     namespace: str
     owner: str | None
-    worker_name: str | None
+    worker_name: str | None = None
     description: str
     configuration_schema: object
     request_schema: object
@@ -45,7 +47,7 @@ class TriggerType:
         return self.namespace, self.id
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Binding:
     """A function bound to a trigger type. ``provider`` is None while the binding is parked."""
 
@@ -66,8 +68,8 @@ class Binding:
 class Triggers:
     """All trigger types and bindings of one engine."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self, engine_state: EngineState) -> None:
+        self._engine_state = engine_state
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
 
@@ -84,16 +86,15 @@ class Triggers:
         key = (message.namespace or namespace, message.id)
         held = self.types.get(key)
         if held is not None and held.owner is None:
-            self._kernel.log("warning", f"trigger type {message.id} is built in and cannot be replaced")
+            self._engine_state.log("warning", f"trigger type {message.id} is built in and cannot be replaced")
             return
         self.types[key] = TriggerType(
-            message.id,
-            key[0],
-            connection_id,
-            None,
-            message.description,
-            message.trigger_request_format,
-            message.call_request_format,
+            id=message.id,
+            namespace=key[0],
+            owner=connection_id,
+            description=message.description,
+            configuration_schema=message.trigger_request_format,
+            request_schema=message.call_request_format,
         )
         for binding in list(self.bindings.values()):
             if binding.trigger_type == message.id and self._provider_for(binding) == key:
@@ -131,7 +132,7 @@ class Triggers:
         if key is None or self.types[key].owner is None:
             self._accepted(binding)
         else:
-            self._kernel.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
+            self._engine_state.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
 
     def acknowledgement_overdue(self, binding_id: str) -> None:
         binding = self.bindings.get(binding_id)
@@ -206,15 +207,12 @@ class Triggers:
         binding.provider = key
         owner = self.types[key].owner
         if owner is not None:
-            self._kernel.send(owner, _to_owner(binding, key))
+            self._engine_state.send(owner, messages.binding_made(binding, key[0]))
 
     def _detach(self, binding: Binding) -> None:
         provider = self.types.get(binding.provider) if binding.provider else None
         if provider is not None and provider.owner is not None:
-            self._kernel.send(
-                provider.owner,
-                {"type": "unregistertrigger", "id": binding.id, "trigger_type": binding.trigger_type},
-            )
+            self._engine_state.send(provider.owner, messages.binding_ended(binding))
         binding.provider = None
 
     def _accepted(self, binding: Binding) -> None:
@@ -227,14 +225,14 @@ class Triggers:
             waiting, binding.waiting = binding.waiting, None
             del self.bindings[binding.id]
             text = f"{error['code']}: {error['message']}"
-            waiting(None, EngineFault("trigger_registration_failed", text).body())
+            waiting(None, EngineFault(TRIGGER_REGISTRATION_FAILED, text).body())
             return
         # Parked, so that an owner that registers its type anew is asked again.
         binding.provider = None
         self._tell_subscriber(binding, error)
 
     def _refuse_at_once(self, binding: Binding, problem: str) -> None:
-        fault = EngineFault("trigger_registration_failed", problem)
+        fault = EngineFault(TRIGGER_REGISTRATION_FAILED, problem)
         waiting, binding.waiting = binding.waiting, None
         if waiting is not None:
             waiting(None, fault.body())
@@ -243,44 +241,18 @@ class Triggers:
 
     def _tell_subscriber(self, binding: Binding, error: Json) -> None:
         if binding.subscriber is not None:
-            self._kernel.send(
-                binding.subscriber,
-                {
-                    "type": "triggerregistrationresult",
-                    "id": binding.id,
-                    "trigger_type": binding.trigger_type,
-                    "function_id": binding.function_id,
-                    "error": error,
-                },
-            )
+            self._engine_state.send(binding.subscriber, messages.binding_refused(binding, error))
 
 
 def _binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:
     return Binding(
-        message.id,
-        message.trigger_type,
-        message.function_id,
-        message.config,
-        message.metadata,
-        message.namespace or DEFAULT_NAMESPACE,
-        message.trigger_namespace,
-        subscriber,
-        home,
+        id=message.id,
+        trigger_type=message.trigger_type,
+        function_id=message.function_id,
+        config=message.config,
+        metadata=message.metadata,
+        namespace=message.namespace or DEFAULT_NAMESPACE,
+        wanted_namespace=message.trigger_namespace,
+        subscriber=subscriber,
+        home=home,
     )
-
-
-def _to_owner(binding: Binding, key: TypeKey) -> Json:
-    sent: Json = {
-        "type": "registertrigger",
-        "id": binding.id,
-        "trigger_type": binding.trigger_type,
-        "function_id": binding.function_id,
-        "config": binding.config,
-    }
-    if binding.metadata is not None:
-        sent["metadata"] = binding.metadata
-    if binding.namespace != DEFAULT_NAMESPACE:
-        sent["namespace"] = binding.namespace
-    if key[0] != DEFAULT_NAMESPACE:
-        sent["trigger_namespace"] = key[0]
-    return sent

@@ -1,4 +1,9 @@
-"""JSON as it may pass the wire: what the other side could not read is refused before it is sent on. Pure."""
+"""JSON as it may pass the wire: what the other side could not read is refused before it is sent on. Pure.
+
+Out goes ``orjson``: a list of 10,000 rows takes a twentieth of the time. In comes ``json``, although
+``orjson`` reads a small message in 2 microseconds instead of 8: it makes a rounded float of an integer beyond
+64 bits and says nothing, while a value must come out of the state as it went in.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +41,7 @@ def encode(value: object) -> str:
 
 
 def encode_message(value: object) -> bytes:
-    """The same in UTF-8, as it is sent: a long list takes a twentieth of the time.
+    """The same in UTF-8, as it is sent.
 
     What is not a number, which no message that came in can hold, is written as null.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, TIMEOUT
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
@@ -51,11 +52,11 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
     The directory's own errors are sentences already. Other workers may send anything, stack traces
     included, so of theirs one cleaned, bounded line is passed on.
     """
-    if code == "function_not_found":
+    if code == FUNCTION_NOT_FOUND:
         steps = ("start iii-directory on that engine with: iii-directory serve",)
         problem = f"function '{function_id}' not found on the engine"
         return _own(ENGINE_NOT_FOUND, problem, *(steps if function_id.startswith(_DIRECTORY) else ()))
-    if code == "TIMEOUT":
+    if code == TIMEOUT:
         return _own(ENGINE_FAILED, f"'{function_id}' did not answer in time")
     line = cut(visible(message), MAX_MCP_ERROR_CHARS) or f"'{function_id}' failed without saying why"
     found = _SENTENCE.match(line)

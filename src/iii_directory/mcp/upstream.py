@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.sdk_bus import SdkBus
 from iii_directory.bus.seam import CallError
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.limits import (
     MCP_ENGINE_SECONDS,
     MCP_READ_SECONDS,
@@ -33,7 +34,7 @@ DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
 _LATE_POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
 # The engine lost the answer, or the worker went while it worked; either is worth another try of a read.
-_WORTH_A_RETRY: Final = ("TIMEOUT", "invocation_stopped")
+_WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED)
 
 
 class _LostError(Exception):
@@ -109,7 +110,7 @@ class Upstream:
                     raise interrupted(function_id) from None
                 retries -= 1
             except CallError as error:
-                if error.code == "function_not_found" and self._is_settling():
+                if error.code == FUNCTION_NOT_FOUND and self._is_settling():
                     await asyncio.sleep(_LATE_POLL_SECONDS)
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
@@ -140,7 +141,7 @@ class Upstream:
             raise _LostError from None
 
     def _note_missing(self, function_id: str, code: str) -> None:
-        if code == "function_not_found":
+        if code == FUNCTION_NOT_FOUND:
             self.missing.add(function_id)
 
     def _is_settling(self) -> bool:

@@ -7,9 +7,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory import limits
-from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from iii_directory.engine.protocol import first_segment
+
 Row = dict[str, Any]
 
 
@@ -20,10 +22,6 @@ def rows_of(answer: object, key: str) -> list[Row]:
 
 def last_segment(identifier: str) -> str:
     return identifier.rsplit("::", 1)[-1]
-
-
-def first_segment(identifier: str) -> str:
-    return identifier.split("::", 1)[0]
 
 
 def function_row(row: Row) -> Row:

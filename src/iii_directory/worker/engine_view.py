@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.seam import CallError
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Bus
     from iii_directory.worker.engine_rows import Row
 
-_ABSENT_CODES = ("function_not_found", "NOT_FOUND")
+_ABSENT_CODES = (FUNCTION_NOT_FOUND, NOT_FOUND)
 
 
 class EngineView:

@@ -14,11 +14,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.model import Finding
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES
 

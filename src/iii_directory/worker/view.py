@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.bus.seam import DEFAULT_NAMESPACE, CallError
+from iii_directory.bus.seam import CallError
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,7 +37,7 @@ def test_a_channel_has_two_ends_that_share_id_and_key() -> None:
 def test_the_buffer_is_kept_within_bounds(asked: Any, given: int) -> None:
     driver = Driver()
     made = driver.connect("c").result("engine::channels::create", {"buffer_size": asked})
-    channel = driver.engine.channels.find(made["reader"]["channel_id"], made["reader"]["access_key"])
+    channel = driver.router.channels.find(made["reader"]["channel_id"], made["reader"]["access_key"])
 
     assert channel is not None
     assert channel.buffer_size == given
@@ -53,7 +53,7 @@ def test_the_buffer_is_an_integer(size: Any) -> None:
 def test_a_channel_is_found_by_id_and_key_only() -> None:
     driver = Driver()
     made = driver.connect("c").result("engine::channels::create")["reader"]
-    find = driver.engine.channels.find
+    find = driver.router.channels.find
 
     assert find(made["channel_id"], made["access_key"])
     assert find(made["channel_id"], made["access_key"].upper() + "x") is None
@@ -66,22 +66,20 @@ def test_a_channel_is_found_by_id_and_key_only() -> None:
 )
 def test_a_channel_one_side_never_came_to_is_let_go(taken: Any, stays: bool) -> None:
     driver = Driver()
-    swept: list[str] = []
-    driver.engine.channels.on_swept = swept.append
     made = driver.connect("c").result("engine::channels::create")["reader"]
-    channel = driver.engine.channels.find(made["channel_id"], made["access_key"])
+    channel = driver.router.channels.find(made["channel_id"], made["access_key"])
     assert channel is not None
     channel.taken |= taken
     driver.run_timer("channel-idle")
 
-    assert bool(driver.engine.channels.find(made["channel_id"], made["access_key"])) is stays
-    assert swept == ([] if stays else [made["channel_id"]])
+    assert bool(driver.router.channels.find(made["channel_id"], made["access_key"])) is stays
+    assert driver.ended_channels == ([] if stays else [made["channel_id"]])
 
 
 def test_a_channel_that_ended_is_not_swept_again() -> None:
     driver = Driver()
     made = driver.connect("c").result("engine::channels::create")["reader"]
-    driver.engine.channels.forget(made["channel_id"])
+    driver.router.channels.forget(made["channel_id"])
     driver.run_timer("channel-idle")
 
-    assert driver.engine.channels.find(made["channel_id"], made["access_key"]) is None
+    assert driver.router.channels.find(made["channel_id"], made["access_key"]) is None

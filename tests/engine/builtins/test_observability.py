@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.engine.driver import VERSION, Driver
 
-from iii_directory.engine.kernel import Log
+from iii_directory.engine.engine_state import Log
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_an_announcement_of_the_wrong_type_changes_nothing(driver: Driver, field
     error = worker.error("engine::workers::register", {"name": "w", "description": "d", "pid": 1, field: 7})
 
     assert error["code"] == "deserialization_error"
-    connection = driver.router.kernel.connections[worker.id]
+    connection = driver.router.engine_state.connections[worker.id]
     assert (connection.name, connection.description, connection.namespace) == (None, None, None)
 
 
@@ -259,6 +259,16 @@ def test_a_rejected_worker_is_told_as_gone_and_never_as_announced(driver: Driver
         "worker_connected",
         "worker_disconnected",
     ]
+
+
+def test_names_seen_longest_ago_are_forgotten_first(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.engine.builtins.workers.MAX_SEEN_WORKERS", 2)
+    watcher = watching(driver, "worker", config=None)
+    for name in ("a", "b", "a", "c", "a", "b"):
+        driver.connect(name).leave()
+
+    # "a" came back in time and stayed known; "b" had to make room for "c".
+    assert [event["data"]["worker"] for event in watcher.take()] == ["a", "b", "c", "b"]
 
 
 def test_a_worker_that_connects_for_the_first_time_counts_as_added(driver: Driver) -> None:

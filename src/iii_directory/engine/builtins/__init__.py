@@ -1,22 +1,19 @@
-"""The functions and trigger types the embedded engine provides itself. Pure: storage comes from outside.
+"""The functions and trigger types the embedded engine provides itself. Pure.
 
-Pure."""
+Storage comes from outside."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.builtins import (
-    channels,
-    configuration,
-    introspection,
-    observability,
-    pubsub,
-    state,
-    workers,
-)
-from iii_directory.engine.builtins.rows import Rows
+from iii_directory.engine.builtins.channels import provide_channels
+from iii_directory.engine.builtins.configuration import provide_configuration
+from iii_directory.engine.builtins.introspection import provide_introspection
+from iii_directory.engine.builtins.observability import provide_observability
+from iii_directory.engine.builtins.pubsub import provide_pubsub
+from iii_directory.engine.builtins.state import provide_state
+from iii_directory.engine.builtins.workers import provide_workers
 from iii_directory.engine.router import Router
 
 if TYPE_CHECKING:
@@ -34,26 +31,16 @@ class World:
     state: Store
     configuration: Store
     environment: Mapping[str, str]
-    schema_problem: Callable[[object, object], str | None]
-    """What is wrong with a value under a JSON Schema, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+def build_engine(world: World, version: str) -> Router:
     """A router with its built-ins, ready for a shell."""
-
-    router: Router
-    channels: channels.Channels
-
-
-def build_engine(world: World, version: str) -> Engine:
-    """An engine with everything on it."""
     router = Router(world.new_id, world.now_ms)
-    rows = Rows(router)
-    introspection.install(router, rows)
-    workers.install(router, rows, version)
-    state.install(router, world.state)
-    pubsub.install(router)
-    configuration.install(router, world.configuration, world.environment, world.schema_problem)
-    observability.install(router, version)
-    return Engine(router, channels.install(router))
+    provide_introspection(router)
+    provide_workers(router, version)
+    provide_state(router, world.state)
+    provide_pubsub(router)
+    provide_configuration(router, world.configuration, world.environment)
+    provide_observability(router, version)
+    provide_channels(router)
+    return router

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, cast
 
+from iii_directory.engine import protocol
 from iii_directory.engine.builtins.table import (
     ANY,
     BuiltinFunction,
@@ -16,12 +17,13 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
-from iii_directory.engine.kernel import EngineFault
+from iii_directory.engine.engine_state import EngineFault
+from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import NotJsonError, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
@@ -37,23 +39,16 @@ _LONE_PLACEHOLDER: Final = re.compile(r"\s*\$\{[^}]*\}\s*")
 class Configuration:
     """Values are kept as they were given; schemas are not: an owner registers again after a restart."""
 
-    def __init__(
-        self,
-        router: Router,
-        store: Store,
-        environment: Mapping[str, str],
-        problem_with: Callable[[object, object], str | None],
-    ) -> None:
+    def __init__(self, router: Router, store: Store, environment: Mapping[str, str]) -> None:
         self._fire = router.events.fire_on_condition
         self._store = store
         self._environment = environment
-        self._problem_with = problem_with
         self._entries: dict[str, Json] = {}
         try:
             for entry in cast("list[Json]", store.values(SCOPE)):
                 self._entries[entry["id"]] = {**entry, "schema": None}
         except StoreError as error:
-            router.kernel.log("error", f"configuration could not be read: {error}")
+            router.engine_state.log("error", f"configuration could not be read: {error}")
 
     def register(self, request: Request) -> Json:
         entry_id = _checked_id(request)
@@ -83,10 +78,11 @@ class Configuration:
             raise missing(request, "value")
         before = self._entries.get(entry_id)
         if before is None:
-            raise EngineFault("NOT_REGISTERED", f"Configuration '{entry_id}' is not registered.")
+            raise EngineFault(protocol.NOT_REGISTERED, f"Configuration '{entry_id}' is not registered.")
         if before["schema"] is None:
             raise EngineFault(
-                "SCHEMA_UNAVAILABLE", f"The owner of '{entry_id}' has not registered it since the start."
+                protocol.SCHEMA_UNAVAILABLE,
+                f"The owner of '{entry_id}' has not registered it since the start.",
             )
         self._check_new(before["schema"], request.payload["value"])
         entry = {**before, "value": request.payload["value"]}
@@ -103,7 +99,9 @@ class Configuration:
         value = expand(entry["value"], self._environment, unset)
         if unset:
             names = ", ".join(unset)
-            raise EngineFault("EXPAND_FAILED", f"Configuration '{entry_id}' needs {names}, which is not set.")
+            raise EngineFault(
+                protocol.EXPAND_FAILED, f"Configuration '{entry_id}' needs {names}, which is not set."
+            )
         self._check(entry["schema"], value)
         return {"id": entry_id, "value": value}
 
@@ -116,14 +114,14 @@ class Configuration:
     def _find(self, entry_id: str) -> Json:
         entry = self._entries.get(entry_id)
         if entry is None:
-            raise EngineFault("NOT_FOUND", f"Configuration '{entry_id}' not found.")
+            raise EngineFault(protocol.NOT_FOUND, f"Configuration '{entry_id}' not found.")
         return entry
 
     def _keep(self, entry: Json) -> None:
         try:
             self._store.set(SCOPE, entry["id"], _without(entry, "schema"))
         except StoreError as error:
-            raise EngineFault("ADAPTER_ERROR", str(error)) from None
+            raise EngineFault(protocol.ADAPTER_ERROR, str(error)) from None
         self._entries[entry["id"]] = entry
 
     def _check_new(self, expected: object, value: object) -> None:
@@ -134,9 +132,9 @@ class Configuration:
             self._check(expected, expanded)
 
     def _check(self, expected: object, value: object) -> None:
-        problem = self._problem_with(expected, value) if expected is not None else None
+        problem = schema_problem(expected, value) if expected is not None else None
         if problem is not None:
-            raise EngineFault("SCHEMA_INVALID", problem)
+            raise EngineFault(protocol.SCHEMA_INVALID, problem)
 
     def _changed(self, event_type: str, entry: Json, old: object) -> None:
         event: Json = {
@@ -190,7 +188,7 @@ def _without(entry: Json, key: str) -> Json:
 def _checked_id(request: Request) -> str:
     entry_id = text(request, "id")
     if _ID.fullmatch(entry_id) is None:
-        raise EngineFault("INVALID_ID", "id must be 1 to 64 of a-z, 0-9, '_' and '-'")
+        raise EngineFault(protocol.INVALID_ID, "id must be 1 to 64 of a-z, 0-9, '_' and '-'")
     return entry_id
 
 
@@ -213,14 +211,9 @@ def _check_config(config: object) -> str | None:
     return None
 
 
-def install(
-    router: Router,
-    store: Store,
-    environment: Mapping[str, str],
-    problem_with: Callable[[object, object], str | None],
-) -> None:
-    """Put configuration on the engine; ``problem_with(schema, value)`` says what does not fit."""
-    it = Configuration(router, store, environment, problem_with)
+def provide_configuration(router: Router, store: Store, environment: Mapping[str, str]) -> None:
+    """Put configuration on the engine."""
+    it = Configuration(router, store, environment)
     one = schema(["id"], id="string")
     functions = [
         BuiltinFunction(

@@ -18,12 +18,13 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.calls import DEFERRED, Request
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, ENGINE_PREFIX, EngineFault, Function
+from iii_directory.engine.engine_state import EngineFault, Function
 from iii_directory.engine.messages import RegisterTrigger
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE, ENGINE_PREFIX, INVALID_ARGUMENTS, NOT_FOUND
+from iii_directory.engine.router import FUNCTIONS_AVAILABLE
 from iii_directory.limits import MAX_FUNCTION_BATCH
 
 if TYPE_CHECKING:
-    from iii_directory.engine.builtins.rows import Rows
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
@@ -31,19 +32,16 @@ _FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "
 
 
 class Introspection:
-    """Reads the kernel and the triggers; changes nothing but durable bindings."""
+    """Reads the engine_state and the triggers; changes nothing but durable bindings."""
 
-    def __init__(self, router: Router, rows: Rows) -> None:
-        self._kernel = router.kernel
+    def __init__(self, router: Router) -> None:
+        self._engine_state = router.engine_state
         self._triggers = router.triggers
-        self._events = router.events
-        self._rows = rows
-        self._known_ids: set[tuple[str, str]] = set()
-        router.on_functions_settled = self._functions_settled
+        self._rows = router.rows
 
     def functions_list(self, request: Request) -> Json:
         search = cast("str | None", optional(request, "search", str))
-        rows = [f for f in self._kernel.functions.values() if self._wanted(request, f, search)]
+        rows = [f for f in self._engine_state.functions.values() if self._wanted(request, f, search)]
         rows.sort(key=lambda f: (_rank(f.id, search), f.id, f.namespace))
         return {"functions": [self._rows.function_summary(f) for f in rows]}
 
@@ -51,11 +49,11 @@ class Introspection:
         namespace = cast("str | None", optional(request, "namespace", str))
         single = cast("str | None", optional(request, "function_id", str))
         many = cast("list[object] | None", optional(request, "function_ids", list))
-        if (single is None) == (many is None):
-            raise EngineFault("INVALID_ARGUMENTS", "Pass exactly one of function_id and function_ids.")
-        if single is not None:
+        if single is not None and many is None:
             return self._rows.function_detail(self._find(single, namespace))
-        return {"functions": [self._one_of_many(item, namespace) for item in _batch(many or [])]}
+        if many is not None and single is None:
+            return {"functions": [self._one_of_many(item, namespace) for item in _batch(many)]}
+        raise EngineFault(INVALID_ARGUMENTS, "Pass exactly one of function_id and function_ids.")
 
     def triggers_list(self, request: Request) -> Json:
         search, prefix = optional(request, "search", str), optional(request, "prefix", str)
@@ -66,7 +64,7 @@ class Introspection:
             if (internal or not kind.id.startswith(ENGINE_PREFIX))
             and kind.id.startswith(prefix or "")
             and contains(search, kind.id, kind.description)
-            and worker in (None, self._kernel.worker_name(kind))
+            and worker in (None, self._engine_state.worker_name(kind))
         ]
         return {"triggers": sorted(rows, key=lambda row: (row["id"], row["namespace"]))}
 
@@ -76,7 +74,7 @@ class Introspection:
         kind = self._triggers.types.get((namespace, type_id))
         if kind is None:
             raise EngineFault(
-                "NOT_FOUND", f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
+                NOT_FOUND, f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
             )
         return self._rows.type_detail(kind)
 
@@ -98,25 +96,24 @@ class Introspection:
         binding_id = text(request, "id")
         binding = self._triggers.bindings.get(binding_id)
         if binding is None or binding.provider is None:
-            raise EngineFault("NOT_FOUND", f"Registered trigger '{binding_id}' was not found.")
+            raise EngineFault(NOT_FOUND, f"Registered trigger '{binding_id}' was not found.")
         detail = self._rows.binding_row(binding)
         del detail["config_summary"]
         if binding.metadata is not None:
             detail["metadata"] = binding.metadata
-        function = self._kernel.function(binding.namespace, binding.function_id)
+        function = self._engine_state.function(binding.namespace, binding.function_id)
         detail["trigger"] = self._rows.type_detail(self._triggers.types[binding.provider])
         detail["function"] = self._rows.function_detail(function) if function else None
         return detail
 
     def register_trigger(self, request: Request) -> object:
         binding = RegisterTrigger(
-            self._kernel.new_id(),
-            text(request, "trigger_type"),
-            text(request, "function_id"),
-            request.payload.get("config"),
-            request.payload.get("metadata"),
-            None,
-            optional(request, "trigger_namespace", str),
+            id=self._engine_state.new_id(),
+            trigger_type=text(request, "trigger_type"),
+            function_id=text(request, "function_id"),
+            config=request.payload.get("config"),
+            metadata=request.payload.get("metadata"),
+            trigger_namespace=optional(request, "trigger_namespace", str),
         )
         self._triggers.bind_durably(binding, request.answer)
         return DEFERRED
@@ -141,22 +138,22 @@ class Introspection:
         worker = optional(request, "worker", str)
         if worker is not None:
             wanted.append(worker)
-        return not wanted or self._kernel.worker_name(function) in wanted
+        return not wanted or self._engine_state.worker_name(function) in wanted
 
     def _find(self, function_id: str, namespace: str | None) -> Function:
-        kernel = self._kernel
-        homes = kernel.namespaces_with(function_id)
+        engine_state = self._engine_state
+        homes = engine_state.namespaces_with(function_id)
         if namespace is None:
             namespace = homes[0] if len(homes) == 1 else DEFAULT_NAMESPACE
-        found = kernel.function(namespace, function_id)
+        found = engine_state.function(namespace, function_id)
         if found is None and homes:
             raise EngineFault(
-                "NOT_FOUND",
+                NOT_FOUND,
                 f"Function '{function_id}' is ambiguous: it is registered in namespace(s): "
                 f"{', '.join(homes)}. Pass `namespace` to choose one.",
             )
         if found is None:
-            raise EngineFault("NOT_FOUND", f"Function '{function_id}' is not registered.")
+            raise EngineFault(NOT_FOUND, f"Function '{function_id}' is not registered.")
         return found
 
     def _one_of_many(self, function_id: str, namespace: str | None) -> Json:
@@ -164,15 +161,6 @@ class Introspection:
             return self._rows.function_detail(self._find(function_id, namespace))
         except EngineFault:
             return {"function_id": function_id, "error": "not_found"}
-
-    def _functions_settled(self) -> None:
-        ids = set(self._kernel.functions)
-        if ids != self._known_ids:
-            self._known_ids = ids
-            rows = [self._rows.function_summary(f) for f in self._kernel.functions.values()]
-            self._events.fire(
-                "engine::functions-available", {"event": "functions_changed", "functions": rows}
-            )
 
 
 def _hidden(function: Function) -> bool:
@@ -192,18 +180,16 @@ def _rank(function_id: str, search: str | None) -> int:
 def _batch(items: list[object]) -> list[str]:
     names = list(dict.fromkeys(item for item in items if isinstance(item, str)))
     if not all(isinstance(item, str) for item in items) or not 1 <= len(names) <= MAX_FUNCTION_BATCH:
-        raise EngineFault(
-            "INVALID_ARGUMENTS", f"function_ids must be 1 to {MAX_FUNCTION_BATCH} function ids."
-        )
+        raise EngineFault(INVALID_ARGUMENTS, f"function_ids must be 1 to {MAX_FUNCTION_BATCH} function ids.")
     return names
 
 
-def install(router: Router, rows: Rows) -> None:
+def provide_introspection(router: Router) -> None:
     """Put the introspection functions on the engine."""
-    it = Introspection(router, rows)
+    it = Introspection(router)
     functions = [*_about_functions(it), *_about_triggers(it), *_about_bindings(it)]
     available = BuiltinType(
-        "engine::functions-available",
+        FUNCTIONS_AVAILABLE,
         "Fires when the set of registered functions changed.",
         schema(),
         schema(event="string", functions="array"),

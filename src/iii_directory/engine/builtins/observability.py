@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.kernel import Level
+    from iii_directory.engine.engine_state import Level
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
@@ -25,14 +25,14 @@ LEVELS: Final[dict[str, Level]] = {
 }
 
 
-def install(router: Router, version: str) -> None:
+def provide_observability(router: Router, version: str) -> None:
     """Put logging and the health check on the engine."""
 
     def logger(level: Level) -> Callable[[Request], object]:
         def log(request: Request) -> object:
-            connection = router.kernel.connections.get(request.caller or "")
+            connection = router.engine_state.connections.get(request.caller or "")
             who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
-            router.kernel.log(level, f"{clean(str(who))}: {clean(text(request, 'message'))}")
+            router.engine_state.log(level, f"{clean(str(who))}: {clean(text(request, 'message'))}")
             return ABSENT
 
         return log
@@ -42,10 +42,10 @@ def install(router: Router, version: str) -> None:
             "status": "healthy",
             "components": {
                 "engine": {"status": "healthy", "kind": "embedded"},
-                "workers": {"status": "healthy", "connected": len(router.kernel.connections)},
+                "workers": {"status": "healthy", "connected": len(router.engine_state.connections)},
                 "calls": {"status": "healthy", "open": router.calls.open_calls()},
             },
-            "timestamp": router.kernel.now_ms(),
+            "timestamp": router.engine_state.now_ms(),
             "version": version,
         }
 

@@ -13,7 +13,8 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
-from iii_directory.engine.kernel import EngineFault
+from iii_directory.engine.engine_state import EngineFault
+from iii_directory.engine.protocol import TOPIC_NOT_SET
 from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from iii_directory.engine.router import Router
 
 
-def install(router: Router) -> None:
+def provide_pubsub(router: Router) -> None:
     """Put topics on the engine."""
 
     def publish(request: Request) -> object:
         topic = text(request, "topic")
         if not topic:
-            raise EngineFault("topic_not_set", "Topic is not set.")
+            raise EngineFault(TOPIC_NOT_SET, "Topic is not set.")
         # The payload is exactly the data; the binding's metadata is not delivered, as on the real engine.
         router.events.fire_bare(
             "subscribe", request.payload.get("data"), lambda config: config.get("topic") == topic

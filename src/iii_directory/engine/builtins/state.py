@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from iii_directory.engine import protocol
 from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, apply_ops
 from iii_directory.engine.builtins.table import (
     ANY,
@@ -15,7 +16,7 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
-from iii_directory.engine.kernel import EngineFault, bad_input
+from iii_directory.engine.engine_state import EngineFault, bad_input
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT, encode
 from iii_directory.limits import MAX_STATE_VALUE_CHARS
@@ -44,19 +45,19 @@ class State:
         if field not in request.payload:
             raise missing(request, "value")
         value = request.payload[field]
-        old = _stored("SET_ERROR", lambda: self._store.get(scope, key))
-        _stored("SET_ERROR", lambda: self._store.set(scope, key, value))
+        old = _stored(protocol.SET_ERROR, lambda: self._store.get(scope, key))
+        _stored(protocol.SET_ERROR, lambda: self._store.set(scope, key, value))
         self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
         return {"old_value": _null(old), "new_value": value}
 
     def get(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
-        return _stored("GET_ERROR", lambda: self._store.get(scope, key))
+        return _stored(protocol.GET_ERROR, lambda: self._store.get(scope, key))
 
     def delete(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
-        old = _stored("DELETE_ERROR", lambda: self._store.get(scope, key))
-        _stored("DELETE_ERROR", lambda: self._store.delete(scope, key))
+        old = _stored(protocol.DELETE_ERROR, lambda: self._store.get(scope, key))
+        _stored(protocol.DELETE_ERROR, lambda: self._store.delete(scope, key))
         if old is not ABSENT:
             self._emptied.add(scope)
         self._changed("state:deleted", scope, key, old, None)
@@ -64,20 +65,22 @@ class State:
 
     def list(self, request: Request) -> object:
         scope = text(request, "scope")
-        return _stored("LIST_ERROR", lambda: self._store.values(scope))
+        return _stored(protocol.LIST_ERROR, lambda: self._store.values(scope))
 
     def list_groups(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
-        held = cast("list[str]", _stored("LIST_GROUPS_ERROR", self._store.scopes))
+        held = cast("list[str]", _stored(protocol.LIST_GROUPS_ERROR, self._store.scopes))
         return {"groups": sorted({*held, *self._emptied})}
 
     def update(self, request: Request) -> Json:
         scope, key = text(request, "scope"), text(request, "key")
         ops = _checked_ops(request)
-        old = _stored("UPDATE_ERROR", lambda: self._store.get(scope, key))
+        old = _stored(protocol.UPDATE_ERROR, lambda: self._store.get(scope, key))
         new, errors = apply_ops(old, ops)
         if len(encode(new)) > MAX_STATE_VALUE_CHARS:
-            raise EngineFault("VALUE_TOO_LARGE", f"A value has at most {MAX_STATE_VALUE_CHARS} characters.")
-        _stored("UPDATE_ERROR", lambda: self._store.set(scope, key, new))
+            raise EngineFault(
+                protocol.VALUE_TOO_LARGE, f"A value has at most {MAX_STATE_VALUE_CHARS} characters."
+            )
+        _stored(protocol.UPDATE_ERROR, lambda: self._store.set(scope, key, new))
         self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
         reply: Json = {"old_value": _null(old), "new_value": new}
         if errors:
@@ -153,7 +156,7 @@ def _check_config(config: object) -> str | None:
     return None
 
 
-def install(router: Router, store: Store) -> None:
+def provide_state(router: Router, store: Store) -> None:
     """Put the state functions and their trigger type on the engine."""
     it = State(router, store)
     place = {"scope": "string", "key": "string"}

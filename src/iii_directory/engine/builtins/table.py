@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, Function, bad_input
+from iii_directory.engine.engine_state import EngineFault, Function, bad_input
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.triggers import TriggerType
 
 if TYPE_CHECKING:
@@ -51,28 +52,27 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
     router.builtin_workers[worker.name] = worker
     for row in worker.functions:
         router.calls.builtins[row.id] = row.handler
-        router.kernel.add_function(
+        router.engine_state.add_function(
             Function(
-                row.id,
-                DEFAULT_NAMESPACE,
-                None,
-                worker.name,
-                row.description,
-                row.request_schema,
-                row.response_schema,
-                None,
+                id=row.id,
+                namespace=DEFAULT_NAMESPACE,
+                owner=None,
+                worker_name=worker.name,
+                description=row.description,
+                request_schema=row.request_schema,
+                response_schema=row.response_schema,
             )
         )
     for kind in worker.types:
         router.triggers.types[DEFAULT_NAMESPACE, kind.id] = TriggerType(
-            kind.id,
-            DEFAULT_NAMESPACE,
-            None,
-            worker.name,
-            kind.description,
-            kind.configuration_schema,
-            kind.request_schema,
-            kind.check,
+            id=kind.id,
+            namespace=DEFAULT_NAMESPACE,
+            owner=None,
+            worker_name=worker.name,
+            description=kind.description,
+            configuration_schema=kind.configuration_schema,
+            request_schema=kind.request_schema,
+            check=kind.check,
         )
 
 

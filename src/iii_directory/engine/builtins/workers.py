@@ -14,15 +14,22 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
-from iii_directory.engine.kernel import DEFAULT_NAMESPACE, EngineFault, printable
-from iii_directory.limits import MAX_NAME_CHARS
+from iii_directory.engine.engine_state import EngineFault
+from iii_directory.engine.protocol import (
+    DEFAULT_NAMESPACE,
+    INVALID_ARGUMENTS,
+    INVALID_NAMESPACE,
+    NOT_FOUND,
+)
+from iii_directory.engine.router import WORKERS_AVAILABLE
+from iii_directory.limits import MAX_NAME_CHARS, MAX_SEEN_WORKERS
+from iii_directory.text import without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.builtins.rows import Rows
     from iii_directory.engine.calls import Request
-    from iii_directory.engine.kernel import Connection
+    from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
@@ -34,31 +41,31 @@ _WORKERS: Final = ("workers", "worker")
 class Workers:
     """Who is connected, and the built-in workers beside them."""
 
-    def __init__(self, router: Router, rows: Rows, version: str) -> None:
+    def __init__(self, router: Router, version: str) -> None:
         self._router = router
-        self._kernel = router.kernel
-        self._rows = rows
+        self._engine_state = router.engine_state
+        self._rows = router.rows
         self._version = version
-        self._started_ms = router.kernel.now_ms()
-        self._seen: set[tuple[str, str]] = set()
+        self._started_ms = router.engine_state.now_ms()
+        # In the order they were seen last: the ones that were not for longest are forgotten first.
+        self._seen: dict[tuple[str, str], None] = {}
         self._builtin = router.builtin_workers
-        router.on_worker_event = self._worker_event
 
     def register(self, request: Request) -> Json:
-        connection = self._kernel.connections.get(request.caller or "")
+        connection = self._engine_state.connections.get(request.caller or "")
         if connection is None:
-            raise EngineFault("INVALID_ARGUMENTS", "Only a connected worker can register itself.")
+            raise EngineFault(INVALID_ARGUMENTS, "Only a connected worker can register itself.")
         namespace = cast("str | None", optional(request, "namespace", str))
         if namespace is None:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
-            raise EngineFault("INVALID_NAMESPACE", "namespace must not be blank")
+            raise EngineFault(INVALID_NAMESPACE, "namespace must not be blank")
         described = _description_in(request)
         if not self._router.announce(connection, namespace, clean(optional(request, "name", str))):
             return {"success": False}
         for key, value in described.items():
             setattr(connection, key, value)
-        self._worker_event("worker_metadata_updated", connection)
+        self._router.worker_event("worker_metadata_updated", connection)
         self._first_seen(connection)
         return {"success": True}
 
@@ -66,7 +73,7 @@ class Workers:
         search, runtime = optional(request, "search", str), optional(request, "runtime", str)
         status = optional(request, "status", str)
         rows = [self._builtin_row(worker) for worker in self._builtin.values()]
-        rows += [self._connection_row(connection) for connection in self._kernel.visible_connections()]
+        rows += [self._connection_row(connection) for connection in self._engine_state.visible_connections()]
         rows = [
             row
             for row in rows
@@ -78,7 +85,7 @@ class Workers:
 
     def info(self, request: Request) -> Json:
         name, namespace = text(request, "name"), optional(request, "namespace", str)
-        named = [c for c in self._kernel.connections.values() if c.name == name]
+        named = [c for c in self._engine_state.connections.values() if c.name == name]
         found = {c.namespace or DEFAULT_NAMESPACE: c for c in named}
         homes = {*found, DEFAULT_NAMESPACE} if name in self._builtin else set(found)
         home = _chosen_home(name, sorted(homes), namespace)
@@ -102,7 +109,7 @@ class Workers:
                     "status": "running",
                     "pid": connection.pid,
                 }
-                for connection in self._kernel.visible_connections()
+                for connection in self._engine_state.visible_connections()
                 if connection.name is not None
             ]
         }
@@ -134,7 +141,7 @@ class Workers:
             "runtime": connection.runtime,
             "os": connection.os,
             "status": "connected",
-            "function_count": len(self._kernel.functions_of(connection.id)),
+            "function_count": len(self._engine_state.functions_of(connection.id)),
             "connected_at_ms": connection.connected_at_ms,
             "active_invocations": connection.active_invocations,
             "isolation": connection.isolation,
@@ -143,7 +150,7 @@ class Workers:
 
     def _with_registrations(self, row: Json, provides: Callable[[str | None, str | None], bool]) -> Json:
         """The worker with what it registered; ``provides`` is asked with an owner and a built-in's name."""
-        functions = [f for f in self._kernel.functions.values() if provides(f.owner, f.worker_name)]
+        functions = [f for f in self._engine_state.functions.values() if provides(f.owner, f.worker_name)]
         kinds = [t for t in self._router.triggers.types.values() if provides(t.owner, t.worker_name)]
         targets = {(f.namespace, f.id) for f in functions}
         bindings = [b for b in self._router.triggers.live() if (b.namespace, b.function_id) in targets]
@@ -154,21 +161,22 @@ class Workers:
             "registered_triggers": [self._rows.binding_row(b) for b in sorted(bindings, key=lambda b: b.id)],
         }
 
-    def _worker_event(self, event: str, connection: Connection) -> None:
-        self._router.events.fire("engine::workers-available", {"event": event, "worker_id": connection.id})
-
     def _first_seen(self, connection: Connection) -> None:
         if connection.name is None:
             return
         key = (connection.namespace or DEFAULT_NAMESPACE, connection.name)
-        if key in self._seen:
+        known = key in self._seen
+        self._seen.pop(key, None)
+        self._seen[key] = None
+        if known:
             return
-        self._seen.add(key)
+        if len(self._seen) > MAX_SEEN_WORKERS:
+            del self._seen[next(iter(self._seen))]
         event = {
             "operation": "add",
             "worker": connection.name,
             "stage": "done",
-            "timestamp_ms": self._kernel.now_ms(),
+            "timestamp_ms": self._engine_state.now_ms(),
             "caller_mode": "trigger",
         }
         self._router.events.fire("worker", event, lambda config: _worker_matches(config, event))
@@ -176,7 +184,7 @@ class Workers:
 
 def clean(value: str | None) -> str | None:
     """A name or description that fits a line and hides nothing; None if nothing is left of it."""
-    return (printable(value)[:MAX_NAME_CHARS].strip() or None) if value is not None else None
+    return (without_controls(value)[:MAX_NAME_CHARS].strip() or None) if value is not None else None
 
 
 def _description_in(request: Request) -> Json:
@@ -195,14 +203,14 @@ def _chosen_home(name: str, homes: list[str], wanted: str | None) -> str:
     """The namespace of the worker that is meant: as asked for, else ``default``, else the only one."""
     if wanted is None and len(homes) > 1 and DEFAULT_NAMESPACE not in homes:
         raise EngineFault(
-            "NOT_FOUND",
+            NOT_FOUND,
             f"Worker '{name}' is ambiguous: it is connected in namespace(s): {', '.join(homes)}. "
             "Pass `namespace` to choose one.",
         )
     home = wanted or (DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in homes else next(iter(homes), ""))
     if home not in homes:
         elsewhere = f" in that namespace; it is in: {', '.join(homes)}" if homes else ""
-        raise EngineFault("NOT_FOUND", f"Worker '{name}' is not connected{elsewhere}.")
+        raise EngineFault(NOT_FOUND, f"Worker '{name}' is not connected{elsewhere}.")
     return home
 
 
@@ -214,9 +222,9 @@ def _worker_matches(config: Json, event: Json) -> bool:
     return True
 
 
-def install(router: Router, rows: Rows, version: str) -> None:
+def provide_workers(router: Router, version: str) -> None:
     """Put the worker functions and their trigger types on the engine."""
-    it = Workers(router, rows, version)
+    it = Workers(router, version)
     names = {"type": "array", "items": {"type": "string"}}
     functions = [
         BuiltinFunction(
@@ -240,7 +248,7 @@ def install(router: Router, rows: Rows, version: str) -> None:
         ),
     ]
     available = BuiltinType(
-        "engine::workers-available",
+        WORKERS_AVAILABLE,
         "Fires when a worker connects, says who it is, or leaves.",
         schema(),
         schema(event="string", worker_id="string"),

@@ -10,6 +10,7 @@ from iii_directory.catalog.indexes import tree_index
 from iii_directory.catalog.resolve import find_exact
 from iii_directory.catalog.rows import MARKDOWN
 from iii_directory.documents.uris import IndexUri, SectionUri, SkillUri, check_unguarded, parse_uri
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_RELAYED_CHARS
 from iii_directory.text import cut, one_line, quoted
@@ -55,7 +56,7 @@ async def call(bus: Bus, function_id: str, payload: dict[str, Any], timeout_ms: 
     try:
         return await bus.call(function_id, payload, timeout_ms=timeout_ms)
     except CallError as error:
-        if error.code == "function_not_found":
+        if error.code == FUNCTION_NOT_FOUND:
             raise DirectoryError(
                 ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
             ) from None

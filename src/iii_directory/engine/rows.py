@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.kernel import first_segment
+from iii_directory.engine.protocol import first_segment
 from iii_directory.engine.wire_json import Json, encode
 from iii_directory.limits import CONFIG_SUMMARY_CHARS
 
 if TYPE_CHECKING:
-    from iii_directory.engine.kernel import Function
-    from iii_directory.engine.router import Router
-    from iii_directory.engine.triggers import Binding, TriggerType
+    from iii_directory.engine.engine_state import EngineState, Function
+    from iii_directory.engine.triggers import Binding, Triggers, TriggerType
 
 
 class Rows:
     """Makes the rows and details that lists and infos consist of."""
 
-    def __init__(self, router: Router) -> None:
-        self._kernel = router.kernel
-        self._triggers = router.triggers
+    def __init__(self, engine_state: EngineState, triggers: Triggers) -> None:
+        self._engine_state = engine_state
+        self._triggers = triggers
 
     def function_summary(self, function: Function) -> Json:
         row: Json = {
             "function_id": function.id,
             "namespace": function.namespace,
-            "worker_name": self._kernel.worker_name(function),
+            "worker_name": self._engine_state.worker_name(function),
         }
         if function.description is not None:
             row["description"] = function.description
@@ -50,7 +49,7 @@ class Rows:
         return {
             "id": kind.id,
             "namespace": kind.namespace,
-            "worker_name": self._kernel.worker_name(kind),
+            "worker_name": self._engine_state.worker_name(kind),
             "description": kind.description,
         }
 
@@ -64,8 +63,10 @@ class Rows:
         return detail
 
     def binding_row(self, binding: Binding) -> Json:
-        function = self._kernel.function(binding.namespace, binding.function_id)
-        worker_name = self._kernel.worker_name(function) if function else first_segment(binding.function_id)
+        function = self._engine_state.function(binding.namespace, binding.function_id)
+        worker_name = (
+            self._engine_state.worker_name(function) if function else first_segment(binding.function_id)
+        )
         summary = encode(binding.config)
         if len(summary) > CONFIG_SUMMARY_CHARS:
             summary = summary[:CONFIG_SUMMARY_CHARS] + "…"

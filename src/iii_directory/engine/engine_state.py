@@ -1,18 +1,17 @@
-"""What the engine remembers, and the effects it asks its shell for. Pure: no sockets, no clock, no threads.
+"""What the engine remembers, and the effects it asks its shell for: no sockets, no clock, no threads. Pure.
 
-Pure.
-
-The parts of the router (calls, triggers, built-ins) share one :class:`Kernel`. They never send anything;
-they append effects to its outbox, and the shell carries them out in order.
+The parts of the router (calls, triggers, channels, built-ins) share one :class:`EngineState`. They never send
+anything; they append effects to its outbox, and the shell carries them out in order.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
+from iii_directory.engine.protocol import DESERIALIZATION_ERROR, first_segment
 from iii_directory.limits import MAX_LOG_CHARS
+from iii_directory.text import without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,20 +20,11 @@ if TYPE_CHECKING:
     from iii_directory.engine.triggers import TriggerType
     from iii_directory.engine.wire_json import Json
 
-DEFAULT_NAMESPACE: Final = "default"
-ENGINE_PREFIX: Final = "engine::"
 Level = Literal["debug", "info", "warning", "error"]
-# Control characters, and the marks that reorder or hide text on a screen.
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-
-
-def printable(text: str) -> str:
-    """A text without characters that break, hide or reorder it on a screen."""
-    return _UNPRINTABLE.sub("", text)
 
 
 class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as a Python error)
-    """A failure that goes to a caller as ``{code, message}``."""
+    """A failure that goes to a caller as ``{code, message}``; the codes are in ``protocol.CODES``."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -46,12 +36,7 @@ class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as 
 
 def bad_input(function_id: str, problem: str) -> EngineFault:
     """The fault of a caller whose input a built-in function cannot use."""
-    return EngineFault("deserialization_error", f"Failed to deserialize input for {function_id}: {problem}")
-
-
-def first_segment(item_id: str) -> str:
-    """The part of an id that names a worker, if nothing else does."""
-    return item_id.split("::", 1)[0]
+    return EngineFault(DESERIALIZATION_ERROR, f"Failed to deserialize input for {function_id}: {problem}")
 
 
 @dataclass(slots=True)
@@ -84,7 +69,14 @@ class Log:
     text: str
 
 
-Effect = Send | Close | StartTimer | Log
+@dataclass(slots=True)
+class EndChannel:
+    """One side of a channel never came: let go of the other."""
+
+    channel_id: str
+
+
+Effect = Send | Close | StartTimer | Log | EndChannel
 
 
 @dataclass(slots=True)
@@ -112,25 +104,25 @@ class Connection:
         return self.names[-1] if self.names else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Function:
     """A registered function. ``owner`` is a connection id, or None for what the engine provides itself."""
 
     id: str
     namespace: str
     owner: str | None
-    worker_name: str | None
+    worker_name: str | None = None
     description: str | None
     request_schema: object
     response_schema: object
-    metadata: object
+    metadata: object = None
 
     @property
     def internal(self) -> bool:
         return isinstance(self.metadata, dict) and self.metadata.get("internal") is True  # pyright: ignore[reportUnknownMemberType]
 
 
-class Kernel:
+class EngineState:
     """Connections, names and functions; ids and time come from outside."""
 
     def __init__(self, new_id: Callable[[], str], now_ms: Callable[[], int]) -> None:
@@ -153,9 +145,12 @@ class Kernel:
     def start_timer(self, kind: str, subject: str, seconds: float) -> None:
         self.outbox.append(StartTimer((kind, subject), seconds))
 
+    def end_channel(self, channel_id: str) -> None:
+        self.outbox.append(EndChannel(channel_id))
+
     def log(self, level: Level, text: str) -> None:
         """Much of what is logged is a client's words: they stay on one line, and a short one."""
-        self.outbox.append(Log(level, printable(text[:MAX_LOG_CHARS])))
+        self.outbox.append(Log(level, without_controls(text[:MAX_LOG_CHARS])))
 
     def take_effects(self) -> list[Effect]:
         effects, self.outbox = self.outbox, []

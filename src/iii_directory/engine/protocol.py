@@ -1,0 +1,104 @@
+"""The words of the protocol: types of messages, codes of failures, names with a meaning. Pure.
+
+They stand here once. ``tests/engine/test_protocol.py`` finds the ones that are written out elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFAULT_NAMESPACE: Final = "default"
+ENGINE_PREFIX: Final = "engine::"
+
+# Types of messages: what both sides say, what only workers say, what only the engine says.
+INVOKE_FUNCTION: Final = "invokefunction"
+INVOCATION_RESULT: Final = "invocationresult"
+REGISTER_TRIGGER: Final = "registertrigger"
+UNREGISTER_TRIGGER: Final = "unregistertrigger"
+TRIGGER_REGISTRATION_RESULT: Final = "triggerregistrationresult"
+REGISTER_FUNCTION: Final = "registerfunction"
+UNREGISTER_FUNCTION: Final = "unregisterfunction"
+REGISTER_TRIGGER_TYPE: Final = "registertriggertype"
+UNREGISTER_TRIGGER_TYPE: Final = "unregistertriggertype"
+REATTACH: Final = "reattach"
+PING: Final = "ping"
+PONG: Final = "pong"
+WORKER_REGISTERED: Final = "workerregistered"
+REGISTRATION_REJECTED: Final = "registrationrejected"
+# Telemetry, service records and newer families, which this engine has no use for.
+IGNORED_TYPES: Final = frozenset(
+    (
+        PONG,
+        "registerservice",
+        "observe",
+        "unobserve",
+        "observerack",
+        "invocationsobserved",
+        "localinvocationstats",
+    )
+)
+
+# Codes of failures. Their spelling is the real engine's, some in capitals and some not.
+FUNCTION_NOT_FOUND: Final = "function_not_found"
+INVOCATION_STOPPED: Final = "invocation_stopped"
+INVOCATION_FAILED: Final = "invocation_failed"
+TIMEOUT: Final = "TIMEOUT"
+DESERIALIZATION_ERROR: Final = "deserialization_error"
+SERIALIZATION_ERROR: Final = "serialization_error"
+ENQUEUE_ERROR: Final = "enqueue_error"
+TRIGGER_REGISTRATION_FAILED: Final = "trigger_registration_failed"
+TOPIC_NOT_SET: Final = "topic_not_set"
+INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"
+INVALID_NAMESPACE: Final = "INVALID_NAMESPACE"
+INVALID_ID: Final = "INVALID_ID"
+NOT_FOUND: Final = "NOT_FOUND"
+NOT_REGISTERED: Final = "NOT_REGISTERED"
+SCHEMA_UNAVAILABLE: Final = "SCHEMA_UNAVAILABLE"
+SCHEMA_INVALID: Final = "SCHEMA_INVALID"
+EXPAND_FAILED: Final = "EXPAND_FAILED"
+ADAPTER_ERROR: Final = "ADAPTER_ERROR"
+VALUE_TOO_LARGE: Final = "VALUE_TOO_LARGE"
+SET_ERROR: Final = "SET_ERROR"
+GET_ERROR: Final = "GET_ERROR"
+DELETE_ERROR: Final = "DELETE_ERROR"
+LIST_ERROR: Final = "LIST_ERROR"
+LIST_GROUPS_ERROR: Final = "LIST_GROUPS_ERROR"
+UPDATE_ERROR: Final = "UPDATE_ERROR"
+FUNCTION_CONFLICT: Final = "FUNCTION_NAMESPACE_CONFLICT"
+WORKER_CONFLICT: Final = "WORKER_NAMESPACE_CONFLICT"
+
+CODES: Final = {
+    FUNCTION_NOT_FOUND: "No worker provides the function in that namespace.",
+    INVOCATION_STOPPED: "The worker left before it answered.",
+    INVOCATION_FAILED: "The worker's function failed; the message is the worker's.",
+    TIMEOUT: "The caller did not wait longer. The engine never says this, callers do.",
+    DESERIALIZATION_ERROR: "A message or the input of a built-in function cannot be understood.",
+    SERIALIZATION_ERROR: "A worker in the engine's process answered what is no JSON.",
+    ENQUEUE_ERROR: "No queue worker is connected, or it refused the job.",
+    TRIGGER_REGISTRATION_FAILED: "A binding was refused, by the owner of the trigger type or by the engine.",
+    TOPIC_NOT_SET: "A message to no topic.",
+    INVALID_ARGUMENTS: "Fields of a call contradict each other or are out of range.",
+    INVALID_NAMESPACE: "A namespace is blank.",
+    INVALID_ID: "The id of a configuration entry has other characters than it may.",
+    NOT_FOUND: "What was asked about is not registered.",
+    NOT_REGISTERED: "A configuration entry was set before it was registered.",
+    SCHEMA_UNAVAILABLE: "The owner of a configuration entry has not registered it since the start.",
+    SCHEMA_INVALID: "A value does not fit the schema of its configuration entry.",
+    EXPAND_FAILED: "A configuration value names a variable that has no value here.",
+    ADAPTER_ERROR: "Configuration could not be written to the store.",
+    VALUE_TOO_LARGE: "A value of the state would become larger than a message can carry.",
+    SET_ERROR: "The store refused a write.",
+    GET_ERROR: "The store refused a read.",
+    DELETE_ERROR: "The store refused a deletion.",
+    LIST_ERROR: "The store refused a list.",
+    LIST_GROUPS_ERROR: "The store refused the list of scopes.",
+    UPDATE_ERROR: "The store refused an update.",
+    FUNCTION_CONFLICT: "Another worker provides that function in that namespace.",
+    WORKER_CONFLICT: "Another worker has that name in that namespace.",
+}
+"""Every code a caller can meet, and what it means."""
+
+
+def first_segment(item_id: str) -> str:
+    """The part of an id that names a worker, if nothing else does."""
+    return item_id.split("::", 1)[0]
