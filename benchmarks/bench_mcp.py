@@ -1,7 +1,8 @@
-"""The MCP bridge: reading a resource, against the SDK's smallest server plus one trip through the engine.
+"""The MCP bridge: reading a resource, and the first answer of a bridge that was just started.
 
-Both sides are asked by bare clients, which cost next to nothing themselves. The baseline alternates a read of
-a constant resource with a call through the engine, as the bridge does both for each read.
+A read by a bridge that has joined an engine is held against the SDK's smallest server plus one trip through
+the engine: the baseline alternates a read of a constant resource with a call, as the bridge does both for
+each. All are asked by bare clients, which cost next to nothing themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -17,21 +19,35 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 from benchmarks.harness import Measurement, goal, interleave
 from benchmarks.processes import engine, process
+from iii_directory.engine.server import EngineServer
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from multiprocessing.connection import Connection
+
+    from iii_directory.bus.seam import WorkerBus
 
 READS = 40
 ROUNDS = 41
+STARTS = 7
 BODY = "# Benchmark\n\n" + "All work and no play makes a document. " * 100
 URI = "iii://bench"
 VERSION = "2026-07-28"
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "0"},
+    },
+}
 TRIP = "bench::constant"
 READY_SECONDS = 20
 
@@ -59,25 +75,76 @@ def read_stdio() -> Measurement:
         return _compared(url, bridge, constant)
 
 
+@goal("mcp.read-http-inside", at_most=0.7)
+def read_http_inside() -> Measurement:
+    """Over streamable HTTP in ``up``, against ``up`` as it was at first.
+
+    Then the bridge had joined the engine of its own process over a socket, through the SDK for workers, and
+    HTTP was parsed in Python.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process(up_with_bridge_inside, _with_document(folder)) as inside,
+        process(up_as_it_was, folder) as joined,
+    ):
+        ours, theirs = HttpReader(inside), HttpReader(joined)
+        return interleave(lambda: _reads(ours), lambda: _reads(theirs), rounds=ROUNDS)
+
+
+@goal("mcp.initialize-stdio", at_most=0.5)
+def initialize_stdio() -> Measurement:
+    """From the start of the process to the answer, against importing nothing but the SDK's server.
+
+    Before the answer was given ahead of the SDK it took 1.4 of that, with the SDK for workers imported too.
+    """
+
+    def importing() -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import mcp.server.lowlevel"], check=True)
+        return time.perf_counter() - start
+
+    return interleave(_initializing, importing, rounds=STARTS)
+
+
+def _initializing() -> float:
+    start = time.perf_counter()
+    with StdioReader("-m", "iii_directory", "mcp", "--url", "ws://127.0.0.1:9") as bridge:
+        answer = json.loads(bridge.ask(json.dumps(HELLO) + "\n"))
+        taken = time.perf_counter() - start
+        bridge.kill()
+    if answer["result"]["serverInfo"]["name"] != "iii-directory":
+        raise AssertionError("that is not what was asked for")
+    return taken
+
+
 @contextlib.contextmanager
 def _directory() -> Generator[str]:
     """An engine with the directory and a constant function on it, each in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder, process(engine) as url:
-        (Path(folder) / "bench.md").write_text(BODY, encoding="utf-8")
-        with process(directory, url, folder), process(constant_worker, url):
-            yield url
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process(engine) as url,
+        process(directory, url, _with_document(folder)),
+        process(constant_worker, url),
+    ):
+        yield url
+
+
+def _with_document(folder: str) -> str:
+    (Path(folder) / "bench.md").write_text(BODY, encoding="utf-8")
+    return folder
+
+
+def _reads(reader: Reader) -> float:
+    start = time.perf_counter()
+    for _ in range(READS):
+        reader.read()
+    return time.perf_counter() - start
 
 
 def _compared(url: str, bridge: Reader, constant: Reader) -> Measurement:
     from iii_directory.bus.sdk_bus import SdkBus
 
     bus = SdkBus(url, name="bench-caller", description="")
-
-    def of_the_bridge() -> float:
-        start = time.perf_counter()
-        for _ in range(READS):
-            bridge.read()
-        return time.perf_counter() - start
 
     async def of_the_parts() -> float:
         start = time.perf_counter()
@@ -87,7 +154,7 @@ def _compared(url: str, bridge: Reader, constant: Reader) -> Measurement:
         return time.perf_counter() - start
 
     try:
-        return interleave(of_the_bridge, lambda: bus.run(of_the_parts()), rounds=ROUNDS)
+        return interleave(lambda: _reads(bridge), lambda: bus.run(of_the_parts()), rounds=ROUNDS)
     finally:
         bus.close()
 
@@ -143,6 +210,9 @@ class StdioReader:
         self._process = subprocess.Popen([sys.executable, *arguments], stdin=pipe, stdout=pipe, text=True)
         self._line = _request() + "\n"
 
+    def kill(self) -> None:
+        self._process.kill()
+
     def __enter__(self) -> Self:
         return self
 
@@ -150,12 +220,15 @@ class StdioReader:
         self._process.communicate()
 
     def read(self) -> None:
+        _check(self.ask(self._line))
+
+    def ask(self, line: str) -> str:
         ask, hear = self._process.stdin, self._process.stdout
         if ask is None or hear is None:
             raise AssertionError("the server has no pipes")
-        ask.write(self._line)
+        ask.write(line)
         ask.flush()
-        _check(hear.readline())
+        return hear.readline()
 
 
 # In processes of their own
@@ -204,13 +277,51 @@ async def _until_callable(bus: Any) -> None:
 
 def bridge_over_http(report: Connection, url: str) -> None:
     """The bridge."""
+    report.send(_serving(_joined(url)))
+    _for_ever()
+
+
+def up_with_bridge_inside(report: Connection, folder: str) -> None:
+    """The engine with the directory and a bridge inside it."""
+    from iii_directory.mcp.bridge import bus_inside
+
+    asyncio.run(_up(report, folder, bus_inside))
+
+
+def up_as_it_was(report: Connection, folder: str) -> None:
+    """The engine with the directory inside it, and a bridge beside it that has joined it."""
+    # uvicorn takes its other parser where this one cannot be imported.
+    sys.modules["httptools"] = cast("Any", None)
+    asyncio.run(_up(report, folder, lambda server: _joined(server.url)))
+
+
+async def _up(report: Connection, folder: str, bus_for: Callable[[EngineServer], WorkerBus]) -> None:
+    from iii_directory.config import Settings
+    from iii_directory.worker.main import DirectoryWorker, bus_inside
+
+    logging.disable()
+    server = EngineServer(port=0)
+    bus = bus_inside(server)
+    await server.start()
+    await asyncio.to_thread(DirectoryWorker.started_on, bus, Settings(skills_folder=Path(folder)))
+    report.send(await asyncio.to_thread(_serving, bus_for(server)))
+    await asyncio.Future()
+
+
+def _joined(url: str) -> WorkerBus:
+    from iii_directory.bus.sdk_bus import SdkBus
+
+    return SdkBus(url, name="bench-bridge", description="")
+
+
+def _serving(bus: WorkerBus) -> str:
+    """Where a bridge on a bus is asked."""
     from iii_directory.mcp.bridge import Bridge
-    from iii_directory.mcp.listener import Listener
+    from iii_directory.mcp.http import Listener
 
     listener = Listener("127.0.0.1", 0, None)
-    Bridge(url).start_http(listener)
-    report.send(listener.url)
-    _for_ever()
+    Bridge(bus).start_http(listener)
+    return listener.url
 
 
 def constant_over_http(report: Connection) -> None:

@@ -18,13 +18,18 @@ EXPOSED = ("weather::*", "engine::*", "state::*", "skills::*")
 
 
 @pytest.fixture(scope="module", params=["embedded", *(["real"] if REAL_ENGINE else [])])
-def engine_url(request: pytest.FixtureRequest) -> Iterator[str]:
+def embedded(request: pytest.FixtureRequest) -> Iterator[EngineThread | None]:
+    """The embedded engine; None where a real one is used."""
     if request.param == "real":
-        assert REAL_ENGINE is not None
-        yield REAL_ENGINE
+        yield None
     else:
         with EngineThread() as engine:
-            yield engine.url
+            yield engine
+
+
+@pytest.fixture(scope="module")
+def engine_url(embedded: EngineThread | None) -> str:
+    return embedded.url if embedded else str(REAL_ENGINE)
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +66,19 @@ def _fail(_: dict[str, Any]) -> None:
     raise RuntimeError("the sky fell\x1b[31m down\nTraceback (most recent call last): secret.py")
 
 
-@pytest.fixture(scope="module")
-def bridge_url(engine_url: str, worker: OtherWorker) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["joined", "inside"])
+def bridge_url(
+    request: pytest.FixtureRequest, engine_url: str, embedded: EngineThread | None, worker: OtherWorker
+) -> Iterator[str]:
     """A bridge over HTTP."""
-    with http_bridge(engine_url, expose=EXPOSED) as url:
+    with http_bridge(engine_url, inside=_inside(embedded, request.param), expose=EXPOSED) as url:
         yield url
 
 
 @pytest.fixture(scope="module", params=EVERY_KIND, ids=["-".join(kind) for kind in EVERY_KIND])
-def client(request: pytest.FixtureRequest, engine_url: str, worker: OtherWorker) -> Iterator[Session]:
+def client(
+    request: pytest.FixtureRequest, engine_url: str, embedded: EngineThread | None, worker: OtherWorker
+) -> Iterator[Session]:
     """A session of each kind: over stdio and HTTP, in both protocol eras."""
     transport, era = request.param
     with ExitStack() as stack:
@@ -77,5 +86,14 @@ def client(request: pytest.FixtureRequest, engine_url: str, worker: OtherWorker)
         if transport == "stdio":
             target: Any = command(engine_url, *globs)
         else:
-            target = stack.enter_context(http_bridge(engine_url, expose=EXPOSED))
+            inside = _inside(embedded, transport)
+            target = stack.enter_context(http_bridge(engine_url, inside=inside, expose=EXPOSED))
         yield stack.enter_context(session(target, era))
+
+
+def _inside(embedded: EngineThread | None, place: str) -> EngineThread | None:
+    if place != "inside":
+        return None
+    if embedded is None:
+        pytest.skip("nobody is inside a real engine")
+    return embedded

@@ -16,16 +16,18 @@ from mcp_types import ResourceTemplateReference
 from tests.support.commands import START_SECONDS, environment
 from tests.support.engine import WAIT
 
-from iii_directory.mcp.bridge import Bridge
-from iii_directory.mcp.listener import Listener
+from iii_directory.mcp.bridge import Bridge, bus_inside, joined_bus
+from iii_directory.mcp.http import Listener
 from mcp import Client, MCPError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 
     from anyio.from_thread import BlockingPortal
+    from tests.support.engine import EngineThread
 
-Transport = Literal["stdio", "http"]
+Transport = Literal["stdio", "http", "inside"]
+"""Over HTTP the bridge has joined the engine, or it is inside its process."""
 Era = Literal["2025", "2026"]
 HELLO: Final[dict[str, Any]] = {
     "jsonrpc": "2.0",
@@ -39,7 +41,8 @@ HELLO: Final[dict[str, Any]] = {
 }
 """How a client of 2025 begins, for tests that write the protocol themselves."""
 MODES: Final[dict[Era, str]] = {"2025": "legacy", "2026": "auto"}
-EVERY_KIND: Final = tuple(product(("stdio", "http"), ("2025", "2026")))
+JOINED: Final = tuple(product(("stdio", "http"), ("2025", "2026")))
+EVERY_KIND: Final = (*JOINED, ("inside", "2025"), ("inside", "2026"))
 CHANGES: Final = ("resources", "prompts", "tools")
 
 
@@ -157,10 +160,18 @@ def command(url: str, *arguments: str) -> StdioServerParameters:
 
 
 @contextmanager
-def http_bridge(url: str, *, host: str = "127.0.0.1", **options: Any) -> Generator[str]:
-    """A bridge on a free port; the address that clients ask at."""
-    listener = Listener(host, 0, options.get("token"))
-    bridge = Bridge(url, **options)
+def http_bridge(
+    url: str,
+    *,
+    inside: EngineThread | None = None,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    expose: Sequence[str] = (),
+) -> Generator[str]:
+    """A bridge on a free port, joined to an engine or inside one; the address that clients ask at."""
+    listener = Listener(host, 0, token)
+    bus = inside.on_loop(lambda: bus_inside(inside.server)) if inside else joined_bus(url, token=token)
+    bridge = Bridge(bus, expose=expose)
     try:
         bridge.start_http(listener)
         yield listener.url

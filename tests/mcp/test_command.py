@@ -71,6 +71,7 @@ def stdio(engine: EngineThread) -> Iterator[Stdio]:
 
 def test_only_messages_are_written_to_stdout_and_it_ends_when_the_client_leaves(stdio: Stdio) -> None:
     assert stdio.ask(HELLO)["result"]["serverInfo"]["name"] == "iii-directory"
+    assert stdio.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})["id"] == 2
 
     out, err = stdio.ended()
     assert stdio.process.returncode == 0

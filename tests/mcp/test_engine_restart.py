@@ -9,11 +9,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from tests.mcp.stage import CHANGES, EVERY_KIND, Session, command, http_bridge, session, wait_for_stream
+from tests.mcp.stage import CHANGES, JOINED, Session, command, http_bridge, session, wait_for_stream
 from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import OtherWorker, Reader
 
+from iii_directory.mcp.bridge import joined_bus
 from iii_directory.mcp.failures import BridgeError
 from iii_directory.mcp.upstream import Upstream
 
@@ -53,7 +54,7 @@ def test_open_sessions_go_on(machine: Restartable, tmp_path: Path) -> None:
         reader = stack.enter_context(Reader(machine.url, tmp_path))
         reader.skills.document("coffee.md", "Coffee")
         url = stack.enter_context(http_bridge(machine.url))
-        sessions = [_opened(stack, machine.url, url, kind) for kind in EVERY_KIND]
+        sessions = [_opened(stack, machine.url, url, kind) for kind in JOINED]
         for one in sessions:
             wait_for_stream(one, lambda: reader.call("skills::register", id="first", skill="# First\n"))
             assert "Coffee" in one.text("iii://coffee")
@@ -119,7 +120,7 @@ class Gate:
 
 @pytest.fixture
 def upstream(machine: Restartable) -> Iterator[Upstream]:
-    shared = Upstream(machine.url)
+    shared = Upstream(joined_bus(machine.url))
     shared.start(lambda: None)
     yield shared
     shared.close()
@@ -221,12 +222,14 @@ def test_what_never_answers_is_given_up(
 def test_a_read_that_takes_the_connection_down_is_not_made_for_ever(
     machine: Restartable, upstream: Upstream
 ) -> None:
+    bus: Any = upstream._bus
+    sdk = bus._client
     with OtherWorker(machine.url, "huge") as other:
         asked = threading.Semaphore(0)
 
         def cut(_: dict[str, Any]) -> None:
             asked.release()
-            upstream._bus._client._loop.call_soon_threadsafe(upstream._bus._client._ws.transport.abort)
+            sdk._loop.call_soon_threadsafe(sdk._ws.transport.abort)
 
         other.offer("huge::read", cut)
 

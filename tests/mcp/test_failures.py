@@ -9,9 +9,9 @@ from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = -32602, -32603, -32002
 
 
-def codes(message: str) -> tuple[int, int, int]:
+def codes(message: str, code: str = "invocation_failed") -> tuple[int, int, int]:
     """For a missing thing, for a missing resource in 2025, and for one in 2026."""
-    failure = remote_failure("a::b", "invocation_failed", message)
+    failure = remote_failure("a::b", code, message)
     return (
         failure.code(about_resource=False, modern=False),
         failure.code(about_resource=True, modern=False),
@@ -24,7 +24,6 @@ def codes(message: str) -> tuple[int, int, int]:
     [
         ("D110 not_found: no", (INVALID_PARAMS, RESOURCE_NOT_FOUND, INVALID_PARAMS)),
         ("D411 not_found: no", (INVALID_PARAMS, RESOURCE_NOT_FOUND, INVALID_PARAMS)),
-        ("Skill not found: x", (INVALID_PARAMS, RESOURCE_NOT_FOUND, INVALID_PARAMS)),
         ("D111 invalid_input: no", (INVALID_PARAMS,) * 3),
         ("D120 forbidden: no", (INVALID_PARAMS,) * 3),
         ("D320 registry_error: no", (INTERNAL_ERROR,) * 3),
@@ -34,6 +33,21 @@ def codes(message: str) -> tuple[int, int, int]:
 )
 def test_the_class_of_an_error_decides_its_code(message: str, expected: tuple[int, int, int]) -> None:
     assert codes(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("NOT_FOUND", (INVALID_PARAMS, RESOURCE_NOT_FOUND, INVALID_PARAMS)),
+        ("INVALID_ARGUMENTS", (INVALID_PARAMS,) * 3),
+        ("FORBIDDEN", (INVALID_PARAMS,) * 3),
+        ("invocation_failed", (INTERNAL_ERROR,) * 3),
+    ],
+)
+def test_of_a_strangers_error_the_code_decides_and_not_its_words(
+    code: str, expected: tuple[int, int, int]
+) -> None:
+    assert codes("the file was not found", code) == expected
 
 
 def test_a_sentence_of_the_directory_is_passed_on_as_it_is() -> None:

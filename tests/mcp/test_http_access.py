@@ -15,7 +15,7 @@ from tests.mcp.stage import HELLO, http_bridge
 from tests.support.engine import WAIT, EngineThread
 
 from iii_directory.limits import MAX_MCP_BODY_BYTES
-from iii_directory.mcp.listener import Listener
+from iii_directory.mcp.http import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +51,12 @@ FOREIGN_ORIGINS = (
 )
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with EngineThread() as engine, http_bridge(engine.url) as url:
+@pytest.fixture(scope="module", params=["joined", "inside"])
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    with (
+        EngineThread() as engine,
+        http_bridge(engine.url, inside=engine if request.param == "inside" else None) as url,
+    ):
         yield urlsplit(url).port or 0
 
 

@@ -11,10 +11,8 @@ from tests.mcp.stage import http_bridge, session
 from tests.support.engine import EngineThread
 from tests.support.reader import OtherWorker, until
 
-from iii_directory.mcp.bridge import Bridge
-from iii_directory.mcp.http import HttpEndpoint
-from iii_directory.mcp.listener import Listener
-from iii_directory.mcp.server import BridgeServer
+from iii_directory.mcp.bridge import Bridge, BridgeServer, joined_bus
+from iii_directory.mcp.http import HttpEndpoint, Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +30,13 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Session]:
+@pytest.fixture(scope="module", params=["joined", "inside"])
+def client(request: pytest.FixtureRequest) -> Iterator[Session]:
     with EngineThread() as engine, OtherWorker(engine.url, "odd") as odd:
         for function_id, answer in ANSWERS.items():
             odd.offer(function_id, lambda _, answer=answer: answer)
-        with http_bridge(engine.url) as url, session(url, "2026") as opened:
+        inside = engine if request.param == "inside" else None
+        with http_bridge(engine.url, inside=inside) as url, session(url, "2026") as opened:
             yield opened
 
 
@@ -80,7 +79,7 @@ def test_a_tool_without_a_description_has_one_and_takes_anything(client: Session
 
 def test_nothing_is_kept_of_clients_that_left() -> None:
     with EngineThread() as engine:
-        bridge, listener = Bridge(engine.url), Listener("127.0.0.1", 0, None)
+        bridge, listener = Bridge(joined_bus(engine.url)), Listener("127.0.0.1", 0, None)
         try:
             bridge.start_http(listener)
             announcer = bridge._announcer

@@ -49,12 +49,14 @@ def run_node(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def target(request: pytest.FixtureRequest, engine_url: str) -> list[str]:
+def target(request: pytest.FixtureRequest, engine_url: str) -> Iterator[list[str]]:
     """How the inspector is told where the server is."""
     if request.param == "http":
-        return [request.getfixturevalue("bridge_url")]
-    started = command(engine_url)
-    return [started.command, *started.args]
+        with http_bridge(engine_url) as url:
+            yield [url]
+    else:
+        started = command(engine_url)
+        yield [started.command, *started.args]
 
 
 def inspected(packages: Path, home: Path, target: list[str], *arguments: str) -> Any:

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from websockets.sync.client import ClientConnection, connect
 
@@ -15,12 +15,14 @@ from iii_directory.engine.server import EngineServer
 from iii_directory.worker.main import bus_inside
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.sqlite_store import Database
 
+T = TypeVar("T")
 WAIT = 10.0
 """Seconds after which a wait in a test counts as failed."""
 REAL_ENGINE: Final = os.environ.get("III_ENGINE_WS_URL")
@@ -55,10 +57,15 @@ class EngineThread:
     def bus_inside(self, namespace: str | None = None) -> WorkerBus:
         """The directory's place in this engine, without a socket."""
 
-        async def make() -> WorkerBus:
-            return bus_inside(self.server, namespace=namespace)
+        return self.on_loop(lambda: bus_inside(self.server, namespace=namespace))
 
-        return asyncio.run_coroutine_threadsafe(make(), self.loop).result(WAIT)
+    def on_loop(self, make: Callable[[], T]) -> T:
+        """What is made on the engine's event loop."""
+
+        async def made() -> T:
+            return make()
+
+        return asyncio.run_coroutine_threadsafe(made(), self.loop).result(WAIT)
 
     def __enter__(self) -> Self:
         self._thread.start()

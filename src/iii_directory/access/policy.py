@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs
@@ -34,6 +35,7 @@ class Refused:
     text: str
 
 
+@lru_cache(maxsize=16)
 def is_loopback(host: str) -> bool:
     """Whether an address to listen on can be reached from this machine alone; other names cannot be told."""
     if host == "localhost":

@@ -55,6 +55,7 @@ class LocalBus:
     def __init__(
         self, engine: EngineServer, *, name: str, description: str, namespace: str | None = None
     ) -> None:
+        self.name = name
         self.namespace = own_namespace(namespace)
         self._loop = asyncio.get_running_loop()
         self._engine = engine
@@ -66,7 +67,11 @@ class LocalBus:
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._tasks = Tasks()
         self._id = engine.opened(_Link(self))
-        self._announce(name, description)
+        self._announce(description)
+
+    @property
+    def url(self) -> str:
+        return self._engine.url
 
     # Registering, from any thread
 
@@ -175,9 +180,9 @@ class LocalBus:
 
     # Inner workings, on the engine's loop
 
-    def _announce(self, name: str, description: str) -> None:
+    def _announce(self, description: str) -> None:
         said = {
-            "name": name,
+            "name": self.name,
             "description": description,
             "namespace": self.namespace,
             "runtime": "python",

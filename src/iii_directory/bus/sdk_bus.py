@@ -51,7 +51,8 @@ class SdkBus:
         token: str | None = None,
     ) -> None:
         _quiet_the_sdk()
-        self._name = name
+        self.name = name
+        self.url = url
         # The SDK has no way to ask it for its answer.
         self.namespace = own_namespace(namespace)
         self._closing = False
@@ -139,7 +140,7 @@ class SdkBus:
         except InvocationError as error:
             raise CallError(error.code, error.message) from None
         except RegistrationRejectedError as error:
-            raise CallError(error.code, f"another worker called {self._name} is connected") from None
+            raise CallError(error.code, f"another worker called {self.name} is connected") from None
 
     async def tell(
         self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
@@ -178,7 +179,7 @@ class SdkBus:
             if not self._refused:
                 log.warning(
                     "another worker called %s is connected and owns the functions; waiting until it leaves",
-                    self._name,
+                    self.name,
                 )
             self._refused = True
             self._loop.call_later(_TAKE_OVER_SECONDS, lambda: self._tasks.start(self._try_again()))
@@ -189,7 +190,7 @@ class SdkBus:
             if losses != self._losses:
                 return
             self._refused = False
-            log.warning("the other worker called %s has left; this one takes over", self._name)
+            log.warning("the other worker called %s has left; this one takes over", self.name)
         for action in self._on_connected:
             self._tasks.start(action())
 

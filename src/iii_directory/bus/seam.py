@@ -99,8 +99,18 @@ class WorkerBus(Bus, Protocol):
     """What a whole worker needs besides; all of it may be called from any thread."""
 
     @property
+    def name(self) -> str:
+        """What this worker is called on the engine."""
+        ...
+
+    @property
     def namespace(self) -> str:
         """Where the functions of this worker are."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The engine's address, as people know it."""
         ...
 
     def register_function(self, function: Function, handler: Handler) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,12 @@ import click
 
 from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
-from iii_directory.mcp.listener import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
+from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
 
 HOW_TO_INSTALL = "pip install 'iii-directory[mcp]'"
@@ -75,10 +77,15 @@ def command(
         asyncio.run(_serve_stdio(address, expose))
 
 
-async def start_beside(url: str, port: int) -> tuple[Bridge, str] | None:
-    """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all."""
+async def start_beside(
+    url: str, port: int, *, inside: EngineServer | None = None
+) -> tuple[Bridge, str] | None:
+    """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all.
+
+    On an engine of this process it is a guest of its loop; otherwise it joins the one at the address.
+    """
     try:
-        return await asyncio.to_thread(_listening, url, (), DEFAULT_HOST, port)
+        return await _listening(url, (), DEFAULT_HOST, port, inside=inside)
     except _NotServedError as error:
         log.warning("MCP is not served: %s", error)
         return None
@@ -110,7 +117,7 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> 
 
     stopped = stop_signal()
     try:
-        bridge, address = _listening(url, expose, host, port)
+        bridge, address = await _listening(url, expose, host, port)
     except _NotServedError as error:
         fail(str(error))
     click.echo(f"MCP at {address} for the engine at {url}. Ctrl-C stops it.")
@@ -126,22 +133,36 @@ async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
         _need_part_for_mcp()
     except _NotServedError as error:
         fail(str(error))
-    from iii_directory.mcp.bridge import Bridge
-
-    bridge = Bridge(url, token=engine_token(), expose=expose)
-    serving = asyncio.create_task(asyncio.to_thread(bridge.serve_stdio))
     stopping = asyncio.create_task(stop_signal().wait())
+    serving = asyncio.create_task(_serve_client(url, expose))
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-    client_left = serving.done()
-    await asyncio.to_thread(bridge.close)
-    if not client_left:
+    if not serving.done():
+        serving.cancel()
+        await asyncio.wait((serving,))
         # A thread waits for a line of stdin that may never come, and there is no way to call it off.
         os._exit(0)
     stopping.cancel()
     await serving
 
 
-def _listening(url: str, expose: Sequence[str], host: str, port: int) -> tuple[Bridge, str]:
+async def _serve_client(url: str, expose: Sequence[str]) -> None:
+    """Greet the client of stdin and stdout, and only then import what is needed for the rest."""
+    from iii_directory.mcp.hello import Wire
+
+    wire = Wire()
+    await asyncio.to_thread(wire.greet)
+    bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
+    bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token())
+    bridge = bridges.Bridge(bus, expose=expose)
+    try:
+        await asyncio.to_thread(bridge.serve_stdio, wire)
+    finally:
+        await asyncio.to_thread(bridge.close)
+
+
+async def _listening(
+    url: str, expose: Sequence[str], host: str, port: int, *, inside: EngineServer | None = None
+) -> tuple[Bridge, str]:
     """A bridge that serves HTTP, and where."""
     from iii_directory.cli.running import cannot_listen
 
@@ -153,10 +174,13 @@ def _listening(url: str, expose: Sequence[str], host: str, port: int) -> tuple[B
         raise _NotServedError(f"{error}. Set III_TOKEN") from None
     except OSError as error:
         raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
-    from iii_directory.mcp.bridge import Bridge
-
-    bridge = Bridge(url, token=token, expose=expose)
-    bridge.start_http(listener)
+    bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
+    if inside is not None:
+        bus = bridges.bus_inside(inside)
+    else:
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
+    bridge = bridges.Bridge(bus, expose=expose)
+    await asyncio.to_thread(bridge.start_http, listener)
     return bridge, listener.url
 
 

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 from iii_directory.cli.common import fail, log
 from iii_directory.cli.port_owner import port_owner
-from iii_directory.engine.server import EngineServer
-from iii_directory.engine.sqlite_store import Database, DataDirectoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from iii_directory.engine.server import EngineServer
+    from iii_directory.engine.sqlite_store import Database
 
 
 def open_database(directory: Path | None) -> Database | None:
     """The database of a data directory, or None for memory. A corrupt one is set aside and named."""
     if directory is None:
         return None
+    from iii_directory.engine.sqlite_store import Database, DataDirectoryError
+
     try:
         database = Database(directory)
     except DataDirectoryError as error:
@@ -33,6 +36,8 @@ def open_database(directory: Path | None) -> Database | None:
 
 def new_engine(*, host: str, port: int, token: str | None, database: Database | None) -> EngineServer:
     """An engine that does not listen yet, or one sentence about why not."""
+    from iii_directory.engine.server import EngineServer
+
     try:
         return EngineServer(host=host, port=port, token=token, database=database)
     except ValueError as error:

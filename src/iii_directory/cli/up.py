@@ -76,7 +76,7 @@ async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -
     server, worker = await _engine_and_worker(settings, url, token, data)
     address = server.url if server else url
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-    beside = await start_beside(address, http_port)
+    beside = await start_beside(address, http_port, inside=server)
     summary = await asyncio.to_thread(worker.summary)
     click.echo(_welcome(server, address, data, settings, summary, beside[1] if beside else None))
     await stopped.wait()

@@ -1,44 +1,59 @@
-"""The bridge, put together: one connection to the engine, one MCP server, over stdio or HTTP."""
+"""The bridge, put together: one MCP server on one bus, over stdio or HTTP."""
 
 from __future__ import annotations
 
 import logging
+import os
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+import mcp_types as types
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
+from iii_directory import __version__
+from iii_directory.mcp.handlers import Handlers
+from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
 from iii_directory.mcp.http import HttpEndpoint
 from iii_directory.mcp.notifications import EVERYTHING, Announcer, Change
-from iii_directory.mcp.server import build_server
 from iii_directory.mcp.tools import Tools
 from iii_directory.mcp.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from iii_directory.mcp.listener import Listener
+    from mcp.server.models import InitializationOptions
+
+    from iii_directory.bus.seam import WorkerBus
+    from iii_directory.engine.server import EngineServer
+    from iii_directory.mcp.hello import Wire
+    from iii_directory.mcp.http import Listener
 
 log = logging.getLogger("iii_directory.mcp")
+WORKER_NAME: Final = "iii-directory-mcp"
+WORKER_DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
 # Each generation's name for the same event: whichever the directory on the engine has, it is heard.
 _SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
 _PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
 _FUNCTIONS_CHANGED: Final = ("engine::functions-available",)
+_ALL_CHANGES: Final = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
 class Bridge:
-    """MCP for the directory of one engine, on an event loop of its own; call it from any other thread."""
+    """MCP for the directory of one engine, on its bus's event loop; call it from any other thread."""
 
-    def __init__(self, url: str, *, token: str | None = None, expose: Sequence[str] = ()) -> None:
-        self._upstream = Upstream(url, token=token)
+    def __init__(self, bus: WorkerBus, *, expose: Sequence[str] = ()) -> None:
+        self._upstream = Upstream(bus)
         self._announcer = Announcer()
         self._tools = Tools(self._upstream, expose)
         self._server = build_server(self._upstream, self._tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
         self._listen()
 
-    def serve_stdio(self) -> None:
+    def serve_stdio(self, wire: Wire) -> None:
         """Serve the client at the other end of stdin and stdout until it leaves."""
-        self._upstream.run(self._stdio())
+        self._upstream.run(self._stdio(wire))
 
     def start_http(self, listener: Listener) -> None:
         """Serve clients over HTTP until `close`."""
@@ -48,7 +63,7 @@ class Bridge:
         self._upstream.run(self._stop())
         self._upstream.close()
 
-    # On the bridge's loop
+    # On the bus's loop
 
     def _listen(self) -> None:
         upstream, changed = self._upstream, self._announcer.changed
@@ -61,9 +76,10 @@ class Bridge:
     def _functions_changed(self, event: Mapping[str, Any]) -> None:
         self._announcer.changed(self._tools.changes(event))
 
-    async def _stdio(self) -> None:
+    async def _stdio(self, wire: Wire) -> None:
+        files = anyio.wrap_file(wire.incoming), anyio.wrap_file(wire.outgoing)
         try:
-            async with stdio_server() as (incoming, outgoing):
+            async with stdio_server(*files) as (incoming, outgoing):
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
         except* BrokenPipeError:
             log.info("the client went away without a word")
@@ -77,3 +93,71 @@ class Bridge:
         self._announcer.close()
         if self._endpoint is not None:
             await self._endpoint.stop()
+
+
+def joined_bus(url: str, *, token: str | None = None) -> WorkerBus:
+    """A bridge's place on the engine at an address."""
+    from iii_directory.bus.sdk_bus import SdkBus
+
+    return SdkBus(url, name=_worker_name(), description=WORKER_DESCRIPTION, token=token)
+
+
+def bus_inside(engine: EngineServer) -> WorkerBus:
+    """A bridge's place in an engine of the same process; to be asked for on the engine's loop."""
+    from iii_directory.bus.local_bus import LocalBus
+
+    return LocalBus(engine, name=_worker_name(), description=WORKER_DESCRIPTION)
+
+
+def _worker_name() -> str:
+    # Unique: an engine lets one worker of a name in, and every client may run a bridge of its own.
+    return f"{WORKER_NAME}-{os.getpid()}-{token_hex(3)}"
+
+
+class BridgeServer(Server[dict[str, Any]]):
+    """The SDK's server, saying of itself what this one does."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        # The transports ask without options, and the default is a server whose lists never change.
+        options = notification_options or _ALL_CHANGES
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
+        capabilities = super().get_capabilities(*arguments, **options)
+        if capabilities.resources is not None:
+            # An edited file fires no event, so nobody is promised to hear of a single resource.
+            capabilities.resources.subscribe = False
+        return capabilities
+
+
+def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> BridgeServer:
+    """A server for any number of sessions over any transport."""
+    handlers = Handlers(upstream, tools)
+    server = BridgeServer(
+        NAME,
+        version=__version__,
+        title=TITLE,
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=tools.schema_of,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_completion=handlers.complete,
+        on_subscriptions_listen=announcer.on_listen,
+    )
+    # All that is in it is the SDK's span for every message: nobody collects them here, and they cost a
+    # twentieth of a read.
+    server.middleware.clear()
+    server.add_notification_handler(
+        "notifications/initialized", types.NotificationParams, announcer.on_initialized
+    )
+    return server

@@ -1,14 +1,16 @@
-"""Which functions of an engine are tools, and what a client is told about each. Pure."""
+"""Which functions of an engine are tools, what each is called and what a client is told about it. Pure."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
-from iii_directory.mcp.names import tool_names
+from iii_directory.limits import MAX_TOOL_NAME_CHARS
 from iii_directory.text import visible
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ PROMPTS_LIST: Final = "prompts::mcp-list"
 PROMPTS_GET: Final = "prompts::mcp-get"
 FUNCTIONS_LIST: Final = "engine::functions::list"
 FUNCTIONS_INFO: Final = "engine::functions::info"
+
+TOOL_NAME: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_TOOL_NAME_CHARS}}}")
+_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_HASH_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +145,40 @@ def result_text(result: object) -> str:
 
 def _is_asked_for(function_id: str, globs: Sequence[str]) -> bool:
     return function_id in OFFERED or any(fnmatchcase(function_id, glob) for glob in globs)
+
+
+# Names: what every client takes, one name a function, the same every time
+
+
+def tool_names(function_ids: Iterable[str]) -> dict[str, str]:
+    """A name for every id, from name to id.
+
+    ``a::b`` becomes ``a__b``. An id that cannot be read back from such a name gets a hash of itself at the
+    end, so that its name does not depend on which other functions there are.
+    """
+    ids = sorted(set(function_ids))
+    names = {plain_name(one): one for one in ids if _is_reversible(one)}
+    for one in ids:
+        if not _is_reversible(one):
+            names[_hashed_name(one, taken=names)] = one
+    return names
+
+
+def plain_name(function_id: str) -> str:
+    """The id with ``__`` for ``::`` and ``_`` for what no client takes; not always unique, nor short."""
+    return _FOREIGN.sub("_", function_id.replace("::", "__"))
+
+
+def _is_reversible(function_id: str) -> bool:
+    name = plain_name(function_id)
+    return TOOL_NAME.fullmatch(name) is not None and name.replace("__", "::") == function_id
+
+
+def _hashed_name(function_id: str, taken: dict[str, str]) -> str:
+    digest = hashlib.sha256(function_id.encode(errors="surrogatepass")).hexdigest()
+    # Longer where somebody took the short one on purpose, with a function of just that name.
+    names = (
+        f"{plain_name(function_id)[: MAX_TOOL_NAME_CHARS - 1 - length]}_{digest[:length]}"
+        for length in range(_HASH_CHARS, MAX_TOOL_NAME_CHARS)
+    )
+    return next(name for name in names if name not in taken)

@@ -27,7 +27,12 @@ _BLAMES: Final[dict[str, Blame]] = {
     "not_found": "not_found",
     "invalid_input": "request",
     "forbidden": "request",
+    # The engine's own functions have codes of their own.
+    "NOT_FOUND": "not_found",
+    "INVALID_ARGUMENTS": "request",
+    "FORBIDDEN": "request",
 }
+"""By the class in a sentence of the directory, else by the error's code. What a text says is no ground."""
 
 
 class BridgeError(Exception):
@@ -59,10 +64,8 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
     if code == TIMEOUT:
         return _own(ENGINE_FAILED, f"'{function_id}' did not answer in time")
     line = cut(visible(message), MAX_MCP_ERROR_CHARS) or f"'{function_id}' failed without saying why"
-    found = _SENTENCE.match(line)
-    if found is not None:
-        return BridgeError(line, _BLAMES.get(found[1], "server"))
-    return BridgeError(line, "not_found" if "not found" in line.lower() else "server")
+    sentence = _SENTENCE.match(line)
+    return BridgeError(line, _BLAMES.get(sentence[1] if sentence else code, "server"))
 
 
 def unreachable(url: str) -> BridgeError:

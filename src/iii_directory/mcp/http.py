@@ -1,38 +1,89 @@
-"""``/mcp`` over HTTP: who may ask, how much they may send, and the SDK's sessions behind it."""
+"""``/mcp`` over HTTP: the port, who may ask there, how much they may send, and the SDK's sessions behind it.
+
+The port is taken before anything slow is imported or started for it, so the slow libraries are imported late.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import defaultdict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-from iii_directory.access.policy import Refused
+from iii_directory.access.policy import Access, Refused, is_loopback
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
     MAX_MCP_CONNECTIONS,
     MAX_MCP_SESSIONS,
     MCP_SESSION_IDLE_SECONDS,
 )
-from iii_directory.mcp.listener import PATH
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from collections.abc import Generator
 
-    from iii_directory.mcp.listener import Listener
-    from iii_directory.mcp.server import BridgeServer
+    import uvicorn
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from iii_directory.mcp.bridge import BridgeServer
+
+PATH: Final = "/mcp"
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 3117
+_BACKLOG: Final = 512
 _GOODBYE_SECONDS: Final = 2
 _NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
 _STOPPING: Final = Refused(503, "The server is stopping.\n")
 
 
+def endpoint_url(host: str, port: int) -> str:
+    """Where clients ask."""
+    named = f"[{host}]" if ":" in host else host
+    return f"http://{named}:{port}{PATH}"
+
+
+class Listener:
+    """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
+
+    def __init__(self, host: str, port: int, token: str | None) -> None:
+        """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
+
+        Raises:
+            ValueError: the address is not loopback and there is no token.
+            OSError: the address cannot be had.
+        """
+        if not is_loopback(host) and not token:
+            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        self.socket = _listening_socket(host, port)
+        self.port: int = self.socket.getsockname()[1]
+        self.access = Access(host, self.port, token or None)
+
+    @property
+    def url(self) -> str:
+        return endpoint_url(self.access.host, self.port)
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named: asyncio sends small packets at once only on sockets that say they are TCP, and
+    # without that every answer waits forty milliseconds for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
 class HttpEndpoint:
-    """The bridge's server behind one listener; lives on the bridge's loop."""
+    """The bridge's server behind one listener; lives on the loop of the bridge's bus."""
 
     def __init__(self, server: BridgeServer, listener: Listener) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
         self._listener = listener
         self._sessions = StreamableHTTPSessionManager(
             server,
@@ -46,20 +97,7 @@ class HttpEndpoint:
 
     async def start(self) -> None:
         """Serve until `stop`."""
-        self._http = uvicorn.Server(
-            uvicorn.Config(
-                self._answer,
-                interface="asgi3",
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                limit_concurrency=MAX_MCP_CONNECTIONS,
-                timeout_graceful_shutdown=_GOODBYE_SECONDS,
-            )
-        )
+        self._http = _http_server(self._answer)
         ready = asyncio.Event()
         self._tasks = [
             asyncio.create_task(self._keep_sessions(ready)),
@@ -94,6 +132,32 @@ class HttpEndpoint:
             await _refuse(refused, send)
         else:
             await self._sessions.handle_request(scope, receive, send)
+
+
+def _http_server(app: ASGIApp) -> uvicorn.Server:
+    import uvicorn
+
+    class Guest(uvicorn.Server):
+        """One that leaves signals to the program whose loop it runs on."""
+
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield
+
+    return Guest(
+        uvicorn.Config(
+            app,
+            interface="asgi3",
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=MAX_MCP_CONNECTIONS,
+            timeout_graceful_shutdown=_GOODBYE_SECONDS,
+        )
+    )
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:

@@ -1,18 +1,15 @@
-"""The one connection to the engine that every MCP session shares.
+"""The one way to the engine that every MCP session shares: a bus, over a socket or inside its process.
 
-Everything of the bridge runs on this connection's event loop, so a call costs no change of threads. While the
-engine is away, requests wait for it a little; a read under way when it goes is made again when it is back.
+Everything of the bridge runs on the bus's event loop, so a call costs no change of threads. While the engine
+is away, requests wait for it a little; a read under way when it goes is made again when it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.bus.sdk_bus import SdkBus
 from iii_directory.bus.seam import CallError
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.limits import (
@@ -26,11 +23,9 @@ from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from iii_directory.bus.seam import Payload
+    from iii_directory.bus.seam import Payload, WorkerBus
 
 log = logging.getLogger("iii_directory.mcp")
-NAME: Final = "iii-directory-mcp"
-DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
 _LATE_POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
 # The engine lost the answer, or the worker went while it worked; either is worth another try of a read.
@@ -44,12 +39,10 @@ class _LostError(Exception):
 class Upstream:
     """A worker without functions for others: it calls, and hears of changes."""
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
-        self.url = url
-        # Unique: an engine lets one worker of a name in, and every client may run a bridge of its own.
-        self._name = f"{NAME}-{os.getpid()}-{token_hex(3)}"
-        self._bus = SdkBus(url, name=self._name, description=DESCRIPTION, token=token)
-        self.namespace = self._bus.namespace
+    def __init__(self, bus: WorkerBus) -> None:
+        self._bus = bus
+        self.url = bus.url
+        self.namespace = bus.namespace
         self._connected = asyncio.Event()
         self._connected_at = 0.0
         self._under_way: set[asyncio.Timeout] = set()
@@ -61,9 +54,9 @@ class Upstream:
 
     def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
         """Hear the events of trigger types, now or whenever somebody offers them; call before `start`."""
-        function_id = f"{self._name}::{purpose}"
+        function_id = f"{self._bus.name}::{purpose}"
         self._bus.register_listener(
-            function_id, heard, description=f"Tells the MCP clients of {self._name} what changed."
+            function_id, heard, description=f"Tells the MCP clients of {self._bus.name} what changed."
         )
         for trigger_type in trigger_types:
             self._bus.bind(trigger_type, function_id, {})
@@ -84,13 +77,13 @@ class Upstream:
         self._bus.start()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the bridge's loop from another thread and wait for it."""
+        """Run a coroutine on the bus's loop from another thread and wait for it."""
         return self._bus.run(work)
 
     def close(self) -> None:
         self._bus.close()
 
-    # On the bridge's loop
+    # On the bus's loop
 
     async def call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
         """The answer of a function; a ``repeatable`` one changes nothing and is called again if need be.
@@ -121,6 +114,8 @@ class Upstream:
     # Inner workings
 
     async def _await_engine(self) -> None:
+        if self._connected.is_set():
+            return
         try:
             async with asyncio.timeout(MCP_ENGINE_SECONDS):
                 await self._connected.wait()
@@ -129,7 +124,7 @@ class Upstream:
             raise unreachable(self.url) from None
 
     async def _call(self, function_id: str, payload: Mapping[str, Any], seconds: float) -> Any:
-        # The SDK leaves a call under way to its timeout when the connection goes; ours end then and there.
+        # A bus may leave a call under way to its timeout when the connection goes; ours end then and there.
         try:
             async with asyncio.timeout(None) as scope:
                 self._under_way.add(scope)

@@ -1,0 +1,118 @@
+"""How a session over stdio begins: ``initialize`` is answered before anything slow is imported.
+
+The SDK takes most of a second to import, and what a server says first is known beforehand. So it is said at
+once; the SDK is then given the request as well, and its own answer, which is the same, is left out. Whatever
+is not a plain ``initialize`` is the SDK's to answer. ``mcp.initialize-stdio`` of the benchmarks pays for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import __version__
+from iii_directory.shapes import is_object, object_of
+
+if TYPE_CHECKING:
+    from iii_directory.shapes import Json
+
+NAME: Final = "iii-directory"
+TITLE: Final = "iii directory"
+INSTRUCTIONS: Final = (
+    "Skills of an iii engine: documents that say what its workers can do and how to use them. Start with the "
+    "tool directory__skills__index or the resource iii://skills, then read what you need: skill__fetch takes "
+    "iii:// links, several at once. Texts name functions as a::b; where there is a tool for one it is called "
+    "a__b. Prompts are slash-commands for the user."
+)
+# The versions that begin with a handshake, and what the SDK's server makes of the handlers it is given. A
+# test holds both against the SDK.
+VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+CAPABILITIES: Final[Json] = {
+    "completions": {},
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": False, "listChanged": True},
+    "tools": {"listChanged": True},
+}
+
+
+class Wire:
+    """The client at the other end of stdin and stdout; nothing else in this process reaches it any more."""
+
+    def __init__(self) -> None:
+        self.incoming = _Incoming(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
+        self.outgoing = _Outgoing(os.fdopen(os.dup(1), "wb"), encoding="utf-8")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+
+    def greet(self) -> None:
+        """Wait for the first line, and answer it if that can be done without the SDK."""
+        line = self.incoming.read_ahead()
+        answer = answer_to(line)
+        if answer is not None:
+            self.outgoing.say(answer)
+
+
+def answer_to(line: str) -> Json | None:
+    """The answer to a line that is an ``initialize`` in good order; None for anything else."""
+    try:
+        message: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    request = object_of(message)
+    asked = object_of(request.get("params"))
+    if (
+        request.get("jsonrpc") != "2.0"
+        or request.get("method") != "initialize"
+        or not isinstance(request.get("id"), (str, int))
+        or asked.get("protocolVersion") not in VERSIONS
+        or not _introduces_itself(asked)
+    ):
+        return None
+    result = {
+        "protocolVersion": asked["protocolVersion"],
+        "capabilities": CAPABILITIES,
+        "serverInfo": {"name": NAME, "title": TITLE, "version": __version__},
+        "instructions": INSTRUCTIONS,
+    }
+    return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+
+
+def _introduces_itself(asked: Json) -> bool:
+    client, able = object_of(asked.get("clientInfo")), asked.get("capabilities")
+    named = isinstance(client.get("name"), str) and isinstance(client.get("version"), str)
+    return named and is_object(able) and all(is_object(one) for one in able.values())
+
+
+class _Incoming(TextIOWrapper):
+    """What the client says; a line that was read ahead is read again."""
+
+    _again = ""
+
+    def read_ahead(self) -> str:
+        self._again = super().readline()
+        return self._again
+
+    def readline(self, size: int = -1, /) -> str:
+        line, self._again = self._again, ""
+        return line or super().readline(size)
+
+
+class _Outgoing(TextIOWrapper):
+    """What the client is told; an answer that was given already is not given twice."""
+
+    _given: object = None
+
+    def say(self, answer: Json) -> None:
+        super().write(json.dumps(answer, ensure_ascii=False) + "\n")
+        self.flush()
+        self._given = answer["id"]
+
+    def write(self, line: str, /) -> int:
+        if self._given is not None and json.loads(line).get("id") == self._given:
+            self._given = None
+            return len(line)
+        return super().write(line)
