@@ -17,11 +17,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("text", "suggest"),
     ("errors",),
     ("documents", "disk", "access"),
-    ("lockfile",),
+    ("lockfile", "config"),
     ("folders", "registry"),
     ("catalog", "install", "engine"),
     ("registry_server", "bus", "authoring"),
-    ("worker", "mcp", "publish", "config"),
+    ("worker", "mcp", "publish"),
     ("cli",),
     ("__main__",),
 )

@@ -14,6 +14,11 @@ from typing import Final
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
+# A configuration is written by hand; a time in it is at most a day, and a person has a handful of folders.
+MAX_CONFIG_BYTES: Final = 64 * KIB
+MAX_SETTING_MS: Final = 24 * 60 * 60 * 1000
+MAX_ROOTS: Final = 16
+
 # Ids and bodies: the first generation's rules, kept so that both workers accept the same records.
 MAX_ID_BYTES: Final = 1024
 MAX_SEGMENT_CHARS: Final = 64

@@ -33,6 +33,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "prompts": ("prompts list", "prompts show standup"),
     "prompts list": ("prompts list", "prompts list --json"),
     "prompts show": ("prompts show standup",),
+    "config": ("config show",),
+    "config show": ("config show", "config show --json"),
+    "config check": ("config check",),
+    "config init": ("config init",),
+    "config schema": ("config schema",),
     "doctor": ("doctor", "doctor --json"),
     "registry": (
         "registry add ./my-worker --registry ./registry --version 1.0.0",

@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "run the worker alone, on an engine that is already there"),
     "skills": ("skills", "list, show, install and update skills, with or without an engine"),
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),
+    "config": ("config", "show or check the settings, or write a file to start from"),
     "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
     "registry": ("registry", "publish workers into a registry of one's own, and serve it"),
     "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),

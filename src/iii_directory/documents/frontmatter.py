@@ -138,8 +138,11 @@ def scan(block: str) -> dict[str, Any] | None:
     return values if _WORDS.isdisjoint(values) else None
 
 
-def load(block: str) -> dict[str, Any]:
-    """The keys of any block, by the YAML parser, or a RefusedError."""
+def load(block: str, first_line: int = 2) -> dict[str, Any]:
+    """The keys of any block, by the YAML parser, or a RefusedError that counts lines from ``first_line``.
+
+    The block of a document starts on its second line, after the fence.
+    """
     import yaml
 
     parse = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
@@ -148,8 +151,7 @@ def load(block: str) -> dict[str, Any]:
         return _document(events)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        # The block starts on the second line of its document.
-        where = f" (line {mark.line + 2})" if mark is not None else ""
+        where = f" (line {mark.line + first_line})" if mark is not None else ""
         raise RefusedError(f"it is not valid YAML{where}") from None
 
 
@@ -221,7 +223,7 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise RefusedError("it is not a list of 'key: value' lines")
+        raise RefusedError("it is not a mapping, not a list of 'key: value' lines")
     return cast("dict[str, Any]", values)
 
 
