@@ -60,6 +60,9 @@ RESCAN_SECONDS: Final = 2.0
 # Inner: between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
 BURST_SECONDS: Final = 0.05
 
+# Inner: findings the log remembers having said, so that one that comes and goes is said once.
+MAX_LOGGED_FINDINGS: Final = 10_000
+
 # Inner: what agents read again and again, an overview or two of every worker. Others are read from disk.
 MAX_KEPT_BODY_CHARS: Final = 4 * MIB
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.folders import Folder, no_watcher
 
 from iii_directory import limits
-from iii_directory.catalog.bodies import Bodies
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.look import KeptBodies
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.watch import system_watcher
@@ -25,7 +25,7 @@ OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 
 
 def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
-    bodies = Bodies()
+    bodies = KeptBodies()
     bodies.keep("a", OLD, "text")
 
     assert bodies.get("a", OLD) == "text"
@@ -36,7 +36,7 @@ def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
 
 
 def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
-    bodies = Bodies()
+    bodies = KeptBodies()
     bodies.keep("a", OLD, "text")
     bodies.keep("a", None, "other")
 
@@ -45,7 +45,7 @@ def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
 
 
 def test_the_body_unused_for_longest_makes_room() -> None:
-    bodies = Bodies(room=10)
+    bodies = KeptBodies(room=10)
     bodies.keep("a", OLD, "x" * 4)
     bodies.keep("b", OLD, "x" * 4)
     bodies.get("a", OLD)
@@ -69,9 +69,10 @@ class Library:
         self.catalogue = Catalogue(self.folder)
 
     def body(self, skill_id: str) -> str:
-        skill = self.catalogue.load().find(skill_id)
+        look = self.catalogue.load()
+        skill = look.snapshot.find(skill_id)
         assert skill is not None
-        return self.catalogue.read_skill(skill)
+        return look.read_skill(skill)
 
     def _counted(self, path: str) -> bytes:
         self.reads += 1
@@ -144,14 +145,15 @@ def test_a_file_that_became_a_link_is_not_served_from_memory(
 ) -> None:
     skills.document("a.md", "One")
     library.body("a")
-    skill = library.catalogue.load().find("a")
+    look = library.catalogue.load()
+    skill = look.snapshot.find("a")
     assert skill is not None
     skills.move("a.md", "../a.md")
     skills.link("a.md", tmp_path / "a.md")
     library.folder.catch_up()
 
     with pytest.raises(DirectoryError, match="not found"):
-        library.catalogue.read_skill(skill)
+        look.read_skill(skill)
 
 
 @pytest.mark.usefixtures("settled")

@@ -31,7 +31,7 @@ async def following(
                 changed.clear()
                 await changed.wait()
 
-    task = asyncio.create_task(keep_fresh(view.source, take))
+    task = asyncio.create_task(keep_fresh(view.source, take, asyncio.Event()))
     try:
         await scenario(shows)
     finally:
@@ -130,7 +130,7 @@ def test_changes_that_cannot_be_taken_up_do_not_end_it(
                 raise error
             taken.set()
 
-        task = asyncio.create_task(keep_fresh(source, take))
+        task = asyncio.create_task(keep_fresh(source, take, asyncio.Event()))
         async with asyncio.timeout(30):
             await taken.wait()
         task.cancel()

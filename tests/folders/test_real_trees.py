@@ -30,16 +30,17 @@ def test_every_file_is_shown_or_in_the_diagnostics(root: Path) -> None:
     catalogue = Catalogue(FolderSource(root))
 
     assert unaccounted(catalogue, root) == []
-    assert len(catalogue.load().skills.items) > 20
-    assert len(catalogue.findings()) > 100
+    look = catalogue.load()
+    assert len(look.snapshot.skills.items) > 20
+    assert len(look.findings()) > 100
 
 
 def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
-    catalogue = Catalogue(FolderSource(root))
-    snapshot = catalogue.load()
+    look = Catalogue(FolderSource(root)).load()
+    snapshot = look.snapshot
 
     for skill in snapshot.skills.items:
-        assert catalogue.read_skill(skill).strip()
+        assert look.read_skill(skill).strip()
         assert skill.title
     assert len(list_skills(snapshot)) == len(plain_rows(snapshot)) == len(snapshot.skills.items)
     assert len(resource_rows(snapshot)) <= 1 + len(snapshot.skills.items)
@@ -50,35 +51,35 @@ def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
 def test_every_shape_of_front_matter_keeps_its_document(tmp_path: Path) -> None:
     for number, head in enumerate(FRONT_MATTER):
         (tmp_path / f"shape-{number}.md").write_bytes(head + b"# Body\n\nText.\n")
-    catalogue = Catalogue(FolderSource(tmp_path))
-    snapshot = catalogue.load()
+    look = Catalogue(FolderSource(tmp_path)).load()
+    snapshot = look.snapshot
 
     for number in range(len(FRONT_MATTER)):
-        skill = snapshot.get(f"shape-{number}")
+        skill = snapshot.find(f"shape-{number}")
         assert skill is not None
-        assert "# Body" in catalogue.read_skill(skill)
+        assert "# Body" in look.read_skill(skill)
 
 
 def test_a_body_is_served_as_it_is_or_reported(tmp_path: Path) -> None:
     for number, body in enumerate(BODIES):
         (tmp_path / f"body-{number}.md").write_bytes(body)
-    catalogue = Catalogue(FolderSource(tmp_path))
-    snapshot = catalogue.load()
-    told = {finding.subject for finding in catalogue.findings() if finding.kind == "skipped"}
+    look = Catalogue(FolderSource(tmp_path)).load()
+    snapshot = look.snapshot
+    told = {finding.subject for finding in look.findings() if finding.kind == "skipped"}
 
     for number, body in enumerate(BODIES):
-        skill = snapshot.get(f"body-{number}")
+        skill = snapshot.find(f"body-{number}")
         assert (skill is None) is (f"body-{number}.md" in told)
         if skill is not None:
-            assert catalogue.read_skill(skill).encode() == body
+            assert look.read_skill(skill).encode() == body
 
 
 def test_a_file_that_goes_after_the_list_was_made_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
-    catalogue = Catalogue(FolderSource(tmp_path))
-    skill = catalogue.load().get("a")
+    look = Catalogue(FolderSource(tmp_path)).load()
+    skill = look.snapshot.find("a")
     assert skill is not None
     (tmp_path / "a.md").unlink()
 
     with pytest.raises(DirectoryError, match="D110 not_found: skill 'a' not found"):
-        catalogue.read_skill(skill)
+        look.read_skill(skill)

@@ -131,9 +131,10 @@ def _target(path: Path) -> Path:
 
 def unaccounted(catalogue: Catalogue, root: Path) -> list[str]:
     """Files below ``root`` that the catalogue neither shows nor says anything about."""
-    snapshot = catalogue.load()
+    look = catalogue.load()
+    snapshot = look.snapshot
     shown = {entry.path for entry in (*snapshot.skills.items, *snapshot.prompts.items)}
-    told = {finding.subject for finding in catalogue.findings()}
+    told = {finding.subject for finding in look.findings()}
     return [path for path in _files(root) if path not in shown and not told & set(_with_folders(path))]
 
 

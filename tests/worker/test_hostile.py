@@ -201,7 +201,7 @@ def test_a_million_mutated_strings_find_nothing_but_what_is_there(tmp_path: Path
         folder.document(name, "Inside")
     folder.link("up", tmp_path)
     catalogue = Catalogue(FolderSource(folder.root))
-    snapshot = catalogue.load()
+    snapshot = catalogue.load().snapshot
     inside = {None, *(skill.path for skill in snapshot.skills.items)}
     pieces = [*HOSTILE, "a", "a/b", "known", "iii://", "/", "..", ".md", "fn/"]
     pick = random.Random(20).choice

@@ -9,6 +9,7 @@ import pytest
 from tests.support.engine import WAIT
 
 from iii_directory.bus.seam import CallError, Subscription
+from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
 from iii_directory.worker.events import Events
@@ -17,7 +18,7 @@ from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_sc
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from iii_directory.documents.model import Finding, ParsedFile
+    from iii_directory.documents.model import ParsedFile
 
 BOUND = {
     "registered_triggers": [
@@ -68,35 +69,17 @@ class ScriptedBus:
         self.told.append((function_id, dict(payload)))
 
 
-class Shown:
-    """What the catalogue was given."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, ParsedFile] = {}
-        self.noted: Finding | None = None
-
-    def set_registered(self, changes: Mapping[str, ParsedFile | None], body: Callable[[str], str]) -> None:
-        self.body = body
-        for key, entry in changes.items():
-            if entry is None:
-                self.entries.pop(key, None)
-            else:
-                self.entries[key] = entry
-
-    def note(self, key: str, finding: Finding | None) -> None:
-        self.noted = finding
-
-
 class Desk:
     """Registrations on a scripted bus."""
 
     def __init__(self, timeout_ms: int = int(WAIT * 1000)) -> None:
         self.bus = ScriptedBus()
-        self.shown: Any = Shown()
+        self.source = RegisteredSource(timeout_ms / 1000)
+        self.entries: dict[str, ParsedFile | None] = {}
         self.events = Events(self.bus)
         self.events.owner_for("skills").subscribed(Subscription("s", "listener", None, None))
         settings = Settings(state_timeout_ms=timeout_ms)
-        self.registrations = Registrations(self.bus, self.events, self.shown, settings)
+        self.registrations = Registrations(self.bus, self.events, self.source, settings)
 
     async def loaded(self) -> None:
         await self.registrations.connected()
@@ -114,8 +97,13 @@ class Desk:
         return [*self.registrations._asking._running, *([loading] if loading else [])]
 
     async def keys(self) -> list[str]:
-        await self.registrations.bring_up_to_date()
-        return sorted(self.shown.entries)
+        """What the source has given to whoever looks."""
+        await self.source.ready()
+        self.entries.update(self.source.take_changes())
+        return sorted(key for key, entry in self.entries.items() if entry is not None)
+
+    def problem(self) -> str | None:
+        return self.source.findings[0].reason if self.source.findings else None
 
     async def event(self, key: str, old: Any, new: Any, scope: str = "skills") -> None:
         self.registrations.state_changed({"scope": scope, "key": key, "old_value": old, "new_value": new})
@@ -162,7 +150,7 @@ def test_a_reader_waits_for_the_first_load() -> None:
         assert not reader.done()
         gate.set()
         assert await reader == ["skill:a"]
-        assert desk.shown.body("a") == "# 1"
+        assert desk.source.body("a") == "# 1"
 
     run(test)
 
@@ -187,11 +175,10 @@ def test_the_first_failure_lets_readers_go_and_the_next_load_serves_them() -> No
         desk.bus.before["state::list"] = fails_once()
         await desk.registrations.connected()
         assert await desk.keys() == []
-        assert desk.shown.noted is not None
-        assert "too slow" in desk.shown.noted.reason
+        assert "too slow" in (desk.problem() or "")
         await desk.settled()
         assert await desk.keys() == ["skill:a"]
-        assert desk.shown.noted is None
+        assert desk.problem() is None
 
     run(test)
 
@@ -257,7 +244,7 @@ def test_a_doubtful_event_is_settled_by_asking() -> None:
         await desk.settled()
         await desk.keys()
         assert desk.bus.calls[-1] == "state::get"
-        assert desk.shown.body("a") == "# 2"
+        assert desk.source.body("a") == "# 2"
 
     run(test)
 
@@ -272,7 +259,7 @@ def test_when_nobody_settles_a_doubt_everything_is_listed_again() -> None:
         await desk.event("a", record("a", 3), record("a", 2))
         await desk.settled()
         await desk.keys()
-        assert desk.shown.body("a") == "# 2"
+        assert desk.source.body("a") == "# 2"
 
     run(test)
 
@@ -297,13 +284,12 @@ def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> N
         await desk.registrations.connected()
         await asyncio.sleep(0)
         desk.registrations.connection_lost()
-        assert desk.shown.noted is not None
-        assert "connection ended" in desk.shown.noted.reason
+        assert "connection ended" in (desk.problem() or "")
         del desk.bus.before["state::list"]
         desk.bus.state["skills"]["a"] = record("a")
         await desk.loaded()
         assert await desk.keys() == ["skill:a"]
-        assert desk.shown.noted is None
+        assert desk.problem() is None
 
     run(test)
 
@@ -348,7 +334,7 @@ def test_a_body_that_has_just_gone_is_not_found() -> None:
         await desk.keys()
         await desk.event("a", record("a"), None)
         with pytest.raises(DirectoryError, match=r"D110 .*not found"):
-            desk.shown.body("a")
+            desk.source.body("a")
 
     run(test)
 

@@ -76,6 +76,11 @@ class Table:
         held = self._held.get(record.key)
         return self._size - (held.size if held else 0) + record.size
 
+    @property
+    def has_changes(self) -> bool:
+        """True when `take_changes` has something to give."""
+        return bool(self._changed)
+
     def take_changes(self) -> dict[str, ParsedFile | None]:
         """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
         changed, self._changed = self._changed, {}

@@ -38,6 +38,14 @@ class Visibility:
     local: frozenset[str] = frozenset()
     """Namespaces that come from ``local_skills_folder``."""
 
+    def is_like(self, other: Visibility) -> bool:
+        """Whether both hide the same; quick, because one reading of the lock file is one object."""
+        return (
+            self.recorded is other.recorded
+            and self.installed == other.installed
+            and self.local == other.local
+        )
+
     def shows(self, namespace: str, paths: Iterable[str]) -> bool:
         """Whether a namespace is shown that holds documents at ``paths`` below the folder."""
         if self.installed is None or namespace in self.installed:

@@ -96,7 +96,7 @@ class FolderAnswers:
         logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
         self._skills_folder = settings.skills_folder
         self._catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
-        self._snapshot = self._catalogue.load()
+        self._look = self._catalogue.load()
 
     def answer(self, function_id: str, payload: Answer) -> Answer:
         """The reply of one of the functions below."""
@@ -116,38 +116,38 @@ class FolderAnswers:
     def _list(self, *, type: str | None = None, **filters: Any) -> Answer:  # noqa: A002 (the field's name)
         from iii_directory.catalog.rows import list_skills
 
-        return {"skills": list_skills(self._snapshot, type_=type, **filters)}
+        return {"skills": list_skills(self._look.snapshot, type_=type, **filters)}
 
     def _get(self, *, id: str) -> Answer:  # noqa: A002 (the field's name)
         from iii_directory.catalog.resolve import Found, resolve_skill
         from iii_directory.catalog.rows import skill_reply
 
-        found = resolve_skill(self._snapshot, id)
+        found = resolve_skill(self._look.snapshot, id)
         # Only installed workers can be undocumented, and without an engine there are none.
         assert isinstance(found, Found)  # noqa: S101
-        body = found.opened(self._catalogue.read_skill(found.skill))
-        return skill_reply(self._snapshot, found.skill, body)
+        body = found.opened(self._look.read_skill(found.skill))
+        return skill_reply(self._look.snapshot, found.skill, body)
 
     def _index(self) -> Answer:
         from iii_directory.catalog.indexes import workers_index
 
-        return workers_index(self._snapshot)._asdict()
+        return workers_index(self._look.snapshot)._asdict()
 
     def _prompts(self) -> Answer:
         from iii_directory.catalog.rows import list_prompts
 
-        return {"prompts": list_prompts(self._snapshot)}
+        return {"prompts": list_prompts(self._look.snapshot)}
 
     def _prompt(self, *, name: str) -> Answer:
         from iii_directory.catalog.resolve import find_prompt
         from iii_directory.catalog.rows import prompt_reply
 
-        prompt = find_prompt(self._snapshot, name)
-        return prompt_reply(prompt, self._catalogue.read_prompt(prompt))
+        prompt = find_prompt(self._look.snapshot, name)
+        return prompt_reply(prompt, self._look.read_prompt(prompt))
 
     def _diagnostics(self) -> Answer:
         from iii_directory.catalog.diagnostics import report
         from iii_directory.install.edits import Edits
 
-        edited = Edits(self._skills_folder).findings(self._catalogue.lockfile)
-        return report([*self._catalogue.findings(), *edited])
+        edited = Edits(self._skills_folder).findings(self._look.lockfile)
+        return report([*self._look.findings(), *edited])

@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.catalog")
 
 
-async def keep_fresh(source: FolderSource, changed: Callable[[], None]) -> None:
+async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: asyncio.Event) -> None:
     """Until cancelled, have the source catch up in a thread whenever the folder changes.
 
-    ``changed`` is called on the loop when there is something for ``source.take_changes()``. A folder
-    that cannot be watched, or whose last look failed, is looked at every `limits.RESCAN_SECONDS`.
+    ``take_up`` is called on the loop after each round, also when somebody else set ``woken`` because there is
+    news. A folder that cannot be watched, or whose last look failed, is looked at every
+    `limits.RESCAN_SECONDS`.
     """
     told = ""
     while True:
         try:
             await asyncio.to_thread(source.catch_up)
-            if source.has_changes:
-                changed()
+            take_up()
+            woken.clear()
             await asyncio.sleep(limits.BURST_SECONDS)
-            await _readable(source.wake_fds(), limits.RESCAN_SECONDS)
+            await _readable(source.wake_fds(), woken, limits.RESCAN_SECONDS)
         except Exception as error:
             # Whatever it was, it may pass; without this task only readers would follow the folder.
             if told != repr(error):
@@ -38,10 +39,9 @@ async def keep_fresh(source: FolderSource, changed: Callable[[], None]) -> None:
             await asyncio.sleep(limits.RESCAN_SECONDS)
 
 
-async def _readable(descriptors: Sequence[int], seconds: float) -> None:
-    """Return when one of the descriptors can be read, or after some seconds."""
+async def _readable(descriptors: Sequence[int], woken: asyncio.Event, seconds: float) -> None:
+    """Return when one of the descriptors can be read, when woken, or after some seconds."""
     loop = asyncio.get_running_loop()
-    woken = asyncio.Event()
     try:
         for descriptor in descriptors:
             loop.add_reader(descriptor, woken.set)

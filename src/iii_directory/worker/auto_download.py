@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from iii_directory import limits
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
-from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
-    from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.install.reports import Installed as InstalledBundle
     from iii_directory.install.service import Installer
-    from iii_directory.worker.view import Installed
+    from iii_directory.worker.arrivals import Arrivals
+    from iii_directory.worker.installed_workers import InstalledWorkers
 
 log = logging.getLogger("iii_directory.worker")
 ADDED: Final = "directory::__on_worker_added"
@@ -38,14 +36,14 @@ class AutoDownload:
         self,
         bus: WorkerBus,
         installer: Installer,
-        catalogue: Catalogue,
-        installed: Installed,
+        arrivals: Arrivals,
+        installed: InstalledWorkers,
         *,
         wanted: bool | None,
     ) -> None:
         self._bus = bus
         self._installer = installer
-        self._catalogue = catalogue
+        self._arrivals = arrivals
         self._installed = installed
         self._wanted = wanted
         self._on = False
@@ -72,18 +70,6 @@ class AutoDownload:
         done = event.get("operation", "add") == "add" and event.get("stage", "done") == "done"
         if self._on and done and isinstance(name, str):
             self._fetch(name)
-
-    def note_findings(self, done: InstalledBundle) -> None:
-        """What a download left out goes to the diagnostics, in place of what the last one did.
-
-        What was edited by hand is not noted: whoever asks for the diagnostics is told what is edited then.
-        """
-        namespace = done.reply["namespace"]
-        self._catalogue.note(_failure_of(namespace), None)
-        self._catalogue.drop_notes(f"download {namespace} ")
-        for number, finding in enumerate(done.findings):
-            if finding.kind != "edited":
-                self._catalogue.note(f"download {namespace} {number}", finding)
 
     def close(self) -> None:
         self._tasks.cancel()
@@ -112,17 +98,14 @@ class AutoDownload:
         try:
             done = await self._installer.auto_download(name)
         except DirectoryError as error:
-            reason = f"its skills could not be fetched: {error.problem}"
-            fix = f"call directory::skills::download_from_registry with worker {name} to try again"
-            self._catalogue.note(_failure_of(name), Finding("download", name, reason, fix))
+            self._arrivals.failed(name, error)
             return
         if done is None:
-            self._catalogue.note(_failure_of(name), None)
+            self._arrivals.nothing_to_fetch(name)
             return
         kept = len(done.changes.kept)
         log.info("fetched the skills of %s%s", name, f", and kept {kept} that were edited" if kept else "")
-        self.note_findings(done)
-        await self._catalogue.current()
+        await self._arrivals.landed(done)
 
     async def _is_embedded(self) -> bool:
         try:
@@ -132,10 +115,6 @@ class AutoDownload:
         except CallError:
             return False
         return _kind_of_engine(health) == "embedded"
-
-
-def _failure_of(name: str) -> str:
-    return f"auto-download {name}"
 
 
 def _kind_of_engine(health: object) -> object:

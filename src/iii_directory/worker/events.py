@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iii_directory.bus.seam import Bus, Subscription, TriggerOwner
+    from iii_directory.lockfile.format import NamespaceChange
 
 _CLOSE_SECONDS: Final = 1.0
 # What goes out together is written together; more would keep callers waiting.
@@ -54,6 +55,14 @@ class Events:
             self._waiting.extend((subscription, event) for subscription in subscribers.bound.values())
         if self._waiting and (self._sender is None or self._sender.done()):
             self._sender = asyncio.get_running_loop().create_task(self._send())
+
+    def installed(self, change: NamespaceChange) -> None:
+        """Tell whom it concerns that a namespace was installed, by this process or another."""
+        event = {"op": "download", "namespace": change.namespace, "source": change.source}
+        if change.skills:
+            self.fire("skills", event)
+        if change.prompts:
+            self.fire("prompts", event)
 
     def forget_subscribers(self) -> None:
         """The connection is gone; the engine names those who are still there after the next one."""

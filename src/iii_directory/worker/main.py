@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.notes import Notes
+from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.folder import FolderSource
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
+from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
@@ -29,15 +32,14 @@ from iii_directory.worker.handlers.registering import Registering
 from iii_directory.worker.handlers.registry import RegistryProxy
 from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.handlers.uris import UriReader
+from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
-from iii_directory.worker.view import Installed, View
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.lockfile.format import NamespaceChange
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -51,15 +53,20 @@ class DirectoryWorker:
     def __init__(self, settings: Settings, bus: WorkerBus) -> None:
         self._settings = settings
         self._bus = bus
-        folder = FolderSource(settings.skills_folder, settings.local_skills_folder)
-        self._catalogue = Catalogue(folder)
-        installed = Installed(self._bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
-        self._engine = EngineView(self._bus, settings.state_timeout_ms)
-        self._events = Events(self._bus)
-        self._registrations = Registrations(
-            self._bus, self._events, self._catalogue, settings, namespace=self._bus.namespace
+        registered = RegisteredSource(settings.state_timeout_ms / 1000)
+        self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
+        self._notes = Notes()
+        self._catalogue = Catalogue(
+            FolderSource(settings.skills_folder, settings.local_skills_folder),
+            registered,
+            self._installed,
+            notes=self._notes,
+            filter_unregistered=settings.filter_unregistered,
         )
-        self._view = View(self._catalogue, installed, self._registrations, settings)
+        self._engine = EngineView(bus, settings.state_timeout_ms)
+        self._events = Events(bus)
+        self._registrations = Registrations(bus, self._events, registered, settings, namespace=bus.namespace)
+        self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
         self._registry = RegistryClient(
             settings.registry_url,
             timeout_ms=settings.download_timeout_ms,
@@ -67,9 +74,8 @@ class DirectoryWorker:
         )
         self._installer = Installer(settings, registry=self._registry)
         self._automatic = AutoDownload(
-            self._bus, self._installer, self._catalogue, installed, wanted=_auto_download(settings)
+            bus, self._installer, self._arrivals, self._installed, wanted=_auto_download(settings)
         )
-        self._catalogue.on_installed = self._installed
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
@@ -122,7 +128,7 @@ class DirectoryWorker:
 
     def summary(self) -> str:
         """What it offers, in a few words."""
-        snapshot = self._bus.run(self._view.current())
+        snapshot = self._bus.run(self._catalogue.look()).snapshot
         return (
             f"{NAME}: {len(self._functions)} functions, "
             f"{len(snapshot.skills.items)} skills, {len(snapshot.prompts.items)} prompts"
@@ -131,16 +137,16 @@ class DirectoryWorker:
     # Inner workings, on the bus's loop
 
     def _handlers(self) -> tuple[object, ...]:
-        uris = UriReader(self._view, self._bus, self._settings)
+        uris = UriReader(self._catalogue, self._bus, self._settings)
         return (
-            Reading(self._view, uris, Overviews(self._engine)),
-            Resources(self._view, uris),
-            Prompts(self._view, self._bus, self._settings),
+            Reading(self._catalogue, uris, Overviews(self._engine)),
+            Resources(self._catalogue, uris),
+            Prompts(self._catalogue, self._bus, self._settings),
             Registering(self._registrations),
-            Introspection(self._engine, self._view),
+            Introspection(self._engine, self._catalogue),
             RegistryProxy(self._registry),
-            Downloads(self._installer, self._catalogue, self._automatic, self._settings),
-            Diagnostics(self._view, Edits(self._settings.skills_folder)),
+            Downloads(self._installer, self._arrivals, self._automatic, self._settings),
+            Diagnostics(self._catalogue, Edits(self._settings.skills_folder)),
         )
 
     def _follow_state(self) -> None:
@@ -156,23 +162,15 @@ class DirectoryWorker:
         try:
             await self._installer.recover()
         except DirectoryError as error:
-            self._catalogue.note("recover", _not_recovered(error))
-        await self._catalogue.open()
+            self._notes.put("recover", _not_recovered(error))
+        await self._catalogue.open(self._arrivals.tell)
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
-        self._view.installed.forget()
+        self._installed.forget()
         self._engine.forget()
         await self._registrations.connected()
         await self._automatic.connected()
-
-    def _installed(self, change: NamespaceChange) -> None:
-        """A namespace was installed, by us or by another process: tell the subscribers."""
-        event = {"op": "download", "namespace": change.namespace, "source": change.source}
-        if change.skills:
-            self._events.fire("skills", event)
-        if change.prompts:
-            self._events.fire("prompts", event)
 
     def _lost(self) -> None:
         self._events.forget_subscribers()

@@ -7,7 +7,6 @@ follow them from then on; so another instance's writes are seen here, and ours t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import time
@@ -16,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
-from iii_directory.catalog.records import PROMPTS, SKILLS, values_of
-from iii_directory.catalog.registered import Outcome, Table
-from iii_directory.documents.model import Finding
+from iii_directory.catalog.records import values_of
+from iii_directory.catalog.registered import Outcome
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.errors import BAD_BODY, ENGINE_FAILED, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.errors import BAD_BODY, ENGINE_FAILED, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.bus.seam import Bus, Payload
-    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.registered import Table
+    from iii_directory.catalog.registered_source import RegisteredSource
     from iii_directory.config import Settings
     from iii_directory.worker.events import Events
 
@@ -56,23 +55,20 @@ class Registrations:
         self,
         bus: Bus,
         events: Events,
-        catalogue: Catalogue,
+        source: RegisteredSource,
         settings: Settings,
         *,
         namespace: str = DEFAULT_NAMESPACE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.skills = Registry(settings.skills_scope, Table(SKILLS), "skills")
-        self.prompts = Registry(settings.prompts_scope, Table(PROMPTS), "prompts")
+        self.skills = Registry(settings.skills_scope, source.skills, "skills")
+        self.prompts = Registry(settings.prompts_scope, source.prompts, "prompts")
         self._bus = bus
         self._events = events
-        self._catalogue = catalogue
+        self._source = source
         self._timeout_ms = settings.state_timeout_ms
         self._namespace = namespace
         self._clock = clock
-        self._tried = asyncio.Event()
-        self._patience: float | None = None
-        """When readers stop waiting for the first load, by the clock of the loop."""
         self._loaded = False
         self._pause = _FIRST_PAUSE_SECONDS
         self._cut_short = False
@@ -83,17 +79,6 @@ class Registrations:
     def scopes(self) -> tuple[str, ...]:
         """The scopes whose events :meth:`state_changed` wants."""
         return self.skills.scope, self.prompts.scope
-
-    # Reading
-
-    async def bring_up_to_date(self) -> None:
-        """Give the catalogue what is known; before the first load, wait for it as long as a call may take."""
-        if not self._tried.is_set():
-            await self._first_try()
-        for registry in (self.skills, self.prompts):
-            changes = registry.table.take_changes()
-            if changes:
-                self._catalogue.set_registered(changes, self._body)
 
     # Writing
 
@@ -137,7 +122,9 @@ class Registrations:
     def connection_lost(self) -> None:
         if self._loading is not None and self._loading.cancel():
             self._cut_short = True
-            self._note("the connection ended while they were listed, perhaps because they are too many")
+            self._source.says(
+                "the connection ended while they were listed, perhaps because they are too many"
+            )
 
     def close(self) -> None:
         if self._loading is not None:
@@ -145,14 +132,6 @@ class Registrations:
         self._asking.cancel()
 
     # Inner workings
-
-    async def _first_try(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._patience is None:
-            self._patience = loop.time() + self._timeout_ms / 1000
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(self._patience):
-                await self._tried.wait()
 
     async def _load(self) -> None:
         """List until it worked while the events were already on their way, so that no write falls between."""
@@ -162,8 +141,7 @@ class Registrations:
         for look in itertools.count(1):
             following = look > _MOST_LOOKS or await self._is_following()
             problem = await self._list_all()
-            self._note(problem)
-            self._tried.set()
+            self._source.tried(problem)
             if problem is None and following:
                 break
             await self._rest()
@@ -232,18 +210,6 @@ class Registrations:
         return await self._bus.call(
             function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
         )
-
-    def _body(self, skill_id: str) -> str:
-        record = self.skills.table.get(skill_id)
-        if record is None:
-            raise DirectoryError(SKILL_NOT_FOUND, f"skill '{skill_id}' not found: it has just gone")
-        return record["skill"]
-
-    def _note(self, problem: str | None) -> None:
-        reason = f"registered skills and prompts cannot be loaded: {problem}"
-        fix = "see that the engine runs iii-state; it is tried again until it answers"
-        finding = None if problem is None else Finding("unavailable", "iii-state", reason, fix)
-        self._catalogue.note("iii-state", finding)
 
 
 def bound_scopes(answer: object) -> set[str]:

@@ -8,10 +8,10 @@ from iii_directory.install.requests import any_download, registry_download, repo
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
-    from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.service import Installer
+    from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
 
 
@@ -19,10 +19,10 @@ class Downloads:
     """``directory::skills::download*``, ``skills::download`` and what the ``worker`` trigger calls."""
 
     def __init__(
-        self, installer: Installer, catalogue: Catalogue, automatic: AutoDownload, settings: Settings
+        self, installer: Installer, arrivals: Arrivals, automatic: AutoDownload, settings: Settings
     ) -> None:
         self._installer = installer
-        self._catalogue = catalogue
+        self._arrivals = arrivals
         self._automatic = automatic
         self._allow_file = settings.allow_file_repos
 
@@ -42,7 +42,5 @@ class Downloads:
 
     async def _install(self, request: DownloadRequest) -> dict[str, Any]:
         done = await self._installer.download(request)
-        self._automatic.note_findings(done)
-        # The catalogue sees the lock file change, and tells the subscribers.
-        await self._catalogue.current()
+        await self._arrivals.landed(done)
         return done.reply

@@ -12,11 +12,12 @@ from iii_directory.worker.handlers.fields import optional_text, text
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Skill
     from iii_directory.worker.engine_rows import Row
     from iii_directory.worker.engine_view import EngineView
-    from iii_directory.worker.view import View
 
 HOW_TO: Final = "how-to"
 _SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
@@ -25,9 +26,9 @@ _SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
 class Introspection:
     """The eight ``directory::*-list|-info`` functions and ``directory::engine::functions::info``."""
 
-    def __init__(self, engine: EngineView, view: View) -> None:
+    def __init__(self, engine: EngineView, catalogue: Catalogue) -> None:
         self._engine = engine
-        self._view = view
+        self._catalogue = catalogue
         self._linked_in: Snapshot | None = None
         self._links: dict[str, list[Skill]] = {}
 
@@ -73,9 +74,10 @@ class Introspection:
     async def _documents(self, detail: Row) -> dict[str, Any]:
         """The how-to of a function and what else is written about it, where there is any."""
         function_id = detail["function_id"]
-        snapshot = await self._view.current()
+        look = await self._catalogue.look()
+        snapshot = look.snapshot
         about = sorted(snapshot.documenting(function_id), key=lambda s: _closeness(s, function_id))
-        linking = [s for s in (await self._linking(snapshot)).get(function_id, ()) if s not in about]
+        linking = [s for s in (await self._linking(look)).get(function_id, ()) if s not in about]
         guide = next((s for s in about + linking if s.type == HOW_TO), None)
         found: dict[str, Any] = {}
         if guide is not None:
@@ -83,7 +85,7 @@ class Introspection:
                 found["how_guide"] = {
                     "skill_id": snapshot.display_id(guide),
                     "title": guide.title,
-                    "body": self._view.catalogue.read_skill(guide),
+                    "body": look.read_skill(guide),
                 }
             except DirectoryError:
                 guide = None  # its file went just now
@@ -95,25 +97,26 @@ class Introspection:
             ]
         return found
 
-    async def _linking(self, snapshot: Snapshot) -> dict[str, list[Skill]]:
+    async def _linking(self, look: Look) -> dict[str, list[Skill]]:
         """How-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
-        if self._linked_in is not snapshot:
-            self._links = await asyncio.to_thread(self._read_links, snapshot)
-            self._linked_in = snapshot
+        if self._linked_in is not look.snapshot:
+            self._links = await asyncio.to_thread(_read_links, look)
+            self._linked_in = look.snapshot
         return self._links
 
-    def _read_links(self, snapshot: Snapshot) -> dict[str, list[Skill]]:
-        links: dict[str, list[Skill]] = {}
-        for skill in snapshot.skills.items:
-            if skill.type != HOW_TO:
-                continue
-            try:
-                body = self._view.catalogue.read_skill(skill)
-            except DirectoryError:
-                continue
-            for path in dict.fromkeys(_SECTION_LINK.findall(body)):
-                links.setdefault(path.strip("/").replace("/", "::"), []).append(skill)
-        return links
+
+def _read_links(look: Look) -> dict[str, list[Skill]]:
+    links: dict[str, list[Skill]] = {}
+    for skill in look.snapshot.skills.items:
+        if skill.type != HOW_TO:
+            continue
+        try:
+            body = look.read_skill(skill)
+        except DirectoryError:
+            continue
+        for path in dict.fromkeys(_SECTION_LINK.findall(body)):
+            links.setdefault(path.strip("/").replace("/", "::"), []).append(skill)
+    return links
 
 
 def _closeness(skill: Skill, function_id: str) -> tuple[bool, bool, str]:

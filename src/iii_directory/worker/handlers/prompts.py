@@ -15,50 +15,47 @@ from iii_directory.worker.handlers.uris import call, content_text
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Bus, Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
     from iii_directory.documents.model import Prompt
-    from iii_directory.worker.view import View
 
 
 class Prompts:
     """``directory::prompts::list|get``, ``prompts::list|get`` and ``prompts::mcp-list|mcp-get``."""
 
-    def __init__(self, view: View, bus: Bus, settings: Settings) -> None:
-        self._view = view
+    def __init__(self, catalogue: Catalogue, bus: Bus, settings: Settings) -> None:
+        self._catalogue = catalogue
         self._bus = bus
         self._guard = settings.section_guard
         self._timeout_ms = settings.state_timeout_ms
 
     async def list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"prompts": rows.list_prompts(await self._view.current())}
+        return {"prompts": rows.list_prompts((await self._catalogue.look()).snapshot)}
 
     async def plain_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"prompts": rows.plain_prompt_rows(await self._view.current())}
+        return {"prompts": rows.plain_prompt_rows((await self._catalogue.look()).snapshot)}
 
     async def get(self, payload: Payload) -> dict[str, Any]:
-        prompt = await self._find(payload)
-        return rows.prompt_reply(prompt, self._body(prompt))
+        look, prompt = await self._find(payload)
+        return rows.prompt_reply(prompt, _body(look, prompt))
 
     async def mcp_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"prompts": rows.mcp_prompt_rows(await self._view.current())}
+        return {"prompts": rows.mcp_prompt_rows((await self._catalogue.look()).snapshot)}
 
     async def mcp_get(self, payload: Payload) -> dict[str, Any]:
         arguments = mapping(payload, "arguments")
-        prompt = await self._find(payload)
+        look, prompt = await self._find(payload)
         if prompt.function_id is None:
-            messages: list[Any] = [user_message(self._body(prompt))]
+            messages: list[Any] = [user_message(look.read_prompt(prompt))]
         else:
             messages = await self._rendered(prompt.function_id, arguments)
         return {"description": prompt.description, "messages": messages}
 
-    async def _find(self, payload: Payload) -> Prompt:
+    async def _find(self, payload: Payload) -> tuple[Look, Prompt]:
         name = text(payload, "name")
-        return find_prompt(await self._view.current(), name)
-
-    def _body(self, prompt: Prompt) -> str:
-        if prompt.function_id is not None:
-            return registered_prompt_body(prompt)
-        return self._view.catalogue.read_prompt(prompt)
+        look = await self._catalogue.look()
+        return look, find_prompt(look.snapshot, name)
 
     async def _rendered(self, function_id: str, arguments: dict[str, Any]) -> list[Any]:
         if self._guard:
@@ -71,6 +68,10 @@ class Prompts:
                 "a prompt is a string, {content: string} or {messages: [...]}",
             )
         return messages
+
+
+def _body(look: Look, prompt: Prompt) -> str:
+    return look.read_prompt(prompt) if prompt.function_id is None else registered_prompt_body(prompt)
 
 
 def messages_of(output: object) -> list[Any] | None:

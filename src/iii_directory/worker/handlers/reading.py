@@ -15,27 +15,27 @@ from iii_directory.worker.handlers.fields import flag, optional_text, optional_t
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
+    from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.worker.handlers.overview import Overviews
     from iii_directory.worker.handlers.uris import UriReader
-    from iii_directory.worker.view import View
 
 
 class Reading:
     """``directory::skills::get|list|index``, ``skills::list`` and the three names of the batched fetch."""
 
-    def __init__(self, view: View, uris: UriReader, overviews: Overviews) -> None:
-        self._view = view
+    def __init__(self, catalogue: Catalogue, uris: UriReader, overviews: Overviews) -> None:
+        self._catalogue = catalogue
         self._uris = uris
         self._overviews = overviews
 
     async def get(self, payload: Payload) -> dict[str, Any]:
         asked = text(payload, "id")
-        snapshot = await self._view.current()
-        target = resolve_skill(snapshot, asked, self._view.installed.names or frozenset())
+        look = await self._catalogue.look()
+        target = resolve_skill(look.snapshot, asked, look.installed or frozenset())
         if not isinstance(target, Found):
             return await self._overviews.generate(target)
-        body = target.opened(self._view.catalogue.read_skill(target.skill))
-        return rows.skill_reply(snapshot, target.skill, body)
+        body = target.opened(look.read_skill(target.skill))
+        return rows.skill_reply(look.snapshot, target.skill, body)
 
     async def list(self, payload: Payload) -> dict[str, Any]:
         filters = {
@@ -44,14 +44,14 @@ class Reading:
             "type_": optional_text(payload, "type"),
         }
         described = flag(payload, "include_description", default=True)
-        snapshot = await self._view.current()
+        snapshot = (await self._catalogue.look()).snapshot
         return {"skills": rows.list_skills(snapshot, **filters, include_description=described)}
 
     async def plain_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"skills": rows.plain_rows(await self._view.current())}
+        return {"skills": rows.plain_rows((await self._catalogue.look()).snapshot)}
 
     async def index(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        body, workers = workers_index(await self._view.current())
+        body, workers = workers_index((await self._catalogue.look()).snapshot)
         return {"body": body, "workers_count": workers}
 
     async def fetch(self, payload: Payload) -> str:

@@ -9,19 +9,19 @@ from iii_directory.worker.handlers.fields import text
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
+    from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.worker.handlers.uris import UriReader
-    from iii_directory.worker.view import View
 
 
 class Resources:
     """``skills::resources-list|-read|-templates``."""
 
-    def __init__(self, view: View, uris: UriReader) -> None:
-        self._view = view
+    def __init__(self, catalogue: Catalogue, uris: UriReader) -> None:
+        self._catalogue = catalogue
         self._uris = uris
 
     async def list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"resources": resource_rows(await self._view.current())}
+        return {"resources": resource_rows((await self._catalogue.look()).snapshot)}
 
     async def read(self, payload: Payload) -> dict[str, Any]:
         uri = text(payload, "uri")

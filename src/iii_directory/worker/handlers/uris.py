@@ -17,8 +17,8 @@ from iii_directory.text import cut, one_line, quoted
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Bus
+    from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
-    from iii_directory.worker.view import View
 
 
 class Content(NamedTuple):
@@ -29,8 +29,8 @@ class Content(NamedTuple):
 class UriReader:
     """One resolver behind fetches and MCP-shaped reads."""
 
-    def __init__(self, view: View, bus: Bus, settings: Settings) -> None:
-        self._view = view
+    def __init__(self, catalogue: Catalogue, bus: Bus, settings: Settings) -> None:
+        self._catalogue = catalogue
         self._bus = bus
         self._guard = settings.section_guard
         self._timeout_ms = settings.state_timeout_ms
@@ -38,10 +38,10 @@ class UriReader:
     async def read(self, uri: str) -> Content:
         match parse_uri(uri):
             case IndexUri():
-                return Content(MARKDOWN, tree_index(await self._view.current()))
+                return Content(MARKDOWN, tree_index((await self._catalogue.look()).snapshot))
             case SkillUri(id=skill_id):
-                snapshot = await self._view.current()
-                return Content(MARKDOWN, self._view.catalogue.read_skill(find_exact(snapshot, skill_id)))
+                look = await self._catalogue.look()
+                return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
             case SectionUri(function_id=function_id):
                 return await self._section(function_id)
 

@@ -1,9 +1,8 @@
-"""The catalogue as callers may see it now: fresh, and filtered by the workers that are installed."""
+"""Which workers are installed, as the engine says; the catalogue shows their namespaces."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.bus.seam import CallError
@@ -13,16 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.bus.seam import Bus
-    from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.config import Settings
-    from iii_directory.worker.registrations import Registrations
 
-log = logging.getLogger("iii_directory.worker")
 INSTALLED_TIMEOUT_MS: Final = 5_000
 
 
-class Installed:
+class InstalledWorkers:
     """The names of the installed workers, asked of the engine now and then.
 
     The first answer, and the first after `forget`, are waited for; later ones are fetched behind a reader's
@@ -71,25 +65,3 @@ def worker_names(answer: object) -> frozenset[str] | None:
         return None
     rows = [cast("dict[str, Any]", row) for row in cast("list[object]", workers) if isinstance(row, dict)]
     return frozenset(row["name"] for row in rows if isinstance(row.get("name"), str))
-
-
-class View:
-    """What every reading handler asks."""
-
-    def __init__(
-        self, catalogue: Catalogue, installed: Installed, registrations: Registrations, settings: Settings
-    ) -> None:
-        self.catalogue = catalogue
-        self.installed = installed
-        self._registrations = registrations
-        self._filter = settings.filter_unregistered
-
-    async def current(self) -> Snapshot:
-        """What there is now, as every caller may see it."""
-        fresh = self.catalogue.fresh
-        if fresh is not None:
-            return fresh
-        names = await self.installed.known()
-        self.catalogue.set_installed(names if self._filter else None)
-        await self._registrations.bring_up_to_date()
-        return await self.catalogue.current()

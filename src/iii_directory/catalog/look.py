@@ -1,0 +1,118 @@
+"""What every answer is made of: one moment of the catalogue, and the bodies of what it shows."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iii_directory.catalog.diagnostics import findings
+from iii_directory.disk.safe_open import RefusedError
+from iii_directory.documents.parse import body_of
+from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_KEPT_BODY_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iii_directory.catalog.own import OwnDocuments
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.disk.stamps import Stamp
+    from iii_directory.documents.model import Finding, Prompt, Skill
+    from iii_directory.errors import Kind
+    from iii_directory.folders.folder import FolderSource
+    from iii_directory.lockfile.format import Lock
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The catalogue at one moment. It never changes; only bodies are read when they are asked for."""
+
+    snapshot: Snapshot
+    installed: frozenset[str] | None
+    """The names of the installed workers; None when nobody can say."""
+    lockfile: Lock
+    """What ``skills.lock.json`` records."""
+    noted: tuple[Finding, ...]
+    """What the sources had to say beside their documents."""
+    bodies: Bodies
+
+    def read_skill(self, skill: Skill) -> str:
+        """The body of a skill of this snapshot; D110 if it has gone since. Any thread may ask."""
+        if skill.path is None:
+            return self.bodies.registered(skill.id)
+        return self.bodies.of_file(skill.path, SKILL_NOT_FOUND, f"skill '{skill.id}'")
+
+    def read_prompt(self, prompt: Prompt) -> str:
+        """The template of a prompt that is a file. Any thread may ask."""
+        return self.bodies.of_file(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'")
+
+    def findings(self) -> list[Finding]:
+        """Everything that was left out or is odd."""
+        return [*self.noted, *findings(self.snapshot)]
+
+
+class Bodies:
+    """Reads bodies as they are now, and keeps a few: each for as long as its file is as it was."""
+
+    def __init__(self, folders: FolderSource, own: OwnDocuments, registered: Callable[[str], str]) -> None:
+        self.registered = registered
+        """The body of a registered skill by its id."""
+        self._folders = folders
+        self._own = own
+        self._kept = KeptBodies()
+
+    def of_file(self, path: str, missing: Kind, what: str) -> str:
+        stamp = self._folders.stamp(path)
+        body = self._kept.get(path, stamp)
+        if body is not None:
+            return body
+        try:
+            body = body_of(self._read(path))
+        except (RefusedError, UnicodeDecodeError):
+            raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
+        self._kept.keep(path, stamp, body)
+        return body
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return self._folders.read_body(path)
+        except RefusedError:
+            if path not in self._own.files:
+                raise
+            return self._own.read(path)
+
+
+class KeptBodies:
+    """A few bodies by path; the one unused for longest goes first. Any thread may use it."""
+
+    def __init__(self, room: int = MAX_KEPT_BODY_CHARS) -> None:
+        self._room = room
+        self._kept: dict[str, tuple[Stamp, str]] = {}
+        # Documents that link to a function are read in a thread while the loop answers others.
+        self._lock = threading.Lock()
+
+    def get(self, path: str, stamp: Stamp | None) -> str | None:
+        """The body of a file in this state, if it is here."""
+        with self._lock:
+            kept = self._kept.get(path)
+            if kept is None or kept[0] != stamp:
+                return None
+            # The order of a dictionary is that of insertion: the newest is last.
+            del self._kept[path]
+            self._kept[path] = kept
+            return kept[1]
+
+    def keep(self, path: str, stamp: Stamp | None, body: str) -> None:
+        """Keep what was read from a file that was in this state just before; without a stamp, nothing."""
+        with self._lock:
+            old = self._kept.pop(path, None)
+            if old is not None:
+                self._room += len(old[1])
+            if stamp is None:
+                return
+            self._kept[path] = (stamp, body)
+            self._room -= len(body)
+            while self._room < 0:
+                oldest = next(iter(self._kept))
+                self._room += len(self._kept.pop(oldest)[1])

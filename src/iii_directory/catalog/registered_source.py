@@ -1,0 +1,74 @@
+"""What is registered, as a source of the catalogue: both tables, and whether they are complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iii_directory.catalog.records import PROMPTS, SKILLS
+from iii_directory.catalog.registered import Table
+from iii_directory.documents.model import Finding
+from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from iii_directory.documents.model import ParsedFile
+
+_FIX = "see that the engine runs iii-state; it is tried again until it answers"
+
+
+class RegisteredSource:
+    """Both kinds of registered entries. Whoever keeps them in step with iii-state says when it tried to."""
+
+    def __init__(self, patience_seconds: float = 0.0) -> None:
+        self.skills = Table(SKILLS)
+        self.prompts = Table(PROMPTS)
+        self.findings: tuple[Finding, ...] = ()
+        """Why not everything that is registered may be here, if so."""
+        self._patience = patience_seconds
+        self._patient_until: float | None = None
+        self._tried = patience_seconds <= 0
+        self._waiting: asyncio.Event | None = None
+
+    async def ready(self) -> None:
+        """Wait for the first attempt to load, for as long as one is worth waiting for: that counts once."""
+        if self._tried:
+            return
+        # Only here, because a command that lists a folder should not pay for importing asyncio.
+        import asyncio
+        import contextlib
+
+        if self._patient_until is None:
+            self._patient_until = asyncio.get_running_loop().time() + self._patience
+            self._waiting = asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._patient_until):
+                await (self._waiting or asyncio.Event()).wait()
+
+    def tried(self, problem: str | None) -> None:
+        """The tables were loaded, or could not be; readers wait no longer."""
+        self.says(problem)
+        self._tried = True
+        if self._waiting is not None:
+            self._waiting.set()
+
+    def says(self, problem: str | None) -> None:
+        """What keeps the tables from being complete; None when nothing does."""
+        reason = f"registered skills and prompts cannot be loaded: {problem}"
+        self.findings = () if problem is None else (Finding("unavailable", "iii-state", reason, _FIX),)
+
+    @property
+    def has_changes(self) -> bool:
+        """True when `take_changes` has something to give."""
+        return self.skills.has_changes or self.prompts.has_changes
+
+    def take_changes(self) -> dict[str, ParsedFile | None]:
+        """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
+        return {**self.skills.take_changes(), **self.prompts.take_changes()}
+
+    def body(self, skill_id: str) -> str:
+        """The body of a registered skill as it is now; D110 when there is none."""
+        record = self.skills.get(skill_id)
+        if record is None:
+            raise DirectoryError(SKILL_NOT_FOUND, f"skill '{skill_id}' not found: it has just gone")
+        return record["skill"]
