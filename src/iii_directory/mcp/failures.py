@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, TIMEOUT
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, INVALID_ARGUMENTS, NOT_FOUND, TIMEOUT
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
@@ -28,8 +28,8 @@ _BLAMES: Final[dict[str, Blame]] = {
     "invalid_input": "request",
     "forbidden": "request",
     # The engine's own functions have codes of their own.
-    "NOT_FOUND": "not_found",
-    "INVALID_ARGUMENTS": "request",
+    NOT_FOUND: "not_found",
+    INVALID_ARGUMENTS: "request",
     "FORBIDDEN": "request",
 }
 """By the class in a sentence of the directory, else by the error's code. What a text says is no ground."""
