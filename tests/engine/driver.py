@@ -11,6 +11,7 @@ from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.engine.wire_json import encode_message
 
 if TYPE_CHECKING:
+    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.store import Store
 
 VERSION = "9.9.9"
@@ -29,6 +30,7 @@ class Driver:
         state: Store | None = None,
         configuration: Store | None = None,
         environment: dict[str, str] | None = None,
+        dialect: Dialect = "0.22",
     ) -> None:
         self.ids = 0
         self.calls = 0
@@ -40,6 +42,7 @@ class Driver:
             state=state or MemoryStore(),
             configuration=configuration or MemoryStore(),
             environment=self.environment,
+            dialect=dialect,
         )
         self.router = build_engine(world, VERSION)
         self.clients: dict[str, Client] = {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from iii_directory.bus.seam import WorkerBus
+    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.sqlite_store import Database
 
@@ -39,7 +40,9 @@ class EngineThread:
         token: str | None = None,
         database: Database | None = None,
         limits: SocketLimits | None = None,
+        dialect: Dialect = "0.22",
     ) -> None:
+        self._dialect: Dialect = dialect
         self._wanted_port = port
         self._token = token
         self._database = database
@@ -89,7 +92,11 @@ class EngineThread:
         self._stopped = asyncio.Event()
         try:
             self.server = EngineServer(
-                port=self._wanted_port, token=self._token, database=self._database, limits=self._limits
+                port=self._wanted_port,
+                token=self._token,
+                database=self._database,
+                limits=self._limits,
+                dialect=self._dialect,
             )
             await self.server.start()
         except BaseException as error:  # noqa: BLE001 (whoever waits for the start raises it)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from iii_directory.cli.common import set_up_log
+
+if TYPE_CHECKING:
+    from iii_directory.engine.builtins.workers import Dialect
 
 
 @click.command(help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.")
@@ -25,16 +29,25 @@ from iii_directory.cli.common import set_up_log
 )
 @click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
 @click.option("--token", default=None, help="Ask every client for this token.  [default: $III_TOKEN]")
-def command(host: str, port: int, data: Path, in_memory: bool, token: str | None) -> None:
+@click.option(
+    "--dialect",
+    type=click.Choice(["0.22", "0.23"]),
+    default="0.22",
+    show_default=True,
+    help="Tell of installed workers as engines up to 0.22 do, or from 0.23 on, by compose::status.",
+)
+def command(host: str, port: int, data: Path, in_memory: bool, token: str | None, dialect: Dialect) -> None:
     set_up_log()
-    asyncio.run(_serve(host, port, None if in_memory else data, token or os.environ.get("III_TOKEN") or None))
+    asyncio.run(
+        _serve(host, port, None if in_memory else data, token or os.environ.get("III_TOKEN") or None, dialect)
+    )
 
 
-async def _serve(host: str, port: int, data: Path | None, token: str | None) -> None:
+async def _serve(host: str, port: int, data: Path | None, token: str | None, dialect: Dialect) -> None:
     from iii_directory.cli.running import listen, new_engine, open_database, stop_signal
 
     stopped = stop_signal()
-    server = new_engine(host=host, port=port, token=token, database=open_database(data))
+    server = new_engine(host=host, port=port, token=token, database=open_database(data), dialect=dialect)
     await listen(server)
     kept = "in memory" if data is None else f"in {data}"
     click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")

@@ -13,6 +13,7 @@ from iii_directory.cli.port_owner import port_owner
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
     from iii_directory.engine.sqlite_store import Database
 
@@ -34,12 +35,14 @@ def open_database(directory: Path | None) -> Database | None:
     return database
 
 
-def new_engine(*, host: str, port: int, token: str | None, database: Database | None) -> EngineServer:
+def new_engine(
+    *, host: str, port: int, token: str | None, database: Database | None, dialect: Dialect = "0.22"
+) -> EngineServer:
     """An engine that does not listen yet, or one sentence about why not."""
     from iii_directory.engine.server import EngineServer
 
     try:
-        return EngineServer(host=host, port=port, token=token, database=database)
+        return EngineServer(host=host, port=port, token=token, database=database, dialect=dialect)
     except ValueError as error:
         fail(f"{error}. Pass --token or set III_TOKEN", code=2)
 

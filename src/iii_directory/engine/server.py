@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.access.policy import Admitted, Refused
+    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.engine_state import Effect
     from iii_directory.engine.messages import Message
     from iii_directory.engine.sqlite_store import Database
@@ -60,6 +61,7 @@ class EngineServer:
         token: str | None = None,
         database: Database | None = None,
         limits: SocketLimits | None = None,
+        dialect: Dialect = "0.22",
     ) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
@@ -73,6 +75,7 @@ class EngineServer:
             state=database.store("state") if database else MemoryStore(),
             configuration=database.store("configuration") if database else MemoryStore(),
             environment=os.environ,
+            dialect=dialect,
         )
         self._router = build_engine(world, __version__)
         self._relays = Relays(self._router.channels)

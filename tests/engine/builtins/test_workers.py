@@ -329,3 +329,23 @@ def test_the_connected_workers_stand_for_the_installed_ones(driver: Driver) -> N
         rows = client.result("worker::list", fields)["workers"]
         assert rows[0] == {"name": "b", "version": "1", "running": True, "status": "running", "pid": 4}
         assert [row["name"] for row in rows] == ["b", "a"]
+
+
+def test_from_0_23_on_compose_tells_what_is_installed_and_nothing_else_does() -> None:
+    driver = Driver(dialect="0.23")
+    client = driver.connect("asker")
+    driver.connect("mailer", pid=77)
+    driver.connect()
+
+    status = client.result("compose::status", {})
+
+    assert status["containers"] == [
+        {"container": "asker", "state": "ready", "pid": 1, "owned": False},
+        {"container": "mailer", "state": "ready", "pid": 77, "owned": False},
+    ]
+    assert client.error("worker::list", {})["code"] == "function_not_found"
+    assert "worker" not in {row["id"] for row in client.result("engine::triggers::list", {})["triggers"]}
+
+
+def test_up_to_0_22_there_is_no_compose(client: Client) -> None:
+    assert client.error("compose::status", {})["code"] == "function_not_found"

@@ -19,6 +19,7 @@ from iii_directory.engine.router import Router
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.store import Store
 
 
@@ -31,13 +32,14 @@ class World:
     state: Store
     configuration: Store
     environment: Mapping[str, str]
+    dialect: Dialect = "0.22"
 
 
 def build_engine(world: World, version: str) -> Router:
     """A router with its built-ins, ready for a shell."""
     router = Router(world.new_id, world.now_ms)
     provide_introspection(router)
-    provide_workers(router, version)
+    provide_workers(router, version, world.dialect)
     provide_state(router, world.state)
     provide_pubsub(router)
     provide_configuration(router, world.configuration, world.environment)

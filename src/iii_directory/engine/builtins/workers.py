@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from iii_directory.engine.builtins.table import (
     BuiltinFunction,
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
+
+Dialect = Literal["0.22", "0.23"]
+"""Which engine the built-ins speak like: from 0.23 on Compose tells what is installed."""
 
 _OPERATIONS: Final = ("operations", "operation")
 _STAGES: Final = ("stages", "stage")
@@ -112,6 +115,17 @@ class Workers:
                 for connection in self._engine_state.visible_connections()
                 if connection.name is not None
             ]
+        }
+
+    def composed(self, request: Request) -> Json:  # noqa: ARG002 (there is one project, and no file of it)
+        """The same question in the words of Compose: the connected workers stand for its containers."""
+        return {
+            "namespace": DEFAULT_NAMESPACE,
+            "containers": [
+                {"container": connection.name, "state": "ready", "pid": connection.pid, "owned": False}
+                for connection in self._engine_state.visible_connections()
+                if connection.name is not None
+            ],
         }
 
     def _builtin_row(self, worker: BuiltinWorker) -> Json:
@@ -222,10 +236,9 @@ def _worker_matches(config: Json, event: Json) -> bool:
     return True
 
 
-def provide_workers(router: Router, version: str) -> None:
+def provide_workers(router: Router, version: str, dialect: Dialect) -> None:
     """Put the worker functions and their trigger types on the engine."""
     it = Workers(router, version)
-    names = {"type": "array", "items": {"type": "string"}}
     functions = [
         BuiltinFunction(
             "engine::workers::register",
@@ -254,6 +267,12 @@ def provide_workers(router: Router, version: str) -> None:
         schema(event="string", worker_id="string"),
     )
     provide(router, BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
+    provide(router, _composed(it) if dialect == "0.23" else _installed(it))
+
+
+def _installed(it: Workers) -> BuiltinWorker:
+    """What engines up to 0.22 say of installed workers."""
+    names = {"type": "array", "items": {"type": "string"}}
     installed = BuiltinFunction(
         "worker::list",
         "List the workers of this engine: the connected ones.",
@@ -266,4 +285,15 @@ def provide_workers(router: Router, version: str) -> None:
         schema(operations=names, stages=names, workers=names),
         schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
     )
-    provide(router, BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added]))
+    return BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added])
+
+
+def _composed(it: Workers) -> BuiltinWorker:
+    """What engines from 0.23 on say of them, by the daemon of Compose."""
+    status = BuiltinFunction(
+        "compose::status",
+        "The containers of this project: the connected workers.",
+        it.composed,
+        schema(file="string", namespace="string"),
+    )
+    return BuiltinWorker("compose", "Workers of this project.", [status])
