@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ErrorKind:
     """One row of the error table: a stable code, its class, what it means, and the usual way out."""
 
     code: str
@@ -39,92 +39,94 @@ _LIST_PROMPTS = "call directory::prompts::list to see every prompt"
 _LIST_REGISTRY = "call directory::registry::workers::list to see what is published"
 _RETRY = "call it again later"
 
-INVALID_FIELD = Kind(
+INVALID_FIELD = ErrorKind(
     "D100",
     "invalid_input",
     (_SEE_SCHEMA,),
     meaning="A field of the payload is missing or has the wrong type, or the payload is no object.",
 )
-SKILL_NOT_FOUND = Kind(
+SKILL_NOT_FOUND = ErrorKind(
     "D110",
     "not_found",
     (_LIST_SKILLS, "call directory::skills::index for one line per worker"),
     meaning="No skill has this id, and none is close enough to be served instead.",
 )
-BAD_SKILL_ID = Kind(
+BAD_SKILL_ID = ErrorKind(
     "D111", "invalid_input", (_LIST_SKILLS,), meaning="What was given as an id or an address can be none."
 )
-FUNCTION_ID_AS_SKILL = Kind(
+FUNCTION_ID_AS_SKILL = ErrorKind(
     "D112",
     "invalid_input",
     ("call directory::engine::functions::info to read about a function", _LIST_SKILLS),
     meaning="A function id, with '::' in it, was given where a skill's id or address is wanted.",
 )
-BAD_BODY = Kind(
+BAD_BODY = ErrorKind(
     "D113", "invalid_input", meaning="A skill cannot be registered with this body: empty, too large, no text."
 )
-GUARDED = Kind(
+GUARDED = ErrorKind(
     "D120",
     "forbidden",
     ("call the function itself if you are allowed to",),
     meaning="A document or a prompt names a function of an internal namespace, which reads must not call.",
 )
-PROMPT_NOT_FOUND = Kind("D210", "not_found", (_LIST_PROMPTS,), meaning="No prompt has this name.")
-BAD_PROMPT = Kind(
+PROMPT_NOT_FOUND = ErrorKind("D210", "not_found", (_LIST_PROMPTS,), meaning="No prompt has this name.")
+BAD_PROMPT = ErrorKind(
     "D211",
     "invalid_input",
     (_LIST_PROMPTS,),
     meaning="What was given is no name of a prompt, or a prompt cannot be registered or rendered with it.",
 )
-PROMPT_SHAPE = Kind(
+PROMPT_SHAPE = ErrorKind(
     "D212",
     "handler_error",
     meaning="The function that renders a prompt answered something that is neither text nor messages.",
 )
-REGISTRY_NOT_FOUND = Kind(
+REGISTRY_NOT_FOUND = ErrorKind(
     "D310", "not_found", (_LIST_REGISTRY,), meaning="The registry has no such worker, version or tag."
 )
-BAD_REGISTRY_REQUEST = Kind(
+BAD_REGISTRY_REQUEST = ErrorKind(
     "D311", "invalid_input", (_LIST_REGISTRY,), meaning="What was given names no worker, version or tag."
 )
-REGISTRY_FAILED = Kind(
+REGISTRY_FAILED = ErrorKind(
     "D320",
     "registry_error",
     (_RETRY, "check registry_url in the configuration"),
     meaning="The registry cannot be reached, took too long, or answered what cannot be used.",
 )
-SOURCE_FAILED = Kind(
+SOURCE_FAILED = ErrorKind(
     "D330",
     "source_error",
     (_RETRY,),
     meaning="A git repository cannot be fetched, or does not have what was asked of it.",
 )
-SOURCE_REFUSED = Kind(
+SOURCE_REFUSED = ErrorKind(
     "D331", "invalid_input", meaning="What was given as a source is none, or is one that is not allowed here."
 )
-INSTALL_FAILED = Kind(
+INSTALL_FAILED = ErrorKind(
     "D340",
     "install_error",
     ("call directory::diagnostics to see the state of the folder",),
     meaning="What was fetched cannot be installed, or the skills folder cannot take it. Nothing was changed.",
 )
-ENGINE_FAILED = Kind(
+ENGINE_FAILED = ErrorKind(
     "D410",
     "engine_error",
     (_RETRY,),
     meaning="The engine, or a function that was called on behalf of the caller, failed or took too long.",
 )
-ENGINE_NOT_FOUND = Kind(
+ENGINE_NOT_FOUND = ErrorKind(
     "D411",
     "not_found",
     ("call directory::function-list to see what is registered",),
     meaning="The engine has no such function, trigger type, binding or worker.",
 )
-INTERNAL = Kind(
+INTERNAL = ErrorKind(
     "D500", "internal_error", ("see the worker's log",), meaning="A defect of this worker. Please report it."
 )
 
-KINDS: tuple[Kind, ...] = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
+KINDS: tuple[ErrorKind, ...] = tuple(
+    kind for kind in tuple(globals().values()) if isinstance(kind, ErrorKind)
+)
 """Every row above, in its order."""
 
 
@@ -133,7 +135,7 @@ class DirectoryError(Exception):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ErrorKind,
         problem: str,
         *,
         did_you_mean: Sequence[str] = (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iii_directory.catalog.generated import registered_prompt_body, worker_overview
+from iii_directory.catalog.composed import registered_prompt_body, worker_overview
 from iii_directory.documents.model import Prompt, PromptArgument
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iii_directory.catalog.records import PROMPTS, SKILLS, Kind, decode, values_of
+from iii_directory.catalog.records import PROMPTS, SKILLS, RecordKind, decode, values_of
 from iii_directory.documents.model import PromptArgument
 
 AT = "2026-01-02T03:04:05.123456789+00:00"
@@ -63,7 +63,7 @@ def test_the_older_record_without_arguments_is_a_prompt() -> None:
     ],
 )
 def test_a_record_that_does_not_decode_is_reported_with_a_reason(
-    kind: Kind, value: object, words: str
+    kind: RecordKind, value: object, words: str
 ) -> None:
     parsed = decode(kind, value, "the-key").parsed(kind)
     assert (parsed.skill, parsed.prompt) == (None, None)

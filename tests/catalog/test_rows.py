@@ -8,7 +8,6 @@ import pytest
 from tests.catalog.worlds import WHEN, of_files, of_paths, parsed, parsed_records
 
 from iii_directory.catalog.rows import (
-    RESOURCE_TEMPLATES,
     list_prompts,
     list_skills,
     mcp_prompt_rows,
@@ -162,13 +161,6 @@ def test_a_skill_behind_the_index_is_reached_by_its_full_id_or_not_at_all() -> N
         "iii://skills/index",
     ]
     assert resource_rows(plain)[1:] == []
-
-
-def test_there_are_exactly_two_templates() -> None:
-    assert [row["uriTemplate"] for row in RESOURCE_TEMPLATES] == [
-        "iii://{skill_id}",
-        "iii://fn/{function_path}",
-    ]
 
 
 def test_a_read_has_no_description_and_the_id_on_display(shop: Snapshot) -> None:

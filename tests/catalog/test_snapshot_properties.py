@@ -23,8 +23,8 @@ from tests.catalog.worlds import (
     visibility,
 )
 
+from iii_directory.catalog.composed import tree_index, workers_index
 from iii_directory.catalog.diagnostics import findings
-from iii_directory.catalog.indexes import tree_index, workers_index
 from iii_directory.catalog.rows import (
     list_prompts,
     list_skills,

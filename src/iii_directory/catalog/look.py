@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding, Prompt, Skill
-    from iii_directory.errors import Kind
+    from iii_directory.errors import ErrorKind
     from iii_directory.folders.folder import FolderSource
     from iii_directory.lockfile.format import Lock
 
@@ -62,7 +62,7 @@ class Bodies:
         self._own = own
         self._kept = KeptBodies()
 
-    def of_file(self, path: str, missing: Kind, what: str) -> str:
+    def of_file(self, path: str, missing: ErrorKind, what: str) -> str:
         stamp = self._folders.stamp(path)
         body = self._kept.get(path, stamp)
         if body is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RecordKind:
     """Skills or prompts: where a record has its key, what it must hold, and what document it is."""
 
     name: str
@@ -40,40 +40,42 @@ class Record:
     """``registered_at`` in nanoseconds since 1970; 0 when it cannot be told."""
     value: object
     size: int
-    problem: str | None = None
+    fields: dict[str, Any] | None = None
+    """What was checked of the value; None of one with a problem."""
+    problem: str = ""
 
     @property
     def registered_at(self) -> str:
         """When it was registered, as the record says it; only of one without a problem."""
         return cast("dict[str, Any]", self.value)["registered_at"]
 
-    def parsed(self, kind: Kind) -> ParsedFile:
-        if self.problem is None:
-            value = cast("dict[str, Any]", self.value)
-            return kind.parse(kind.check(value), self.registered_at)
+    def parsed(self, kind: RecordKind) -> ParsedFile:
+        if self.fields is not None:
+            return kind.parse(self.fields, self.registered_at)
         fix = f"register it again, or delete it from iii-state (the key is the {kind.key_field})"
         return ParsedFile(
             findings=(Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix),)
         )
 
 
-def decode(kind: Kind, value: object, key: str) -> Record:
+def decode(kind: RecordKind, value: object, key: str) -> Record:
     """A stored value as a record; ``key`` stands in where the value does not name itself."""
     size = size_of(value)
     if not isinstance(value, dict):
-        return Record(key, 0, value, size, "the record is not an object")
+        return Record(key, 0, value, size, problem="the record is not an object")
     fields = cast("dict[str, Any]", value)
     named, registered_at = fields.get(kind.key_field), fields.get("registered_at")
     stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
     key = named if isinstance(named, str) and named else key
     try:
-        kind.check(fields)
+        checked = kind.check(fields)
     except DirectoryError as error:
-        return Record(key, stamp or 0, fields, size, f"the record cannot be served: {error.problem}")
+        problem = f"the record cannot be served: {error.problem}"
+        return Record(key, stamp or 0, fields, size, problem=problem)
     if stamp is None:
         problem = f"its registered_at, {quoted(str(registered_at))}, is no RFC 3339 time"
-        return Record(key, 0, fields, size, problem)
-    return Record(key, stamp, fields, size)
+        return Record(key, 0, fields, size, problem=problem)
+    return Record(key, stamp, fields, size, checked)
 
 
 def size_of(value: object) -> int:
@@ -103,5 +105,5 @@ def _parse_skill(fields: dict[str, Any], registered_at: str) -> ParsedFile:
     return parse_registered_skill(fields["id"], fields["skill"], registered_at)
 
 
-SKILLS: Final = Kind("skill", "id", _check_skill, _parse_skill)
-PROMPTS: Final = Kind("prompt", "name", prompt_fields, parse_registered_prompt)
+SKILLS: Final = RecordKind("skill", "id", _check_skill, _parse_skill)
+PROMPTS: Final = RecordKind("prompt", "name", prompt_fields, parse_registered_prompt)

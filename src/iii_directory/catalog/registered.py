@@ -18,7 +18,7 @@ from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from iii_directory.catalog.records import Kind
+    from iii_directory.catalog.records import RecordKind
     from iii_directory.documents.model import ParsedFile
 
 _MICROSECOND: Final = 1000
@@ -38,7 +38,7 @@ class Outcome(Enum):
 class Table:
     """Every record of one kind by its key."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: RecordKind) -> None:
         self.kind = kind
         self._held: dict[str, Record] = {}
         self._newest: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Table:
         known = max(self._last_stamp, self._known_stamp(key))
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
         value = {**fields, "registered_at": rfc3339(self._last_stamp)}
-        return Record(key, self._last_stamp, value, size_of(value))
+        return Record(key, self._last_stamp, value, size_of(value), fields)
 
     def size_with(self, record: Record) -> int:
         """How large a listing would be, in bytes, with this record."""
@@ -164,7 +164,7 @@ class Table:
         self._deleted.pop(key, None)
         self._remember(key, newest)
         self._changed[key] = None
-        if record.problem is None:
+        if not record.problem:
             return Outcome.REGISTERED
         return Outcome.NOTHING if held is None else Outcome.UNREGISTERED
 

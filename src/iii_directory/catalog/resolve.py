@@ -42,7 +42,7 @@ class Found:
 
     def opened(self, body: str) -> str:
         """The body as it is served: behind the note, if there is one."""
-        return body if self.note is None else f"{self.note}\n\n{body}"
+        return _behind(self.note, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,10 @@ class Undocumented:
 
     worker: str
     note: str | None = None
+
+    def opened(self, body: str) -> str:
+        """The body as it is served: behind the note, if there is one."""
+        return _behind(self.note, body)
 
 
 def resolve_skill(
@@ -62,7 +66,7 @@ def resolve_skill(
         return Found(skill)
     skill_id = normalise(asked)
     if "::" in skill_id:
-        raise _function_id(snapshot, asked.strip().removeprefix(SCHEME))
+        raise _error_for_function_id(snapshot, asked.strip().removeprefix(SCHEME))
     check_skill_id(skill_id)
     skill = snapshot.find(skill_id)
     if skill is not None:
@@ -132,11 +136,15 @@ def _worker_called(name: str, workers: AbstractSet[str]) -> str | None:
     return holding[0] if holding else None
 
 
+def _behind(note: str | None, body: str) -> str:
+    return body if note is None else f"{note}\n\n{body}"
+
+
 def _note(asked: str, served: str) -> str:
     return f"> There is no skill `{asked}`; this is the overview of `{served}`."
 
 
-def _function_id(snapshot: Snapshot, asked: str) -> DirectoryError:
+def _error_for_function_id(snapshot: Snapshot, asked: str) -> DirectoryError:
     documents = snapshot.documenting(asked)[:MAX_SUGGESTIONS]
     return DirectoryError(
         FUNCTION_ID_AS_SKILL,

@@ -20,20 +20,6 @@ INDEX_RESOURCE: Final[Row] = {
     "description": "Every skill of this directory in one tree, with links to each.",
     "mimeType": MARKDOWN,
 }
-RESOURCE_TEMPLATES: Final[list[Row]] = [
-    {
-        "uriTemplate": f"{SCHEME}{{skill_id}}",
-        "name": "skill",
-        "description": "The body of one skill, by its id.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uriTemplate": f"{SCHEME}fn/{{function_path}}",
-        "name": "section",
-        "description": "What a function answers to {}; its id with '/' in place of '::'.",
-        "mimeType": MARKDOWN,
-    },
-]
 
 
 def list_skills(

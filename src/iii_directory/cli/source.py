@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
 
     Answer = dict[str, Any]
@@ -65,7 +66,7 @@ def answer(where: Where, function_id: str, **payload: Any) -> Answer:
         settings = settings_from(where.config_path)
         note(f"{absence}; this is read from {settings.skills_folder}")
     try:
-        return FolderAnswers(settings).answer(function_id, given)
+        return _read_folder(settings, function_id, given)
     except DirectoryError as error:
         fail(str(error))
 
@@ -85,69 +86,31 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
         fail(str(error))
 
 
-class FolderAnswers:
-    """The reading functions over the folder alone, without an engine; nothing in it is hidden."""
+def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
+    """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
+    from iii_directory.catalog import replies
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.folders.folder import FolderSource
 
-    def __init__(self, settings: Settings) -> None:
-        from iii_directory.catalog.catalogue import Catalogue
-        from iii_directory.folders.folder import FolderSource
+    answers: dict[str, Callable[[Look, Answer], object]] = {
+        "directory::skills::list": replies.skills_list,
+        "directory::skills::get": replies.skill,
+        "directory::skills::index": replies.skills_index,
+        "directory::prompts::list": replies.prompts_list,
+        "directory::prompts::get": replies.prompt,
+        "directory::diagnostics": lambda look, _: _diagnostics(look, settings),
+    }
+    # What the catalogue has to say is for `doctor` to show, not for stderr.
+    logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
+    catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
+    try:
+        return cast("Answer", answers[function_id](catalogue.load(), payload))
+    finally:
+        catalogue.close()
 
-        # What the catalogue has to say is for `doctor` to show, not for stderr.
-        logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
-        self._skills_folder = settings.skills_folder
-        self._catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
-        self._look = self._catalogue.load()
 
-    def answer(self, function_id: str, payload: Answer) -> Answer:
-        """The reply of one of the functions below."""
-        functions: dict[str, Callable[..., Answer]] = {
-            "directory::skills::list": self._list,
-            "directory::skills::get": self._get,
-            "directory::skills::index": self._index,
-            "directory::prompts::list": self._prompts,
-            "directory::prompts::get": self._prompt,
-            "directory::diagnostics": self._diagnostics,
-        }
-        try:
-            return functions[function_id](**payload)
-        finally:
-            self._catalogue.close()
+def _diagnostics(look: Look, settings: Settings) -> Answer:
+    from iii_directory.catalog.diagnostics import report
+    from iii_directory.install.edits import Edits
 
-    def _list(self, *, type: str | None = None, **filters: Any) -> Answer:  # noqa: A002 (the field's name)
-        from iii_directory.catalog.rows import list_skills
-
-        return {"skills": list_skills(self._look.snapshot, type_=type, **filters)}
-
-    def _get(self, *, id: str) -> Answer:  # noqa: A002 (the field's name)
-        from iii_directory.catalog.resolve import Found, resolve_skill
-        from iii_directory.catalog.rows import skill_reply
-
-        found = resolve_skill(self._look.snapshot, id)
-        # Only installed workers can be undocumented, and without an engine there are none.
-        assert isinstance(found, Found)  # noqa: S101
-        body = found.opened(self._look.read_skill(found.skill))
-        return skill_reply(self._look.snapshot, found.skill, body)
-
-    def _index(self) -> Answer:
-        from iii_directory.catalog.indexes import workers_index
-
-        return workers_index(self._look.snapshot)._asdict()
-
-    def _prompts(self) -> Answer:
-        from iii_directory.catalog.rows import list_prompts
-
-        return {"prompts": list_prompts(self._look.snapshot)}
-
-    def _prompt(self, *, name: str) -> Answer:
-        from iii_directory.catalog.resolve import find_prompt
-        from iii_directory.catalog.rows import prompt_reply
-
-        prompt = find_prompt(self._look.snapshot, name)
-        return prompt_reply(prompt, self._look.read_prompt(prompt))
-
-    def _diagnostics(self) -> Answer:
-        from iii_directory.catalog.diagnostics import report
-        from iii_directory.install.edits import Edits
-
-        edited = Edits(self._skills_folder).findings(self._look.lockfile)
-        return report([*self._look.findings(), *edited])
+    return report([*look.findings(), *Edits(settings.skills_folder).findings(look.lockfile)])

@@ -8,8 +8,9 @@ The same checks meet a caller of ``skills::register`` and a record that somebody
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from iii_directory.documents.fields import text
 from iii_directory.documents.ids import check_prompt_name
 from iii_directory.documents.parse import check_body
 from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
 
 Fields = dict[str, Any]
 
+# What tells of registrations and downloads, as each generation spells it: the short names, then the newest.
+SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
+PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
+
 
 def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> Fields:
     """``{id, skill}`` as given; which ids are allowed is for the caller to say."""
-    skill_id, body = required_text(given, "id"), required_text(given, "skill")
+    skill_id, body = text(given, "id"), text(given, "skill")
     check_id(skill_id)
     check_body(body)
     return {"id": skill_id, "skill": body}
@@ -32,7 +37,7 @@ def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> F
 
 def prompt_fields(given: Mapping[str, Any]) -> Fields:
     """``{name, description, arguments, function_id}``, with every argument complete."""
-    name = required_text(given, "name")
+    name = text(given, "name")
     check_prompt_name(name)
     fields = {
         "name": name,
@@ -44,15 +49,8 @@ def prompt_fields(given: Mapping[str, Any]) -> Fields:
     return fields
 
 
-def required_text(given: Mapping[str, Any], field: str) -> str:
-    value = given.get(field)
-    if not isinstance(value, str):
-        raise invalid_field(field, "a string" if field in given else "given, as a string")
-    return value
-
-
 def _visible_text(given: Mapping[str, Any], field: str) -> str:
-    value = required_text(given, field)
+    value = text(given, field)
     if not value.strip():
         raise DirectoryError(BAD_PROMPT, f"{field} must be non-empty")
     return value

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEME: Final = "iii://"
+SKILL_TEMPLATE: Final = f"{SCHEME}{{skill_id}}"
+SECTION_TEMPLATE: Final = f"{SCHEME}fn/{{function_path}}"
+"""The two kinds of addresses with a place to fill in, as MCP has them (RFC 6570)."""
 
 # What these functions do is not for documents to call: infrastructure, bridges, and this worker's own doors.
 GUARDED_PREFIXES: Final = (

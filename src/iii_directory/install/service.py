@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
+from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, DirectoryError
 from iii_directory.install.diff import unified_diff
 from iii_directory.install.folder import SkillsFolder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return rfc3339(time.time_ns())
 
 
 class Installer(Upkeep):

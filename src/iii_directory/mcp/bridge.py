@@ -13,6 +13,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from iii_directory import __version__
+from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
 from iii_directory.mcp.handlers import Handlers
 from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
 from iii_directory.mcp.http import HttpEndpoint
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.mcp")
 WORKER_NAME: Final = "iii-directory-mcp"
 WORKER_DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
-# Each generation's name for the same event: whichever the directory on the engine has, it is heard.
-_SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
-_PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
 _FUNCTIONS_CHANGED: Final = ("engine::functions-available",)
 _ALL_CHANGES: Final = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
@@ -67,8 +65,8 @@ class Bridge:
 
     def _listen(self) -> None:
         upstream, changed = self._upstream, self._announcer.changed
-        upstream.listen("skills-changed", _SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
-        upstream.listen("prompts-changed", _PROMPTS_CHANGED, lambda _: changed([Change.PROMPTS]))
+        upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
+        upstream.listen("prompts-changed", PROMPTS_CHANGED, lambda _: changed([Change.PROMPTS]))
         upstream.listen("functions-changed", _FUNCTIONS_CHANGED, self._functions_changed)
         # What changed while the engine was away is not known, so everything may have.
         upstream.start(lambda: changed(EVERYTHING))

@@ -11,7 +11,7 @@ from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
-    from iii_directory.errors import Kind
+    from iii_directory.errors import ErrorKind
 
 Blame = Literal["not_found", "request", "server"]
 """Whose fault it is: something asked for is not there, the request is wrong, or the other side failed."""
@@ -83,6 +83,6 @@ def interrupted(function_id: str) -> BridgeError:
     return _own(ENGINE_FAILED, f"the engine went away while '{function_id}' ran; whether it ran is not known")
 
 
-def _own(kind: Kind, problem: str, *next_steps: str) -> BridgeError:
+def _own(kind: ErrorKind, problem: str, *next_steps: str) -> BridgeError:
     error = DirectoryError(kind, problem, next_steps=next_steps or None)
     return BridgeError(str(error), _BLAMES.get(kind.name, "server"))

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
 from iii_directory.mcp.exposure import (
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     Context = ServerRequestContext[Any]
 
 log = logging.getLogger("iii_directory.mcp")
-SKILL_TEMPLATE: Final = ("iii://{skill_id}", "skill_id")
-SECTION_TEMPLATE: Final = ("iii://fn/{function_path}", "function_path")
 
 
 class Handlers:
@@ -127,9 +126,9 @@ class Handlers:
             # What may be given for an argument is known to the function that renders the prompt alone.
             return []
         match (params.ref.uri, params.argument.name):
-            case template if template == SKILL_TEMPLATE:
+            case (uri, "skill_id") if uri == SKILL_TEMPLATE:
                 return rows.skill_ids(await self._ask(ctx, RESOURCES_LIST, {}))
-            case template if template == SECTION_TEMPLATE:
+            case (uri, "function_path") if uri == SECTION_TEMPLATE:
                 return rows.function_paths(await self._ask(ctx, FUNCTIONS_LIST, {}))
             case (uri, argument):
                 problem = f"there is no argument {quoted(argument)} in a template {quoted(uri)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory import limits
+from iii_directory.documents.fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, invalid_field
 from iii_directory.text import quoted
 
@@ -43,19 +44,9 @@ def is_worker(name: str) -> bool:
     return _WORKER.fullmatch(name) is not None
 
 
-def text_field(payload: Mapping[str, Any], field: str) -> str | None:
-    """An optional string of a request, trimmed; blank counts as missing."""
-    value = payload.get(field)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise invalid_field(field, "a string")
-    return value.strip() or None
-
-
 def page_request(payload: Mapping[str, Any]) -> PageRequest:
     """``{search?, cursor?}``."""
-    request = PageRequest(text_field(payload, "search"), text_field(payload, "cursor"))
+    request = PageRequest(optional_word(payload, "search"), optional_word(payload, "cursor"))
     for field, value in (("search", request.search), ("cursor", request.cursor)):
         if value is not None and len(value) > limits.MAX_REGISTRY_QUERY_CHARS:
             raise invalid_field(field, f"at most {limits.MAX_REGISTRY_QUERY_CHARS} characters long")
@@ -64,10 +55,10 @@ def page_request(payload: Mapping[str, Any]) -> PageRequest:
 
 def info_request(payload: Mapping[str, Any]) -> WorkerRequest:
     """``{name, version? xor tag?}``."""
-    name = text_field(payload, "name")
+    name = optional_word(payload, "name")
     if name is None:
         raise invalid_field("name", "the name of a worker in the registry")
-    return worker_request(name, text_field(payload, "version"), text_field(payload, "tag"))
+    return worker_request(name, optional_word(payload, "version"), optional_word(payload, "tag"))
 
 
 def worker_request(worker: str, version: str | None = None, tag: str | None = None) -> WorkerRequest:

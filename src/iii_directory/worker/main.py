@@ -21,17 +21,10 @@ from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
-from iii_directory.worker.handlers import bound
-from iii_directory.worker.handlers.diagnostics import Diagnostics
-from iii_directory.worker.handlers.downloads import Downloads
+from iii_directory.worker.handlers import handler_of
 from iii_directory.worker.handlers.introspection import Introspection
-from iii_directory.worker.handlers.overview import Overviews
-from iii_directory.worker.handlers.prompts import Prompts
 from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.handlers.registering import Registering
-from iii_directory.worker.handlers.registry import RegistryProxy
-from iii_directory.worker.handlers.resources import Resources
-from iii_directory.worker.handlers.uris import UriReader
+from iii_directory.worker.handlers.writing import Downloads, Registering, RegistryProxy
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
@@ -110,9 +103,9 @@ class DirectoryWorker:
                 description=kind.description,
                 event_schema=kind.event,
             )
-        handlers = bound(self._handlers())
+        groups = self._handlers()
         for row in self._functions:
-            self._bus.register_function(row, handlers[row.handler])
+            self._bus.register_function(row, handler_of(row, self._catalogue, groups))
         self._follow_state()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
@@ -137,16 +130,13 @@ class DirectoryWorker:
     # Inner workings, on the bus's loop
 
     def _handlers(self) -> tuple[object, ...]:
-        uris = UriReader(self._catalogue, self._bus, self._settings)
+        edits = Edits(self._settings.skills_folder)
         return (
-            Reading(self._catalogue, uris, Overviews(self._engine)),
-            Resources(self._catalogue, uris),
-            Prompts(self._catalogue, self._bus, self._settings),
-            Registering(self._registrations),
+            Reading(self._catalogue, self._bus, self._engine, edits, self._settings),
             Introspection(self._engine, self._catalogue),
-            RegistryProxy(self._registry),
+            Registering(self._registrations),
             Downloads(self._installer, self._arrivals, self._automatic, self._settings),
-            Diagnostics(self._catalogue, Edits(self._settings.skills_folder)),
+            RegistryProxy(self._registry),
         )
 
     def _follow_state(self) -> None:

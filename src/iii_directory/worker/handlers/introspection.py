@@ -6,9 +6,9 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.documents.fields import optional_text, text
 from iii_directory.errors import DirectoryError
 from iii_directory.worker.engine_rows import matches
-from iii_directory.worker.handlers.fields import optional_text, text
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload

@@ -1,66 +1,114 @@
-"""Reading skills: one, many, and the index."""
+"""Reading what takes more than a look: URIs, prompts that a function renders, workers without documents.
+
+What a look alone answers is in `iii_directory.catalog.replies`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import json
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from iii_directory.catalog import rows
-from iii_directory.catalog.indexes import workers_index
-from iii_directory.catalog.resolve import Found, resolve_skill
-from iii_directory.documents.uris import fetch_uris
-from iii_directory.errors import DirectoryError
-from iii_directory.text import quoted
-from iii_directory.worker.handlers.fields import flag, optional_text, optional_texts, text
+from iii_directory.bus.seam import CallError
+from iii_directory.catalog import replies
+from iii_directory.catalog.composed import tree_index
+from iii_directory.catalog.diagnostics import report
+from iii_directory.catalog.resolve import Undocumented, find_exact, find_prompt
+from iii_directory.catalog.rows import MARKDOWN
+from iii_directory.documents.arguments import rendered
+from iii_directory.documents.fields import mapping, optional_text, optional_texts, text
+from iii_directory.documents.timestamps import rfc3339
+from iii_directory.documents.uris import (
+    IndexUri,
+    SectionUri,
+    SkillUri,
+    check_unguarded,
+    fetch_uris,
+    parse_uri,
+)
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, PROMPT_SHAPE, DirectoryError
+from iii_directory.limits import MAX_RELAYED_CHARS
+from iii_directory.shapes import is_list, object_of, text_of
+from iii_directory.text import cut, one_line, quoted
 
 if TYPE_CHECKING:
-    from iii_directory.bus.seam import Payload
+    from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.worker.handlers.overview import Overviews
-    from iii_directory.worker.handlers.uris import UriReader
+    from iii_directory.config import Settings
+    from iii_directory.install.edits import Edits
+    from iii_directory.worker.engine_view import EngineView
+
+    Row = dict[str, Any]
+
+
+class Content(NamedTuple):
+    mime_type: str
+    text: str
 
 
 class Reading:
-    """``directory::skills::get|list|index``, ``skills::list`` and the three names of the batched fetch."""
+    """``directory::skills::get``, every fetch, what MCP bridges read, and ``directory::diagnostics``."""
 
-    def __init__(self, catalogue: Catalogue, uris: UriReader, overviews: Overviews) -> None:
+    def __init__(
+        self, catalogue: Catalogue, bus: Bus, engine: EngineView, edits: Edits, settings: Settings
+    ) -> None:
         self._catalogue = catalogue
-        self._uris = uris
-        self._overviews = overviews
+        self._bus = bus
+        self._engine = engine
+        self._edits = edits
+        self._guard = settings.section_guard
+        self._timeout_ms = settings.state_timeout_ms
 
-    async def get(self, payload: Payload) -> dict[str, Any]:
-        asked = text(payload, "id")
-        look = await self._catalogue.look()
-        target = resolve_skill(look.snapshot, asked, look.installed or frozenset())
-        if not isinstance(target, Found):
-            return await self._overviews.generate(target)
-        body = target.opened(look.read_skill(target.skill))
-        return rows.skill_reply(look.snapshot, target.skill, body)
-
-    async def list(self, payload: Payload) -> dict[str, Any]:
-        filters = {
-            "search": optional_text(payload, "search"),
-            "prefix": optional_text(payload, "prefix"),
-            "type_": optional_text(payload, "type"),
-        }
-        described = flag(payload, "include_description", default=True)
-        snapshot = (await self._catalogue.look()).snapshot
-        return {"skills": rows.list_skills(snapshot, **filters, include_description=described)}
-
-    async def plain_list(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        return {"skills": rows.plain_rows((await self._catalogue.look()).snapshot)}
-
-    async def index(self, payload: Payload) -> dict[str, Any]:  # noqa: ARG002 (it takes no fields)
-        body, workers = workers_index((await self._catalogue.look()).snapshot)
-        return {"body": body, "workers_count": workers}
+    async def get(self, payload: Payload) -> Row:
+        found = replies.skill(await self._catalogue.look(), payload)
+        if not isinstance(found, Undocumented):
+            return found
+        description, functions = await self._known(found.worker)
+        return replies.overview(found, description, functions, rfc3339(time.time_ns()))
 
     async def fetch(self, payload: Payload) -> str:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
         return "\n\n---\n\n".join(await asyncio.gather(*map(self._fetched, uris)))
 
+    async def resource(self, payload: Payload) -> Row:
+        uri = text(payload, "uri")
+        content = await self._read(uri)
+        return {"contents": [{"uri": uri, "mimeType": content.mime_type, "text": content.text}]}
+
+    async def mcp_prompt(self, payload: Payload) -> Row:
+        arguments = mapping(payload, "arguments")
+        look = await self._catalogue.look()
+        prompt = find_prompt(look.snapshot, text(payload, "name"))
+        if prompt.function_id is None:
+            filled = rendered(prompt.name, look.read_prompt(prompt), prompt.arguments, arguments)
+            messages: list[Any] = [user_message(filled)]
+        else:
+            messages = await self._rendered(prompt.function_id, arguments)
+        return {"description": prompt.description, "messages": messages}
+
+    async def diagnostics(self, _: Payload) -> Row:
+        look = await self._catalogue.look()
+        found = look.findings()
+        if look.lockfile.namespaces:
+            found += await asyncio.to_thread(self._edits.findings, look.lockfile)
+        return report(found)
+
+    # Inner workings
+
+    async def _known(self, worker: str) -> tuple[str, list[tuple[str, str]]]:
+        """What a worker says of itself, and its functions; nothing for one that is not connected."""
+        try:
+            detail = await self._engine.worker(worker)
+        except DirectoryError:
+            return "", []
+        functions = [(row["function_id"], str(row["description"] or "")) for row in detail["functions"]]
+        return str(detail["worker"].get("description") or ""), functions
+
     async def _fetched(self, uri: str) -> str:
         try:
-            content = await self._uris.read(uri)
+            content = await self._read(uri)
         except DirectoryError as error:
             if uri in error.problem:
                 raise
@@ -71,3 +119,63 @@ class Reading:
                 next_steps=error.next_steps,
             ) from None
         return f"# {uri}\n\n{content.text.rstrip()}"
+
+    async def _read(self, uri: str) -> Content:
+        match parse_uri(uri):
+            case IndexUri():
+                return Content(MARKDOWN, tree_index((await self._catalogue.look()).snapshot))
+            case SkillUri(id=skill_id):
+                look = await self._catalogue.look()
+                return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
+            case SectionUri(function_id=function_id):
+                return section(await self._call(function_id, {}, used_as="section"))
+
+    async def _rendered(self, function_id: str, arguments: dict[str, Any]) -> list[Any]:
+        messages = messages_of(await self._call(function_id, arguments, used_as="prompt"))
+        if messages is None:
+            raise DirectoryError(
+                PROMPT_SHAPE,
+                f"function {quoted(function_id)} answered an unsupported shape; "
+                "a prompt is a string, {content: string} or {messages: [...]}",
+            )
+        return messages
+
+    async def _call(self, function_id: str, payload: Row, *, used_as: Literal["section", "prompt"]) -> object:
+        """Call a function that a document or a prompt names; a failure is one sentence about it."""
+        if self._guard:
+            check_unguarded(function_id, used_as)
+        try:
+            return await self._bus.call(function_id, payload, timeout_ms=self._timeout_ms)
+        except CallError as error:
+            if error.code == FUNCTION_NOT_FOUND:
+                raise DirectoryError(
+                    ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
+                ) from None
+            reason = cut(one_line(str(error)), MAX_RELAYED_CHARS)
+            raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
+
+
+def section(output: object) -> Content:
+    """What a function answered, as a document: text as it is, anything else as JSON."""
+    content = content_text(output)
+    if content is not None:
+        return Content(MARKDOWN, content)
+    return Content("application/json", json.dumps(output, indent=2, ensure_ascii=False))
+
+
+def messages_of(output: object) -> list[Any] | None:
+    """What a prompt's function answered, as messages; None for a shape that has none."""
+    messages = object_of(output).get("messages")
+    if is_list(messages):
+        return messages
+    content = content_text(output)
+    return None if content is None else [user_message(content)]
+
+
+def content_text(output: object) -> str | None:
+    """The text of a string or of ``{content: string}``, or None for other shapes."""
+    return output if isinstance(output, str) else text_of(object_of(output).get("content"))
+
+
+def user_message(content: str) -> Row:
+    return {"role": "user", "content": {"type": "text", "text": content}}

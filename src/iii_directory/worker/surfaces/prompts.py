@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.prompts import Prompts
-from iii_directory.worker.handlers.registering import Registering
+from iii_directory.catalog import replies
+from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
+from iii_directory.worker.handlers.reading import Reading
+from iii_directory.worker.handlers.writing import Registering
 from iii_directory.worker.surfaces.schema import (
     MODIFIED_AT,
     NOTHING,
@@ -70,7 +72,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::prompts::list",
         generations=(V08,),
-        handler=Prompts.list,
+        reply=replies.prompts_list,
         description="List the prompts, slash-command templates for people: name, description, modified_at.",
         request=NOTHING,
         response=obj({"prompts": rows(_ROW, "One row per prompt, sorted by name.")}),
@@ -79,7 +81,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::prompts::get",
         generations=(V08,),
-        handler=Prompts.get,
+        reply=replies.prompt,
         description="Read one prompt by name: its template with name, description and modified_at. A prompt "
         "that a function renders answers with how to have it rendered.",
         request=_NAMED,
@@ -89,7 +91,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::list",
         generations=(V02, V04),
-        handler=Prompts.plain_list,
+        reply=replies.plain_prompts,
         description="List every prompt, from the folder and from registrations: name, description, "
         "function_id, how many arguments, registered_at, modified_at, source.",
         request=NOTHING,
@@ -99,7 +101,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::get",
         generations=(V04,),
-        handler=Prompts.get,
+        reply=replies.prompt,
         description="Read one prompt by name: its template with name, description and modified_at, as plain "
         "fields.",
         request=_NAMED,
@@ -109,7 +111,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::mcp-list",
         generations=(V02,),
-        handler=Prompts.mcp_list,
+        reply=replies.mcp_prompts,
         description="For MCP bridges: every prompt with its arguments, as prompts/list wants it.",
         request=NOTHING,
         response=obj({"prompts": rows(_MCP_ROW, "One entry per prompt, sorted by name.")}),
@@ -118,9 +120,9 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::mcp-get",
         generations=(V02,),
-        handler=Prompts.mcp_get,
+        handler=Reading.mcp_prompt,
         description="For MCP bridges: render a prompt. Calls the function of a registered one with the "
-        "arguments; a file is one user message with its text.",
+        "arguments; a file is one user message with its text, the arguments in their places.",
         request=request(
             {
                 "name": _NAME,
@@ -209,38 +211,29 @@ def _event(key: str, description: str) -> Schema:
     )
 
 
+_SHORT: Final = (V02, V04)
 _SKILLS_EVENT: Final = _event("id", "The id of the skill.")
 _PROMPTS_EVENT: Final = _event("name", "The name of the prompt.")
-_SKILLS_CHANGED: Final = "Fires after a skill was registered or unregistered, or skills were downloaded."
-_PROMPTS_CHANGED: Final = "Fires after a prompt was registered or unregistered, or prompts were downloaded."
 
 TRIGGER_TYPES: Final = (
-    TriggerTypeRow(
-        id="directory::skills::on-change",
-        generations=(V08,),
-        topic="skills",
-        description=_SKILLS_CHANGED,
-        event=_SKILLS_EVENT,
+    *(
+        TriggerTypeRow(
+            id=name,
+            generations=generations,
+            topic="skills",
+            description="Fires after a skill was registered or unregistered, or skills were downloaded.",
+            event=_SKILLS_EVENT,
+        )
+        for name, generations in zip(SKILLS_CHANGED, (_SHORT, (V08,)), strict=True)
     ),
-    TriggerTypeRow(
-        id="directory::prompts::on-change",
-        generations=(V08,),
-        topic="prompts",
-        description=_PROMPTS_CHANGED,
-        event=_PROMPTS_EVENT,
-    ),
-    TriggerTypeRow(
-        id="skills::on-change",
-        generations=(V02, V04),
-        topic="skills",
-        description=_SKILLS_CHANGED,
-        event=_SKILLS_EVENT,
-    ),
-    TriggerTypeRow(
-        id="prompts::on-change",
-        generations=(V02, V04),
-        topic="prompts",
-        description=_PROMPTS_CHANGED,
-        event=_PROMPTS_EVENT,
+    *(
+        TriggerTypeRow(
+            id=name,
+            generations=generations,
+            topic="prompts",
+            description="Fires after a prompt was registered or unregistered, or prompts were downloaded.",
+            event=_PROMPTS_EVENT,
+        )
+        for name, generations in zip(PROMPTS_CHANGED, (_SHORT, (V08,)), strict=True)
     ),
 )

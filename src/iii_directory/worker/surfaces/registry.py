@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.downloads import Downloads
-from iii_directory.worker.handlers.registry import RegistryProxy
+from iii_directory.worker.handlers.writing import Downloads, RegistryProxy
 from iii_directory.worker.surfaces.schema import (
     V04,
     V08,

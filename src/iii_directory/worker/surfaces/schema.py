@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.seam import Function, Payload
 
+if TYPE_CHECKING:
+    from iii_directory.catalog.look import Look
+
 Schema = dict[str, Any]
+Reply = Callable[["Look", Payload], object]
 Method = Callable[[Any, Payload], Awaitable[object]]
 
 V02: Final = "v0.2"
@@ -23,8 +27,10 @@ class FunctionRow(Function):
 
     generations: tuple[str, ...]
     """The generations that have it under this id; empty for what is there whichever of them are on."""
-    handler: Method
-    """The method that answers it, of one of the classes in ``worker.handlers``."""
+    reply: Reply | None = None
+    """What answers it, where a look and the payload are enough."""
+    handler: Method | None = None
+    """Else the method that does, of one of the classes in ``worker.handlers``."""
     example: Mapping[str, Any]
     """A payload that is answered where the worker of ``examples/python_worker`` runs; the tests send it."""
 

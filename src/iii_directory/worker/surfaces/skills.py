@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.diagnostics import Diagnostics
+from iii_directory.catalog import replies
 from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.handlers.resources import Resources
 from iii_directory.worker.surfaces.schema import (
     MODIFIED_AT,
     NOTHING,
@@ -108,7 +107,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::index",
         generations=(V08,),
-        handler=Reading.index,
+        reply=replies.skills_index,
         description="One short markdown block per worker: title, first paragraph, and the call that reads "
         "its overview. Made for system prompts; start here. For single skills call directory::skills::list.",
         request=NOTHING,
@@ -125,7 +124,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::list",
         generations=(V08,),
-        handler=Reading.list,
+        reply=replies.skills_list,
         description="List skills, one row each, without bodies. Narrow with search (substring of id, title "
         "and description), prefix (ids below a worker, its overview included) and type (exact). "
         "include_description: false makes rows light. A row's id goes to directory::skills::get; its "
@@ -201,7 +200,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::list",
         generations=(V02, V04),
-        handler=Reading.plain_list,
+        reply=replies.plain_skills,
         description="List every skill, from the folder and from registrations, without bodies: id, title, "
         "type, function_id, description, bytes, registered_at, modified_at, source. Read one with "
         "directory::skills::get.",
@@ -212,7 +211,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::resources-list",
         generations=(V02,),
-        handler=Resources.list,
+        reply=replies.resources,
         description="For MCP bridges: every skill at every depth as a resource, the index first.",
         request=NOTHING,
         response=obj({"resources": rows(_RESOURCE, "The index, then every skill, sorted by id.")}),
@@ -221,7 +220,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::resources-read",
         generations=(V02,),
-        handler=Resources.read,
+        handler=Reading.resource,
         description="For MCP bridges: read one iii:// URI, a skill, the index or a section.",
         request=request({"uri": text("The URI to read.")}, required=("uri",)),
         response=obj({"contents": rows(_CONTENT, "One entry.")}),
@@ -230,7 +229,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::resources-templates",
         generations=(V02,),
-        handler=Resources.templates,
+        reply=replies.resource_templates,
         description="For MCP bridges: the two templates of iii:// URIs.",
         request=NOTHING,
         response=obj(
@@ -241,7 +240,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::diagnostics",
         generations=(),
-        handler=Diagnostics.report,
+        handler=Reading.diagnostics,
         description="What the directory left out or found odd, each with its reason and what to do: skipped "
         "files, shadowed ids, broken front matter, records that cannot be read, failed downloads, installed "
         "files that were edited by hand. Call it when something is missing.",

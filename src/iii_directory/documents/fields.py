@@ -1,19 +1,24 @@
-"""Reading the fields of a payload: present, of the right type, or an error that names the field."""
+"""Reading the fields of a payload: present, of the right type, or an error that names the field. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from iii_directory.documents.registering import required_text
 from iii_directory.errors import invalid_field
+from iii_directory.shapes import is_object, is_text_list
 
 if TYPE_CHECKING:
-    from iii_directory.bus.seam import Payload
+    from collections.abc import Mapping
+
+    Payload = Mapping[str, Any]
 
 
 def text(payload: Payload, key: str) -> str:
     """A required string."""
-    return required_text(payload, key)
+    value = payload.get(key)
+    if not isinstance(value, str):
+        raise invalid_field(key, "a string" if key in payload else "given, as a string")
+    return value
 
 
 def optional_text(payload: Payload, key: str) -> str | None:
@@ -21,6 +26,12 @@ def optional_text(payload: Payload, key: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise invalid_field(key, "a string")
     return value
+
+
+def optional_word(payload: Payload, key: str) -> str | None:
+    """An optional string without the blanks around it; one of nothing else counts as missing."""
+    value = optional_text(payload, key)
+    return None if value is None else value.strip() or None
 
 
 def flag(payload: Payload, key: str, *, default: bool) -> bool:
@@ -35,11 +46,9 @@ def flag(payload: Payload, key: str, *, default: bool) -> bool:
 def optional_texts(payload: Payload, key: str) -> list[str] | None:
     """An optional list of strings."""
     value = payload.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[Any]", value)):
+    if value is not None and not is_text_list(value):
         raise invalid_field(key, "a list of strings")
-    return cast("list[str]", value)
+    return value
 
 
 def mapping(payload: Payload, key: str) -> dict[str, Any]:
@@ -47,6 +56,6 @@ def mapping(payload: Payload, key: str) -> dict[str, Any]:
     value = payload.get(key)
     if value is None:
         return {}
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise invalid_field(key, "an object")
-    return cast("dict[str, Any]", value)
+    return value

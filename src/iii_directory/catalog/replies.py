@@ -1,0 +1,121 @@
+"""What the reading functions answer: each reply a function of one look and the payload. Pure.
+
+The worker answers with them on an engine, and the command line where there is none, so both say the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.catalog import rows
+from iii_directory.catalog.composed import registered_prompt_body, worker_overview, workers_index
+from iii_directory.catalog.resolve import Undocumented, find_prompt, resolve_skill
+from iii_directory.documents.fields import flag, optional_text, text
+from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from iii_directory.catalog.look import Look
+    from iii_directory.catalog.rows import Row
+
+    Payload = Mapping[str, Any]
+
+_TEMPLATES: Final[list[Row]] = [
+    {
+        "uriTemplate": SKILL_TEMPLATE,
+        "name": "skill",
+        "description": "The body of one skill, by its id.",
+        "mimeType": rows.MARKDOWN,
+    },
+    {
+        "uriTemplate": SECTION_TEMPLATE,
+        "name": "section",
+        "description": "What a function answers to {}; its id with '/' in place of '::'.",
+        "mimeType": rows.MARKDOWN,
+    },
+]
+
+
+# Skills
+
+
+def skills_index(look: Look, _: Payload) -> Row:
+    """``directory::skills::index``"""
+    return workers_index(look.snapshot)._asdict()
+
+
+def skills_list(look: Look, payload: Payload) -> Row:
+    """``directory::skills::list``"""
+    found = rows.list_skills(
+        look.snapshot,
+        search=optional_text(payload, "search"),
+        prefix=optional_text(payload, "prefix"),
+        type_=optional_text(payload, "type"),
+        include_description=flag(payload, "include_description", default=True),
+    )
+    return {"skills": found}
+
+
+def skill(look: Look, payload: Payload) -> Row | Undocumented:
+    """``directory::skills::get``, but for an installed worker without a document: see `overview`."""
+    target = resolve_skill(look.snapshot, text(payload, "id"), look.installed or frozenset())
+    if isinstance(target, Undocumented):
+        return target
+    body = target.opened(look.read_skill(target.skill))
+    return rows.skill_reply(look.snapshot, target.skill, body)
+
+
+def overview(
+    target: Undocumented, description: str, functions: Iterable[tuple[str, str]], modified_at: str
+) -> Row:
+    """``directory::skills::get`` for such a worker, out of what the engine knows of it."""
+    body = worker_overview(target.worker, description, functions)
+    return {
+        "id": target.worker,
+        "title": target.worker,
+        "type": "index",
+        "function_id": None,
+        "body": target.opened(body),
+        "modified_at": modified_at,
+    }
+
+
+def plain_skills(look: Look, _: Payload) -> Row:
+    """``skills::list``"""
+    return {"skills": rows.plain_rows(look.snapshot)}
+
+
+def resources(look: Look, _: Payload) -> Row:
+    """``skills::resources-list``"""
+    return {"resources": rows.resource_rows(look.snapshot)}
+
+
+def resource_templates(_look: Look, _: Payload) -> Row:
+    """``skills::resources-templates``"""
+    return {"resourceTemplates": _TEMPLATES}
+
+
+# Prompts
+
+
+def prompts_list(look: Look, _: Payload) -> Row:
+    """``directory::prompts::list``"""
+    return {"prompts": rows.list_prompts(look.snapshot)}
+
+
+def prompt(look: Look, payload: Payload) -> Row:
+    """``directory::prompts::get`` and ``prompts::get``"""
+    found = find_prompt(look.snapshot, text(payload, "name"))
+    body = look.read_prompt(found) if found.function_id is None else registered_prompt_body(found)
+    return rows.prompt_reply(found, body)
+
+
+def plain_prompts(look: Look, _: Payload) -> Row:
+    """``prompts::list``"""
+    return {"prompts": rows.plain_prompt_rows(look.snapshot)}
+
+
+def mcp_prompts(look: Look, _: Payload) -> Row:
+    """``prompts::mcp-list``"""
+    return {"prompts": rows.mcp_prompt_rows(look.snapshot)}
