@@ -112,9 +112,14 @@ MAX_CACHED_ANSWERS: Final = 256
 ABSENT_WORKER_SECONDS: Final = 3600.0
 # Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.
 PARALLEL_DOWNLOADS: Final = 4
+# The registry of one's own: requests that must be whole by then, and connections at once, a thread each.
+REGISTRY_REQUEST_SECONDS: Final = 15.0
+MAX_REGISTRY_CONNECTIONS: Final = 256
 # The registry of one's own: rows a page, and the size of a worker.yaml that is still metadata.
 REGISTRY_PAGE_ROWS: Final = 20
 MAX_WORKER_YAML_BYTES: Final = 1 * MIB
+# Schemas are nested a dozen deep; the YAML library's C half crashes at some depth.
+MAX_WORKER_YAML_DEPTH: Final = 64
 # Inner: trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
 MIN_SIMILARITY: Final = 0.3
 

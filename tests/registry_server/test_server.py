@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import select
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,22 +150,117 @@ def test_anything_else_is_an_error_in_json(
     assert str(tmp_path) not in body["error"]
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost", 200),
-        ("127.0.0.1:1234", 200),
-        ("[::1]", 200),
-        ("LOCALHOST", 200),
-        ("evil.example", 421),
-        ("127.0.0.1.evil.example", 421),
-        ("localhost.", 421),
-        ("", 421),
-        ("[", 400),
-    ],
+OWN_NAMES = ("127.0.0.1", "localhost", "[::1]", "LOCALHOST")
+FOREIGN_HOSTS = (
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1.evil.example:{port}",
+    "localhost.:{port}",
+    "evil.example@127.0.0.1:{port}",
+    "127.0.0.1@evil.example",
+    "127.0.0.1:1",
+    "127.0.0.1",
+    "[::ffff:127.0.0.1]:{port}",
+    "0.0.0.0:{port}",
+    "127.1:{port}",
+    "2130706433:{port}",
+    "",
+    "[",
 )
-def test_on_loopback_only_its_own_names_are_served(server: RegistryServer, host: str, status: int) -> None:
-    assert get(server, "/w", Host=host)[0] == status
+FOREIGN_ORIGINS = (
+    "http://evil.example",
+    "https://evil.example:{port}",
+    "null",
+    "http://127.0.0.1",
+    "http://127.0.0.1:1",
+    "http://127.0.0.1.evil.example:{port}",
+    "http://evil.example@127.0.0.1:{port}",
+    "file://",
+    "",
+)
+
+
+def port_of(server: RegistryServer) -> int:
+    return int(server.url.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_on_loopback_its_own_names_are_served(server: RegistryServer, name: str) -> None:
+    host = f"{name}:{port_of(server)}"
+
+    assert get(server, "/w", Host=host)[0] == 200
+    assert get(server, "/w", Host=host, Origin=f"http://{host}")[0] == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+def test_on_loopback_another_name_is_not_served(server: RegistryServer, host: str) -> None:
+    assert get(server, "/w", Host=host.format(port=port_of(server)))[0] == 421
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+@pytest.mark.parametrize("origin", FOREIGN_ORIGINS)
+def test_a_page_of_another_origin_gets_nothing(server: RegistryServer, name: str, origin: str) -> None:
+    port = port_of(server)
+
+    assert get(server, "/w", Host=f"{name}:{port}", Origin=origin.format(port=port))[0] == 403
+
+
+BROKEN_YAML = (
+    "!!bool x",
+    "!!timestamp zz",
+    "!!int zz",
+    "0x_",
+    "[" * 100_000,
+    "{a: " * 50_000,
+    "9" * 5000,
+    "2024-99-99",
+)
+
+
+@pytest.mark.parametrize("value", BROKEN_YAML, ids=lambda value: value[:12])
+def test_a_broken_worker_yaml_hides_nobody_else(tmp_path: Path, server: RegistryServer, value: str) -> None:
+    registry = tmp_path / "registry"
+    publish_worker(tmp_path, registry, "broken", "1.0.0", {"skills/a.md": "x"}, description="A")
+    publish_worker(tmp_path, registry, "db", "1.0.0", {"skills/a.md": "x"}, description="B")
+    (registry / "broken" / "1.0.0" / "worker.yaml").write_text(
+        f"name: broken\nx: {value}\n", encoding="utf-8"
+    )
+
+    status, page = get(server, "/w")
+
+    assert status == 200
+    assert sorted(row["name"] for row in page["workers"]) == ["broken", "db"]
+    assert get(server, "/w/broken")[0] == 200
+
+
+def test_a_request_that_only_drips_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.limits.REGISTRY_REQUEST_SECONDS", 0.3)
+    with RegistryServer(tmp_path) as server, socket.create_connection(("127.0.0.1", port_of(server))) as drip:
+        drip.settimeout(10)
+        drip.sendall(b"GET /w HTTP/1.1\r\nX: ")
+        for _ in range(1000):
+            readable, _, _ = select.select([drip], [], [], 0.02)
+            if readable:
+                break
+            drip.sendall(b"x")
+        else:
+            pytest.fail("it was never given up")
+
+
+def test_past_its_room_a_connection_is_closed_and_the_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.limits.MAX_REGISTRY_CONNECTIONS", 4)
+    with RegistryServer(tmp_path) as server, contextlib.ExitStack() as open_sockets:
+        address = ("127.0.0.1", port_of(server))
+        held = [open_sockets.enter_context(socket.create_connection(address)) for _ in range(4)]
+        held[0].sendall(f"GET /w HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\n\r\n".encode())
+        held[0].settimeout(10)
+        assert held[0].recv(100).startswith(b"HTTP/1.1 200")
+
+        with socket.create_connection(address) as late:
+            late.settimeout(10)
+            assert late.recv(100) == b""
 
 
 def test_a_request_with_a_body_ends_its_connection(server: RegistryServer) -> None:

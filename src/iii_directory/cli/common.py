@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from iii_directory.config import DEFAULT_URL, Settings, load_settings
-from iii_directory.text import escaped
+from iii_directory.text import escaped, quoted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
@@ -73,14 +73,27 @@ def settings_from(path: Path) -> Settings:
 
 def set_up_log() -> None:
     """Our own log on stderr, a line each; the SDK speaks only of errors."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)-7s %(message)s",
-        datefmt="%H:%M:%S",
-    )
-    log.setLevel(os.environ.get("III_DIRECTORY_LOG", "INFO").upper())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_HarmlessLines("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    log.setLevel(logging.INFO)
     logging.getLogger("iii").setLevel(logging.ERROR)
+    wanted = os.environ.get("III_DIRECTORY_LOG", "INFO")
+    levels = logging.getLevelNamesMapping()
+    if wanted.upper() in levels:
+        log.setLevel(levels[wanted.upper()])
+    else:
+        log.warning("III_DIRECTORY_LOG is no level of a log: %s; INFO is used", quoted(wanted))
+
+
+class _HarmlessLines(logging.Formatter):
+    """Whatever of others' words a line of the log repeats, it stays one line and cannot act on a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is the library's
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(map(escaped, super().formatException(ei).split("\n")))
 
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:

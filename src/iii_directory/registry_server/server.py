@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 import socket
+import sys
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from iii_directory import limits
+from iii_directory.access.policy import Access
 from iii_directory.registry_server.ranking import BadCursorError, page_of, search_rows
 from iii_directory.registry_server.store import RegistryStore
 
@@ -20,7 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NO_MORE_FILES: Final = (errno.EMFILE, errno.ENFILE)
+_PAUSE_SECONDS: Final = 0.1
 _log: Final = logging.getLogger(__name__)
 
 
@@ -40,12 +46,12 @@ class RegistryServer:
 
         class Handler(_Handler):
             registry = store
-            loopback_only = host in _LOOPBACK
 
         class Server(_Server):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         self._server = Server((host, port), Handler)
+        Handler.access = Access(host, self._server.server_address[1])
         self._thread: threading.Thread | None = None
 
     @property
@@ -79,22 +85,81 @@ class RegistryServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self._rooms = threading.BoundedSemaphore(limits.MAX_REGISTRY_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _NO_MORE_FILES:
+                # Whoever waits is still there at the next look, which else would come at once, for ever.
+                time.sleep(_PAUSE_SECONDS)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._rooms.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._rooms.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's
+        # Nearly always somebody who left before the answer was written.
+        _log.warning("a request failed: %r", sys.exception())
 
     def server_bind(self) -> None:
         # The inherited one asks the name service who this host is, which can take seconds.
         TCPServer.server_bind(self)
 
 
+class _Timed(io.RawIOBase):
+    """What a socket brings until a moment; a byte now and then does not put it off."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.start()
+
+    def start(self) -> None:
+        self._end = time.monotonic() + limits.REGISTRY_REQUEST_SECONDS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(BaseHTTPRequestHandler):
     registry: RegistryStore
-    loopback_only: bool
+    access: Access
     protocol_version = "HTTP/1.1"
     server_version = "iii-directory-registry"
     sys_version = ""
-    timeout = 30.0
     # Small answers go out in one packet with their headers instead of waiting for an acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        self._incoming = _Timed(cast("socket.socket", self.connection))
+        self.rfile = io.BufferedReader(self._incoming)
+
+    def handle_one_request(self) -> None:
+        self._incoming.start()
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         try:
@@ -114,14 +179,15 @@ class _Handler(BaseHTTPRequestHandler):
         # A body is never read, so what follows it on this connection is not a request.
         self.close_connection = self.close_connection or "content-length" in self.headers
         try:
-            host = urlsplit(f"//{self.headers.get('host', '')}").hostname
             address = urlsplit(self.path)
             query = parse_qs(address.query, max_num_fields=8)
         except ValueError:
             raise _AnswerError(HTTPStatus.BAD_REQUEST, "this address cannot be read") from None
-        # A page that points its own name at loopback gets nothing.
-        if self.loopback_only and host not in _LOOPBACK:
-            raise _AnswerError(HTTPStatus.MISDIRECTED_REQUEST, "this name is not served here")
+        # A page of another site, or one that points its own name at loopback, gets nothing.
+        headers = {name.lower(): self.headers.get_all(name, []) for name in self.headers}
+        refused = self.access.refusal(headers)
+        if refused is not None:
+            raise _AnswerError(HTTPStatus(refused.status), refused.text.strip())
         fields = {name: values[-1] for name, values in query.items()}
         match [unquote(part) for part in address.path.strip("/").split("/")]:
             case ["w"]:

@@ -158,15 +158,30 @@ def load_worker(text: str) -> Json | None:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        # Without aliases what comes out is never larger than what went in.
         events = cast("Iterator[object]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
-        if any(isinstance(event, yaml.AliasEvent) for event in events):
+        if not _is_bounded(events):
             return None
         found = yaml.load(text, Loader=loader)  # noqa: S506 - one of the safe loaders
         found = json.loads(json.dumps(found, allow_nan=False, default=str))
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+    # A constructor raises what a value makes it meet: `!!bool x` a KeyError, `!!timestamp x` another.
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         return None
     return found if is_object(found) else None
+
+
+def _is_bounded(events: Iterator[object]) -> bool:
+    """Whether what comes out is no larger than what went in, and no deeper than the library bears."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > limits.MAX_WORKER_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def prompt_of(path: str, content: str) -> Json:
