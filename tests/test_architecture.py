@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("documents", "disk", "access"),
     ("lockfile", "config"),
     ("folders", "registry"),
-    ("catalog", "install", "engine"),
+    ("catalog", "install", "engine", "search"),
     ("registry_server", "bus", "authoring"),
     ("worker", "mcp", "publish"),
     ("cli",),

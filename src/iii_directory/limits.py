@@ -72,6 +72,24 @@ MAX_OVERVIEW_FUNCTIONS: Final = 50
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
 
+# Search. A longer question is a document of its own: whoever asks it wants some words of it found.
+MAX_QUESTION_CHARS: Final = 2000
+MAX_QUESTION_WORDS: Final = 40
+# Of a long body the beginning says what it is about; tokenising more than this takes over five milliseconds.
+MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
+# Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
+MAX_ALTERNATIVES: Final = 12
+# Inner: postings are kept strongest first. To read 200 of a word as written found as much as 400, which are
+# read to be on the safe side; of words that only stand for another, 100.
+MAX_READ_POSTINGS: Final = 400
+MAX_READ_SOFT_POSTINGS: Final = 100
+# Inner: words of an index that start like an unknown one and are compared with it, a tenth of a microsecond
+# each; and those a beginning may go on in.
+MAX_SPELLING_CANDIDATES: Final = 10_000
+MAX_CONTINUATIONS: Final = 100
+# Words of one question that may be misspelt; whoever misspells more asks in another language.
+MAX_CORRECTED_WORDS: Final = 8
+
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
 MAX_BUNDLE_BYTES: Final = 16 * MIB

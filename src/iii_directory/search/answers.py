@@ -1,0 +1,131 @@
+"""What was found as the rows a caller gets, within a budget. Pure.
+
+Descriptions are shortened before rows are dropped, and the last rows of the last sections are dropped first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import orjson
+
+from iii_directory.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from iii_directory.search.finding import Finding, Hit
+
+Row = dict[str, Any]
+Detail = Literal["ids", "brief", "full"]
+
+DESCRIPTION_CHARS: Final = 160
+# A shorter description says too little to choose by; with less room than this for each, rows go.
+_SHORT_DESCRIPTION_CHARS: Final = 40
+SNIPPET_CHARS: Final = 120
+
+
+def shortened(text: str, limit: int) -> str:
+    """``text`` in one line, cut at a word where there is one."""
+    line = one_line(text)
+    if len(line) <= limit:
+        return line
+    cut = line[: max(limit - 1, 0)]
+    at_word = cut.rpartition(" ")[0]
+    return (at_word if len(at_word) > limit // 2 else cut).rstrip(" ,;:.") + "…"
+
+
+def snippet(body: str, words: Sequence[str]) -> str:
+    """The piece of a body around the first line that has one of these words."""
+    for line in body.splitlines():
+        folded = line.casefold()
+        at = min((folded.find(word) for word in words if word in folded), default=-1)
+        if at >= 0:
+            start = max(0, line.rfind(" ", 0, max(0, at - SNIPPET_CHARS // 3)) + 1)
+            return shortened(line[start:].lstrip("#-* "), SNIPPET_CHARS)
+    return ""
+
+
+def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
+    """A hit as a caller sees it; its description is whole, see :func:`within`."""
+    document = hit.document
+    row: Row = {"id": document.id}
+    if detail != "ids":
+        row |= {
+            "title": document.title,
+            "description": shortened(document.description, DESCRIPTION_CHARS),
+            "worker": document.worker or None,
+        }
+    row |= {"why": hit.why, "confidence": "high" if hit.evidence.high else "fair"}
+    if hit.inside:
+        row["in"] = hit.inside
+    return {**row, "read": read}
+
+
+def result_of(finding: Finding, make_row: Callable[[Hit], Row], next_step: str) -> Row:
+    """One request's part of the answer."""
+    return {
+        "capability": finding.request,
+        "fits": finding.fits,
+        "sections": [
+            {"kind": section.kind, "hits": [make_row(hit) for hit in section.hits]}
+            for section in finding.sections
+        ],
+        "nearest": [{"kind": hit.kind, **make_row(hit)} for hit in finding.nearest],
+        "next": next_step,
+    }
+
+
+def within(results: Sequence[Row], budget: int) -> bool:
+    """Cut results in place so that they take no more than ``budget`` bytes; whether anything had to go."""
+    over = _size(results) - budget
+    if over <= 0:
+        return False
+    rows = [row for result in results for row in _rows(result) if row.get("description")]
+    room = sum(len(row["description"].encode()) for row in rows) - over
+    each = max(room // len(rows), 0) if rows else 0
+    while over > 0 and each < _SHORT_DESCRIPTION_CHARS and _drop_last(results):
+        over = _size(results) - budget
+        rows = [row for result in results for row in _rows(result) if row.get("description")]
+        each = (sum(len(row["description"].encode()) for row in rows) - over) // max(len(rows), 1)
+    if over > 0:
+        _shorten(rows, sum(len(row["description"].encode()) for row in rows) - over)
+    return True
+
+
+def _shorten(rows: Sequence[Row], room: int) -> None:
+    """Leave descriptions ``room`` bytes together: short ones stay whole, long ones share what is left."""
+    waiting = sorted(rows, key=lambda row: len(row["description"].encode()))
+    for at, row in enumerate(waiting):
+        share = max(room // (len(waiting) - at), 0)
+        row["description"] = _in_bytes(row["description"], share)
+        room -= len(row["description"].encode())
+
+
+def _in_bytes(text: str, limit: int) -> str:
+    if len(text.encode()) <= limit:
+        return text
+    bytes_each = len(text.encode()) / len(text)
+    chars = int(limit / bytes_each)
+    while chars > 0 and len(shortened(text, chars).encode()) > limit:
+        chars -= 1
+    return shortened(text, chars) if chars > 1 else ""
+
+
+def _rows(result: Row) -> list[Row]:
+    return [hit for section in result["sections"] for hit in section["hits"]] + result["nearest"]
+
+
+def _drop_last(results: Sequence[Row]) -> bool:
+    """Drop the row that is missed least: the last of the longest list, of the last of those."""
+    lists = [section["hits"] for result in results for section in result["sections"]]
+    lists += [result["nearest"] for result in results]
+    longest = max(lists, key=len, default=None)
+    if not longest or len(longest) <= 1:
+        return False
+    [hits for hits in lists if len(hits) == len(longest)][-1].pop()
+    return True
+
+
+def _size(results: Sequence[Row]) -> int:
+    return len(orjson.dumps(results))

@@ -1,0 +1,241 @@
+"""One request answered over every kind of document, with reasons, or with what came nearest. Pure.
+
+Each kind has an index, statistics and a ranking of its own: in one mixed list the many skills would push out
+the few functions. Kinds stand in the order in which their best hits fit.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from iii_directory.limits import MAX_CORRECTED_WORDS
+from iii_directory.search.alternatives import ONE_SLIP, TWO_SLIPS
+from iii_directory.search.fields import FIELDS, short_fields
+from iii_directory.search.fit import Evidence, evidence
+from iii_directory.search.question import parse_question
+from iii_directory.search.ranking import groups_of, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from iii_directory.search.fields import Document
+    from iii_directory.search.index import Index
+    from iii_directory.search.question import Question
+    from iii_directory.search.ranking import Group, Match
+
+Kind = Literal["skill", "prompt", "function", "trigger", "worker", "installable"]
+KINDS: Final[tuple[Kind, ...]] = ("skill", "prompt", "function", "trigger", "worker", "installable")
+
+# Under this share of the best score words were met by chance; nothing right was lost on the public cases.
+_TAIL: Final = 0.3
+_NEAREST: Final = 3
+_CONSIDERED: Final = 12
+_WHY_CHARS: Final = 60
+_SHOWN_AS: Final = {"details": "description", "namespace": "name"}
+_EXACT: Final = "exact id"
+_FUNCTION_ID: Final = re.compile(r"[\w-]+(?:::[\w-]+)+$")
+
+
+class Hit(NamedTuple):
+    """A document that was found, and why."""
+
+    kind: Kind
+    document: Document
+    why: str
+    evidence: Evidence
+    inside: str
+    """The document of this one that matched, if it was not the first of them itself."""
+    words: tuple[str, ...]
+    """The words of the document that matched, most telling first."""
+    only_body: bool
+    """Whether nothing of what a caller is shown matched."""
+
+
+class Section(NamedTuple):
+    kind: Kind
+    hits: Sequence[Hit]
+
+
+class Finding(NamedTuple):
+    """What one request found."""
+
+    request: str
+    sections: Sequence[Section]
+    """What fits, by kind, the kind whose best hit fits best first. None: nothing does."""
+    nearest: Sequence[Hit]
+    """What came nearest when nothing fits."""
+    corrected: Mapping[str, str]
+    """Words that nothing has, and what they were taken for."""
+    unread: bool
+    """Whether the request was longer than what is read of one."""
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.sections)
+
+
+def find(
+    indexes: Mapping[Kind, Index],
+    request: str,
+    *,
+    kinds: Iterable[Kind] = KINDS,
+    limit: int = 5,
+    shown: Callable[[Kind, Document], bool] | None = None,
+    exactly: Callable[[Kind, str], str | None] | None = None,
+) -> Finding:
+    """The best of each kind. ``shown`` leaves documents out; ``exactly`` knows ids in other spellings."""
+    question = parse_question(request)
+    strange = (word for word in question.words if _is_unknown(word, indexes.values()))
+    unknown = frozenset(islice(strange, MAX_CORRECTED_WORDS))
+    wanted = frozenset(kinds)
+    asked: list[Kind] = [kind for kind in KINDS if kind in wanted and kind in indexes]
+    found = [_Ranking(kind, indexes[kind], question, unknown, shown, exactly) for kind in asked]
+    fitting = sorted((one for one in found if one.fits), key=lambda one: -one.value)
+    if _FUNCTION_ID.match(question.text) and not any(one.exact for one in found):
+        fitting = []
+    nearest = [] if fitting else _nearest(found)
+    sections = [Section(one.kind, one.hits(limit)) for one in fitting]
+    return Finding(question.text, sections, nearest, _corrected(fitting or found, unknown), question.unread)
+
+
+class _Ranking:
+    """One kind's answer to a question."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        index: Index,
+        question: Question,
+        unknown: frozenset[str],
+        shown: Callable[[Kind, Document], bool] | None,
+        exactly: Callable[[Kind, str], str | None] | None,
+    ) -> None:
+        self.kind: Kind = kind
+        self._index = index
+        among = None if shown is None else _numbers(index, lambda document: shown(kind, document))
+        self.groups = groups_of(index, question, unknown)
+        self._matches = rank(index, question, self.groups, among)
+        exact = index.called(question.text) or (exactly and exactly(kind, question.text))
+        number = index.number(exact) if exact and index.find(exact) else None
+        self.exact = number if among is None or number in among else None
+        self._best = self._evidence(self._matches[0]) if self._matches else None
+
+    @property
+    def fits(self) -> bool:
+        return self.exact is not None or (self._best is not None and self._best.fits)
+
+    @property
+    def value(self) -> float:
+        if self.exact is not None:
+            return float("inf")
+        return self._best.value if self._best else float("-inf")
+
+    def hits(self, limit: int) -> list[Hit]:
+        """The best rows, a document of a skill counted for its skill."""
+        rows: dict[str, Hit] = {}
+        if self.exact is not None:
+            hit = self._exact_hit(self.exact)
+            rows[hit.document.id] = hit
+        least = _TAIL * self._matches[0].score if self._matches else 0.0
+        for match in self._matches:
+            if len(rows) >= limit or match.score < least:
+                break
+            document = self._index.document(match.number)
+            key = document.group or document.id
+            if key not in rows and (not rows or self._evidence(match).more_than_chance):
+                rows[key] = self._hit(match, document)
+        return list(rows.values())
+
+    def _exact_hit(self, number: int) -> Hit:
+        found = Evidence(1.0, 0.0, 0, literal=True)
+        return Hit(self.kind, self._index.document(number), _EXACT, found, "", (), only_body=False)
+
+    def _hit(self, match: Match, document: Document) -> Hit:
+        reasons = _reasons(self._index, self.groups, match.number, document)
+        first = self._index.find(document.group) if document.group else None
+        return Hit(
+            self.kind,
+            first or document,
+            _why(reasons),
+            self._evidence(match),
+            document.id if first and first is not document else "",
+            tuple(reason.said for reason in reasons),
+            only_body=all(reason.field == "body" for reason in reasons),
+        )
+
+    def _evidence(self, match: Match) -> Evidence:
+        return evidence(self._index, self.groups, match.number)
+
+
+class _Reason(NamedTuple):
+    asked: str
+    said: str
+    field: str
+    score: float
+
+
+def _reasons(index: Index, groups: Sequence[Group], number: int, document: Document) -> list[_Reason]:
+    """The words that led to a document, most telling first, each with the field that says it loudest."""
+    fields = {name: set(words) for name, words in short_fields(document).items()}
+    strongest_first = sorted(fields, key=lambda name: -FIELDS[name].weight)
+    found: list[_Reason] = []
+    for group in groups:
+        scored = [
+            (weight * told * index.strength(number, word), word)
+            for (word, weight), told in zip(group.alternatives, group.surprises, strict=True)
+        ]
+        score, said = max(scored, default=(0.0, ""))
+        if score > 0:
+            field = next(
+                (_SHOWN_AS.get(name, name) for name in strongest_first if said in fields[name]), "body"
+            )
+            found.append(_Reason(group.word, said, field, score))
+    return sorted(found, key=lambda reason: -reason.score)
+
+
+def _why(reasons: Sequence[_Reason]) -> str:
+    """``photo→image, resize (name); bucket (body)``, as much of it as is short."""
+    text = ""
+    for field in dict.fromkeys(reason.field for reason in reasons):
+        of_field = [reason for reason in reasons if reason.field == field]
+        for count in range(len(of_field), 0, -1):
+            words = ", ".join(
+                r.said if r.said == r.asked else f"{r.asked}→{r.said}" for r in of_field[:count]
+            )
+            longer = f"{text}; {words} ({field})" if text else f"{words} ({field})"
+            if len(longer) <= _WHY_CHARS:
+                text = longer
+                break
+    return text
+
+
+def _is_unknown(word: str, indexes: Iterable[Index]) -> bool:
+    """Whether no document has a word and it is no word of English either, so that it may be misspelt."""
+    return not any(word in index or index.thesaurus.knows(word) for index in indexes)
+
+
+def _numbers(index: Index, shown: Callable[[Document], bool]) -> frozenset[int]:
+    numbers = map(index.number, index.ids())
+    return frozenset(number for number in numbers if shown(index.document(number)))
+
+
+def _nearest(found: Sequence[_Ranking]) -> list[Hit]:
+    """The best of the kind that comes nearest, then of the next, and so round until there are three.
+
+    Where nothing fits, what speaks for a document tells more than its place in the ranking.
+    """
+    ordered = sorted(found, key=lambda one: -one.value)
+    rows = [sorted(one.hits(_CONSIDERED), key=lambda hit: -hit.evidence.value) for one in ordered]
+    return [hits[at] for at in range(_NEAREST) for hits in rows if at < len(hits)][:_NEAREST]
+
+
+def _corrected(found: Sequence[_Ranking], unknown: frozenset[str]) -> dict[str, str]:
+    corrected: dict[str, str] = {}
+    for one in found:
+        for group in one.groups:
+            spelt = [word for word, weight in group.alternatives if weight in (ONE_SLIP, TWO_SLIPS)]
+            if group.word in unknown and spelt:
+                corrected.setdefault(group.word, spelt[0])
+    return corrected

@@ -1,0 +1,103 @@
+"""Whether what was found is good enough to act on, said from three numbers. Pure.
+
+The share of what a question asks that a document has, how much that tells, and how many words it is. The
+coefficients were found on the public cases of function search, which have requests that nothing answers, and
+held on questions nobody had seen; docs/guide/finding.md has the measurements.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from iii_directory.search.alternatives import SYNONYM
+from iii_directory.search.fields import SATURATION
+from iii_directory.search.words import is_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iii_directory.search.index import Index
+    from iii_directory.search.ranking import Group
+
+_BASE: Final = -9.24
+_PER_SHARE: Final = 11.0
+_PER_NAT: Final = 0.43
+_PER_WORD: Final = 0.755
+FLOOR: Final = -1.0
+"""What is below this does not fit."""
+_CHANCE: Final = -5.0
+"""What is below this has a word or two by chance and is no hit, not even behind a better one."""
+HIGH_SHARE: Final = 0.6
+"""A document that has this much of what was asked is a hit of high confidence."""
+# In a script without spaces every other pair of characters belongs to two words; such a one nobody has.
+_STRADDLING: Final = 0.5
+# One or two words that are all there as written need no further evidence.
+_FEW_WORDS: Final = 2
+
+
+class Evidence(NamedTuple):
+    """What speaks for a document."""
+
+    share: float
+    """Of what the words of the question tell, in how far the document says it: 0 to 1."""
+    information: float
+    """The same in nats."""
+    words: int
+    """How many words of the question it has in any way."""
+    literal: bool
+    """Whether the question is a word or two, all of them there as written."""
+
+    @property
+    def value(self) -> float:
+        """The greater, the surer; comparable between kinds."""
+        return _BASE + _PER_SHARE * self.share + _PER_NAT * self.information + _PER_WORD * self.words
+
+    @property
+    def fits(self) -> bool:
+        return self.literal or self.value >= FLOOR
+
+    @property
+    def more_than_chance(self) -> bool:
+        return self.literal or self.value >= _CHANCE
+
+    @property
+    def high(self) -> bool:
+        return self.share >= HIGH_SHARE
+
+
+def evidence(index: Index, groups: Sequence[Group], number: int) -> Evidence:
+    """What speaks for one document of an index as the answer to a question."""
+    asked = told = 0.0
+    words = as_written = 0
+    for group in groups:
+        information = index.surprise(group.word) * _share(index, group.word)
+        said = _said(index, group, number)
+        asked += information
+        told += information * said
+        words += said > 0
+        as_written += index.strength(number, group.word) > 0
+    literal = 0 < len(groups) <= _FEW_WORDS and as_written == len(groups)
+    return Evidence(told / asked if asked else 0.0, told, words, literal)
+
+
+def _share(index: Index, word: str) -> float:
+    """How much a word counts: less if it is ordinary, or a pair of characters that may be of two words."""
+    if word not in index and is_pair(word):
+        return _STRADDLING
+    return index.thesaurus.share_of(word)
+
+
+def _said(index: Index, group: Group, number: int) -> float:
+    """In how far a document says a word: by its best alternative, or by several synonyms together."""
+    best, unsaid = 0.0, 1.0
+    for word, weight in group.alternatives:
+        said = weight * _plainly(index.strength(number, word))
+        best = max(best, said)
+        if weight == SYNONYM:
+            unsaid *= 1 - said
+    return max(best, 1 - unsaid)
+
+
+def _plainly(strength: float) -> float:
+    """1 for what a description says once; less for what only a long body mentions."""
+    return min(1.0, SATURATION * strength / (1 - strength)) if strength < 1 else 1.0
