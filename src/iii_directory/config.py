@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL: Final = "ws://127.0.0.1:49134"
 DEFAULT_REGISTRY_URL: Final = "https://api.workers.iii.dev"
+TOKEN_VARIABLE: Final = "III_TOKEN"  # noqa: S105 (its name, not a token)
 SURFACES: Final = ("v0.2", "v0.4", "v0.5", "v0.8")
 DEFAULT_ROOTS: Final = (".agents/skills", ".claude/skills")
 
@@ -261,13 +262,12 @@ def _sections(value: object) -> dict[str, Any]:
     return {"sections": value}
 
 
-def _names(key: str) -> Callable[[object], dict[str, Any]]:
-    def read(value: object) -> dict[str, Any]:
-        if not is_text_list(value) or not all(map(str.isidentifier, value)):
-            raise _WrongValueError("a list of names of environment variables")
-        return {key: tuple(value)}
-
-    return read
+def _variables(value: object) -> dict[str, Any]:
+    if not is_text_list(value) or not all(map(str.isidentifier, value)):
+        raise _WrongValueError("a list of names of environment variables")
+    if TOKEN_VARIABLE in value:
+        raise _WrongValueError(f"a list without {TOKEN_VARIABLE}, which is nobody's to read")
+    return {"configuration_env": tuple(value)}
 
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -371,7 +371,7 @@ SETTINGS: Final = (
         [],
         "environment variables that configuration values on the embedded engine may expand",
         _TEXTS,
-        _names("configuration_env"),
+        _variables,
         hot=False,
     ),
 )

@@ -13,6 +13,8 @@ from tests.contract.requirements import requirement
 from tests.support.commands import free_port, run, running
 from tests.support.engine import EngineThread
 
+from iii_directory.bus.client import RemoteError, call_function
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -146,4 +148,34 @@ def test_a_broken_configuration_is_a_warning_and_defaults(tmp_path: Path) -> Non
         up.wait_for("Ctrl-C")
         up.stop()
 
-    assert "config.yaml is not valid YAML at line 2; defaults are used" in up.output
+    assert "config.yaml cannot be used: it is not valid YAML (line 2); defaults are used" in up.output
+
+
+@pytest.mark.parametrize("command", ["up", "engine"])
+def test_configuration_values_see_the_variables_the_operator_lists_and_no_others(
+    tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "config.yaml").write_text("configuration_env: [LISTED, NOT_THERE]\n", encoding="utf-8")
+    secrets = {"LISTED": "open", "UNLISTED": "shut", "III_TOKEN": "a-token-of-twenty-letters"}
+    port = str(free_port())
+    url = f"ws://127.0.0.1:{port}"
+
+    with running(command, "--in-memory", "--port", port, cwd=tmp_path, **secrets) as engine:
+        engine.wait_for("Ctrl-C")
+        assert configured(url, "LISTED", secrets["III_TOKEN"]) == "open"
+        for name in ("UNLISTED", "III_TOKEN", "PATH", "NOT_THERE"):
+            with pytest.raises(RemoteError, match=f"needs {name}, which is not set here"):
+                configured(url, name, secrets["III_TOKEN"])
+
+
+def configured(url: str, variable: str, token: str) -> object:
+    """What somebody reads who lets the engine fill in a variable."""
+    entry = {"id": "x", "name": "x", "description": "x", "schema": True, "initial_value": f"${{{variable}}}"}
+    call_function(url, "configuration::register", entry, token=token)
+    return call_function(url, "configuration::get", {"id": "x"}, token=token)["value"]
+
+
+def test_the_token_cannot_be_listed(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("configuration_env: [III_TOKEN]\n", encoding="utf-8")
+    with running("engine", "--in-memory", "--port", str(free_port()), cwd=tmp_path) as engine:
+        engine.wait_for("'configuration_env' must be a list without III_TOKEN")

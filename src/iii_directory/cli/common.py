@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.config import DEFAULT_URL, Settings, load_settings
+from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE, Settings, load_settings
 from iii_directory.text import escaped, quoted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,7 +60,7 @@ def listens(url: str) -> bool:
 
 
 def engine_token() -> str | None:
-    return os.environ.get("III_TOKEN") or None
+    return os.environ.get(TOKEN_VARIABLE) or None
 
 
 def settings_from(path: Path) -> Settings:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import set_up_log
+from iii_directory.cli.common import config_option, engine_token, set_up_log, settings_from
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
+    from iii_directory.engine.server import EngineServer
 
 
 @click.command(help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.")
+@config_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Beyond loopback a token is needed.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=49134, show_default=True, help="0 takes a free one."
@@ -36,20 +37,34 @@ if TYPE_CHECKING:
     show_default=True,
     help="Tell of installed workers as engines up to 0.22 do, or from 0.23 on, by compose::status.",
 )
-def command(host: str, port: int, data: Path, in_memory: bool, token: str | None, dialect: Dialect) -> None:
+def command(
+    config_path: Path,
+    host: str,
+    port: int,
+    data: Path,
+    in_memory: bool,
+    token: str | None,
+    dialect: Dialect,
+) -> None:
+    from iii_directory.cli.running import new_engine, open_database
+
     set_up_log()
-    asyncio.run(
-        _serve(host, port, None if in_memory else data, token or os.environ.get("III_TOKEN") or None, dialect)
+    server = new_engine(
+        settings_from(config_path),
+        host=host,
+        port=port,
+        token=token or engine_token(),
+        database=None if in_memory else open_database(data),
+        dialect=dialect,
     )
+    asyncio.run(_serve(server, "in memory" if in_memory else f"in {data}"))
 
 
-async def _serve(host: str, port: int, data: Path | None, token: str | None, dialect: Dialect) -> None:
-    from iii_directory.cli.running import listen, new_engine, open_database, stop_signal
+async def _serve(server: EngineServer, kept: str) -> None:
+    from iii_directory.cli.running import listen, stop_signal
 
     stopped = stop_signal()
-    server = new_engine(host=host, port=port, token=token, database=open_database(data), dialect=dialect)
     await listen(server)
-    kept = "in memory" if data is None else f"in {data}"
     click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
     await stopped.wait()
     await server.stop()

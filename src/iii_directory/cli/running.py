@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from iii_directory.cli.port_owner import port_owner
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from iii_directory.config import Settings
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
     from iii_directory.engine.sqlite_store import Database
@@ -36,13 +38,22 @@ def open_database(directory: Path | None) -> Database | None:
 
 
 def new_engine(
-    *, host: str, port: int, token: str | None, database: Database | None, dialect: Dialect = "0.22"
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    database: Database | None,
+    dialect: Dialect = "0.22",
 ) -> EngineServer:
     """An engine that does not listen yet, or one sentence about why not."""
     from iii_directory.engine.server import EngineServer
 
+    listed = {name: os.environ[name] for name in settings.configuration_env if name in os.environ}
     try:
-        return EngineServer(host=host, port=port, token=token, database=database, dialect=dialect)
+        return EngineServer(
+            host=host, port=port, token=token, database=database, environment=listed, dialect=dialect
+        )
     except ValueError as error:
         fail(f"{error}. Pass --token or set III_TOKEN", code=2)
 

@@ -98,7 +98,7 @@ async def _engine_and_worker(
     if await _engine_answers(url, token):
         return None, await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
     host, port = _loopback_address(url)
-    server = new_engine(host=host, port=port, token=token, database=open_database(data))
+    server = new_engine(settings, host=host, port=port, token=token, database=open_database(data))
     # Before it listens, so that no other worker takes this one's place.
     bus = bus_inside(server)
     await listen(server)

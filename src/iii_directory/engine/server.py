@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 import uuid
 from dataclasses import replace
@@ -60,9 +59,11 @@ class EngineServer:
         port: int = 49134,
         token: str | None = None,
         database: Database | None = None,
+        environment: Mapping[str, str] | None = None,
         limits: SocketLimits | None = None,
         dialect: Dialect = "0.22",
     ) -> None:
+        """``environment`` has what configuration values may name: whoever is let in can read it."""
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
         self.host = host
@@ -74,7 +75,7 @@ class EngineServer:
             now_ms=lambda: int(time.time() * 1000),
             state=database.store("state") if database else MemoryStore(),
             configuration=database.store("configuration") if database else MemoryStore(),
-            environment=os.environ,
+            environment=environment or {},
             dialect=dialect,
         )
         self._router = build_engine(world, __version__)

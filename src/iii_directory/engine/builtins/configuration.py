@@ -98,10 +98,7 @@ class Configuration:
         unset: list[str] = []
         value = expand(entry["value"], self._environment, unset)
         if unset:
-            names = ", ".join(unset)
-            raise EngineFault(
-                protocol.EXPAND_FAILED, f"Configuration '{entry_id}' needs {names}, which is not set."
-            )
+            raise EngineFault(protocol.EXPAND_FAILED, _unset(entry_id, unset))
         self._check(entry["schema"], value)
         return {"id": entry_id, "value": value}
 
@@ -179,6 +176,13 @@ def _typed(filled: str) -> object:
         return parse(filled.strip())
     except NotJsonError:
         return filled
+
+
+def _unset(entry_id: str, names: list[str]) -> str:
+    return (
+        f"Configuration '{entry_id}' needs {', '.join(names)}, which is not set here. "
+        "The engine fills in only variables that its operator lists as configuration_env in config.yaml."
+    )
 
 
 def _without(entry: Json, key: str) -> Json:
