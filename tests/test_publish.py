@@ -13,6 +13,7 @@ from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
 import iii_directory.publish
+from iii_directory.documents.ids import bare_id, path_to_id
 from iii_directory.publish import publish, read_folder
 
 if TYPE_CHECKING:
@@ -75,6 +76,18 @@ def test_without_a_worker_the_paths_are_the_ids(docs: Path) -> None:
     write(docs / "email" / "index.md", "# Email\n")
     (docs / "SKILL.md").unlink()
     assert list(read_folder(docs)) == ["email", "email/send"]
+
+
+def test_a_path_means_what_it_means_in_a_skills_folder(docs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    paths = ["index.md", "a/SKILLS.md", "a/b.md", "prompts/x.md", "a/prompts/y.md", "a/prompts/z/w.md"]
+    for path in paths:
+        write(docs / path, "# Title\n")
+    (docs / "SKILL.md").unlink()
+
+    places = [path_to_id(f"demo/{path.relative_to(docs).as_posix()}") for path in sorted(docs.rglob("*.md"))]
+
+    assert set(read_folder(docs, "demo")) == {bare_id(place.key) for place in places if not place.is_prompt}
+    assert caplog.text.count("is a prompt") == sum(place.is_prompt for place in places) == 3
 
 
 def test_what_is_no_document_is_left_out(docs: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -75,11 +75,15 @@ def publish(
 def read_folder(folder: Path, worker: str | None = None) -> dict[str, str]:
     """The skills in a folder by their ids: bodies as they are, front matter included.
 
-    Hidden files, links and what is not UTF-8 are left out and logged.
+    A path means here what it means in a skills folder. Hidden files and links are left out; what lies below
+    ``prompts/`` and what is not UTF-8 is, too, and logged.
     """
     found: dict[str, str] = {}
     for path in sorted(_markdown_files(folder)):
         parts = path.relative_to(folder).with_suffix("").parts
+        if "prompts" in parts[:-1]:
+            log.warning("%s is a prompt, not a skill: pass it in prompts with its function", path)
+            continue
         names = parts[:-1] if path.name in _OVERVIEWS else parts
         skill_id = "/".join((*([worker] if worker else []), *names))
         try:

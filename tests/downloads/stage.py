@@ -91,7 +91,7 @@ class Depot(House):
         return config
 
     def verified(self) -> list[dict[str, Any]]:
-        return self.world.run(lambda installer: installer.verify())
+        return self.world.run(lambda installer: installer.upkeep.verify())
 
     def restart(self) -> None:
         """A new directory in the place of the first."""

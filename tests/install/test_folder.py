@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.installs import WatchedFiles, bundle_of, contents, hashes, install, put, remove
 
-from iii_directory.errors import DirectoryError
+from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.lockfile.format import LOCKFILE
 
@@ -42,13 +42,8 @@ def test_looking_at_a_folder_that_is_not_there_makes_nothing(tmp_path: Path) -> 
 
 
 def test_a_refused_plan_leaves_no_new_folder_behind(tmp_path: Path) -> None:
-    def refuse(disk: Any, known: Any) -> Any:
-        raise DirectoryError(_KIND, "no")
-
-    from iii_directory.errors import INSTALL_FAILED as _KIND
-
-    with pytest.raises(DirectoryError):
-        SkillsFolder(tmp_path / "a" / "skills").change("db", (), refuse)
+    with pytest.raises(DirectoryError), SkillsFolder(tmp_path / "a" / "skills").locked("db"):
+        raise refused("no")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -271,16 +266,13 @@ def test_the_progress_of_writing_is_told_file_by_file(tmp_path: Path) -> None:
     from iii_directory.install.plan import plan_install
 
     bundle = bundle_of(V1)
-    told: list[int] = []
+    told: list[tuple[str, int, int]] = []
 
-    SkillsFolder(tmp_path).change(
-        "db",
-        bundle.files,
-        lambda disk, known: plan_install(bundle, disk, known, edited="keep", by="call", now=""),
-        lambda: told.append(1),
-    )
+    with SkillsFolder(tmp_path).locked("db", bundle.files) as namespace:
+        plan = plan_install(bundle, namespace.disk, None, edited="keep", by="call", now="")
+        namespace.commit(plan, lambda phase, done, total: told.append((phase, done, total)))
 
-    assert len(told) == len(V1)
+    assert told == [("write", number, len(V1)) for number in range(1, len(V1) + 1)]
 
 
 def test_recovery_leaves_what_is_not_its_own(tmp_path: Path) -> None:
@@ -318,7 +310,7 @@ def test_a_name_that_is_no_namespace_reaches_no_disk(tmp_path: Path, name: str) 
     for act in (
         lambda: folder.look(name),
         lambda: folder.read(name, "SKILL.md"),
-        lambda: folder.change(name, (), lambda disk, known: pytest.fail("asked for a plan")),
+        lambda: folder.locked(name).__enter__(),
     ):
         with pytest.raises(DirectoryError, match=r"^D340 "):
             act()

@@ -6,7 +6,6 @@ import pytest
 from tests.support.installs import Contents, bundle_of, hashes
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.diff import unified_diff
 from iii_directory.install.plan import (
     Disk,
     EditedFiles,
@@ -17,6 +16,7 @@ from iii_directory.install.plan import (
     plan_restore,
     verify_entry,
 )
+from iii_directory.install.reports import unified_diff
 from iii_directory.lockfile.format import By, Entry, RegistrySource
 
 OLD = {"same.md": b"same", "clean.md": b"one", "edited.md": b"one", "gone.md": b"one"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.repos import Address, RepoRequest, address_of, is_commit, repo_request
+from iii_directory.install.requests import Address, RepoRequest, address_of, is_commit, repo_request
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REPO = "https://github.com/anthropics/skills"

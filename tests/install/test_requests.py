@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.repos import RepoRequest
-from iii_directory.install.requests import any_download, registry_download, repo_download
+from iii_directory.install.requests import RepoRequest, any_download, registry_download, repo_download
 from iii_directory.registry.requests import WorkerRequest
 
 REPO = "https://github.com/anthropics/skills"

@@ -15,7 +15,7 @@ from tests.support.world import World
 from iii_directory import limits
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
-from iii_directory.install.repos import repo_request
+from iii_directory.install.requests import repo_request
 from iii_directory.install.service import Installer
 from iii_directory.lockfile.format import changed_namespaces, parse_lock
 from iii_directory.registry.client import RegistryClient
@@ -504,5 +504,5 @@ def test_a_registry_without_versions_is_restored_by_its_tag(world: World) -> Non
         world.run(lambda installer: installer.download(worker_request("db")), registry_url=server.url)
         assert world.lock()["db"]["resolved"] == "latest"
         (world.skills / "db" / "a.md").unlink()
-        found = world.run(lambda installer: installer.restore(), registry_url=server.url)
+        found = world.run(lambda installer: installer.upkeep.restore(), registry_url=server.url)
     assert found[0].status == "restored"

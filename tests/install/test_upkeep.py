@@ -53,8 +53,14 @@ def test_nothing_newer_is_current_and_nothing_is_touched(world: World, repo: Pat
     both(world)
     before = contents(world.skills)
 
-    assert reports(world.run(lambda installer: installer.update())) == {"db": "current", "web": "current"}
-    assert reports(world.run(lambda installer: installer.outdated())) == {"db": "current", "web": "current"}
+    assert reports(world.run(lambda installer: installer.upkeep.update())) == {
+        "db": "current",
+        "web": "current",
+    }
+    assert reports(world.run(lambda installer: installer.upkeep.outdated())) == {
+        "db": "current",
+        "web": "current",
+    }
     assert contents(world.skills) == before
 
 
@@ -63,12 +69,12 @@ def test_an_update_brings_what_is_newer_and_says_what_changed(world: World, repo
     world.publish("db", "2.0.0", V2)
     made = commit(repo, {"skills/web/a.md": b"a two\n"})
 
-    outdated = world.run(lambda installer: installer.outdated())
+    outdated = world.run(lambda installer: installer.upkeep.outdated())
     first = outdated[0]
     assert (first.namespace, first.status) == ("db", "outdated")
     assert (first.installed, first.available) == ("1.0.0", "2.0.0")
     assert outdated[1].available == made
-    found = world.run(lambda installer: installer.update())
+    found = world.run(lambda installer: installer.upkeep.update())
 
     assert reports(found) == {"db": "updated", "web": "updated"}
     assert found[0].as_dict() == {
@@ -87,7 +93,7 @@ def test_an_update_keeps_what_was_edited_and_says_so(world: World, repo: Path) -
     put(world.skills, {"db/SKILL.md": b"by hand", "web/SKILL.md": b"by hand"})
     world.publish("db", "2.0.0", V2)
 
-    found = world.run(lambda installer: installer.update())
+    found = world.run(lambda installer: installer.upkeep.update())
 
     assert reports(found) == {"db": "edited", "web": "edited"}
     assert found[0].changes.kept == ("SKILL.md",)
@@ -99,13 +105,13 @@ def test_an_update_keeps_what_was_edited_and_says_so(world: World, repo: Path) -
 def test_an_update_can_prune_what_left_the_source_but_not_what_was_edited(world: World, repo: Path) -> None:
     both(world)
     world.publish("db", "2.0.0", V2)
-    found = world.run(lambda installer: installer.update(["db"], prune=True))
+    found = world.run(lambda installer: installer.upkeep.update(["db"], prune=True))
     assert found[0].changes.removed == ("gone.md",)
     assert not (world.skills / "db" / "gone.md").exists()
 
     put(world.skills, {"db/set.md": b"by hand"})
     world.publish("db", "3.0.0", V1)
-    world.run(lambda installer: installer.update(["db"], prune=True))
+    world.run(lambda installer: installer.upkeep.update(["db"], prune=True))
     assert (world.skills / "db" / "set.md").read_bytes() == b"by hand"
 
 
@@ -114,7 +120,7 @@ def test_an_update_brings_lost_files_back(world: World, repo: Path) -> None:
     (world.skills / "db" / "get.md").unlink()
     installed_at = world.lock()["db"]["installed_at"]
 
-    found = world.run(lambda installer: installer.update(["db"]))
+    found = world.run(lambda installer: installer.upkeep.update(["db"]))
 
     assert reports(found) == {"db": "updated"}
     assert (world.skills / "db" / "get.md").read_text() == "get one\n"
@@ -130,10 +136,10 @@ def test_what_is_pinned_stays_and_is_told_what_there_is(world: World, repo: Path
     commit(repo, {"skills/web/a.md": b"a two\n"})
     put(world.skills, {"web/a.md": b"by hand"})
 
-    found = world.run(lambda installer: installer.update())
+    found = world.run(lambda installer: installer.upkeep.update())
     assert reports(found) == {"db": "current", "web": "edited"}
     assert all(report.pinned for report in found)
-    rows = world.run(lambda installer: installer.outdated())
+    rows = world.run(lambda installer: installer.upkeep.outdated())
     assert rows[0].as_dict() == {
         "namespace": "db",
         "status": "outdated",
@@ -149,12 +155,12 @@ def test_what_fails_fails_alone_with_its_reason(world: World, repo: Path) -> Non
     shutil.rmtree(repo)
     world.publish("db", "2.0.0", V2)
 
-    found = world.run(lambda installer: installer.update(["db", "web", "nothing"]))
+    found = world.run(lambda installer: installer.upkeep.update(["db", "web", "nothing"]))
 
     assert reports(found) == {"db": "updated", "web": "failed", "nothing": "failed"}
     assert found[1].reason.startswith("D330 ")
     assert "not in the record" in found[2].reason
-    assert reports(world.run(lambda installer: installer.outdated(["web"]))) == {"web": "failed"}
+    assert reports(world.run(lambda installer: installer.upkeep.outdated(["web"]))) == {"web": "failed"}
 
 
 def test_a_version_with_other_content_than_before_is_refused(world: World) -> None:
@@ -166,9 +172,9 @@ def test_a_version_with_other_content_than_before_is_refused(world: World) -> No
     with RawServer(respond) as server:
         world.run(lambda installer: installer.download(worker_request("db")), registry_url=server.url)
         bundle["skills"] = [{"path": "a.md", "content": "other"}]
-        found = world.run(lambda installer: installer.update(), registry_url=server.url)
+        found = world.run(lambda installer: installer.upkeep.update(), registry_url=server.url)
         (world.skills / "db" / "a.md").unlink()
-        restored = world.run(lambda installer: installer.restore(), registry_url=server.url)
+        restored = world.run(lambda installer: installer.upkeep.restore(), registry_url=server.url)
 
     for report in (found[0], restored[0]):
         assert report.status == "failed"
@@ -181,11 +187,11 @@ def test_a_tag_that_went_back_is_not_followed(world: World) -> None:
     world.download(worker="db")
     world.publish("db", "1.0.0", V1, tag="latest")
 
-    found = world.run(lambda installer: installer.update())
+    found = world.run(lambda installer: installer.upkeep.update())
 
     assert found[0].status == "failed"
     assert "older" in found[0].reason
-    assert reports(world.run(lambda installer: installer.outdated())) == {"db": "current"}
+    assert reports(world.run(lambda installer: installer.upkeep.outdated())) == {"db": "current"}
     done = world.download(worker="db", version="1.0.0")
     assert done.reply["source"]["version"] == "1.0.0"
 
@@ -199,11 +205,14 @@ def test_restore_on_an_empty_folder_is_byte_identical(world: World, repo: Path) 
     shutil.rmtree(world.skills)
     put(world.skills, {"skills.lock.json": record})
 
-    found = world.run(lambda installer: installer.restore())
+    found = world.run(lambda installer: installer.upkeep.restore())
 
     assert reports(found) == {"db": "restored", "web": "restored"}
     assert contents(world.skills) == before
-    assert reports(world.run(lambda installer: installer.restore())) == {"db": "current", "web": "current"}
+    assert reports(world.run(lambda installer: installer.upkeep.restore())) == {
+        "db": "current",
+        "web": "current",
+    }
 
 
 def test_restore_keeps_what_was_edited_unless_forced(world: World, repo: Path) -> None:
@@ -212,12 +221,12 @@ def test_restore_keeps_what_was_edited_unless_forced(world: World, repo: Path) -
     put(world.skills, {"db/SKILL.md": b"by hand"})
     (world.skills / "db" / "get.md").unlink()
 
-    found = world.run(lambda installer: installer.restore(["db"]))
+    found = world.run(lambda installer: installer.upkeep.restore(["db"]))
     assert reports(found) == {"db": "edited"}
     assert (world.skills / "db" / "SKILL.md").read_bytes() == b"by hand"
-    assert reports(world.run(lambda installer: installer.restore(["db"]))) == {"db": "edited"}
+    assert reports(world.run(lambda installer: installer.upkeep.restore(["db"]))) == {"db": "edited"}
 
-    world.run(lambda installer: installer.restore(["db"], force=True))
+    world.run(lambda installer: installer.upkeep.restore(["db"], force=True))
     assert contents(world.skills) == before
 
 
@@ -226,7 +235,7 @@ def test_verify_recomputes_every_hash(world: World, repo: Path) -> None:
     put(world.skills, {"db/SKILL.md": b"by hand", "db/own.md": b"mine"})
     (world.skills / "db" / "get.md").unlink()
 
-    rows = world.run(lambda installer: installer.verify())
+    rows = world.run(lambda installer: installer.upkeep.verify())
 
     assert rows[0] == {
         "namespace": "db",
@@ -238,18 +247,18 @@ def test_verify_recomputes_every_hash(world: World, repo: Path) -> None:
     }
     assert rows[1]["status"] == "clean"
     with pytest.raises(DirectoryError, match=r"^D340 .*'nothing'"):
-        world.run(lambda installer: installer.verify(["nothing"]))
+        world.run(lambda installer: installer.upkeep.verify(["nothing"]))
 
 
 def test_a_diff_goes_from_the_recorded_state_to_the_disk(world: World, repo: Path) -> None:
     both(world)
-    assert world.run(lambda installer: installer.diff()) == ""
+    assert world.run(lambda installer: installer.upkeep.diff()) == ""
     put(world.skills, {"db/SKILL.md": b"by hand\n", "web/a.md": b"a mine\n"})
     (world.skills / "db" / "get.md").unlink()
     world.publish("db", "2.0.0", V2)
     commit(repo, {"skills/web/a.md": b"a two\n"})
 
-    text = world.run(lambda installer: installer.diff())
+    text = world.run(lambda installer: installer.upkeep.diff())
 
     assert "--- a/db/SKILL.md\n+++ b/db/SKILL.md\n@@ -1 +1 @@\n-# one\n+by hand\n" in text
     assert "--- a/db/get.md\n+++ /dev/null\n" in text
@@ -261,8 +270,8 @@ def test_remove_takes_away_what_was_installed(world: World, repo: Path) -> None:
     both(world)
     put(world.skills, {"db/SKILL.md": b"by hand", "db/own.md": b"mine"})
 
-    kept = world.run(lambda installer: installer.remove("db"))
-    gone = world.run(lambda installer: installer.remove("web"))
+    kept = world.run(lambda installer: installer.upkeep.remove("db"))
+    gone = world.run(lambda installer: installer.upkeep.remove("web"))
 
     assert (kept.status, kept.changes.kept) == ("edited", ("SKILL.md",))
     assert contents(world.skills / "db") == {"SKILL.md": b"by hand", "own.md": b"mine"}
@@ -279,5 +288,5 @@ def test_what_is_not_in_the_record_cannot_be_removed(world: World, name: str) ->
     before = contents(world.tmp_path)
 
     with pytest.raises(DirectoryError, match=r"^D340 "):
-        world.run(lambda installer: installer.remove(name, force=True))
+        world.run(lambda installer: installer.upkeep.remove(name, force=True))
     assert contents(world.tmp_path) == before

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iii_directory.lockfile.format import (
     Entry,
-    Lock,
+    LockFile,
     NamespaceChange,
     RegistrySource,
     RepoSource,
@@ -33,7 +33,7 @@ WEB = Entry(
 
 
 def test_the_file_has_the_shape_of_the_contract() -> None:
-    written = json.loads(render_lock(Lock({"web": WEB, "db": DB})))
+    written = json.loads(render_lock(LockFile({"web": WEB, "db": DB})))
 
     assert written == {
         "version": 1,
@@ -63,12 +63,12 @@ def test_the_file_has_the_shape_of_the_contract() -> None:
 
 
 def test_the_same_record_gives_the_same_bytes_whatever_its_order() -> None:
-    assert render_lock(Lock({"web": WEB, "db": DB})) == render_lock(Lock({"db": DB, "web": WEB}))
-    assert render_lock(Lock({"db": DB})).endswith(b"}\n")
+    assert render_lock(LockFile({"web": WEB, "db": DB})) == render_lock(LockFile({"db": DB, "web": WEB}))
+    assert render_lock(LockFile({"db": DB})).endswith(b"}\n")
 
 
 def test_what_is_written_is_read_back() -> None:
-    lock = Lock({"db": DB, "web": WEB})
+    lock = LockFile({"db": DB, "web": WEB})
 
     assert parse_lock(render_lock(lock)) == lock
 
@@ -78,7 +78,7 @@ def test_a_tag_is_recorded_as_a_tag() -> None:
 
 
 def test_a_missing_file_is_an_empty_record() -> None:
-    assert parse_lock(None) == Lock()
+    assert parse_lock(None) == LockFile()
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_a_malformed_entry_is_reported_loses_only_itself_and_is_written_back(nam
 
 
 def test_a_new_entry_takes_the_place_of_a_malformed_one() -> None:
-    lock = Lock(carried={"db": {"odd": True}})
+    lock = LockFile(carried={"db": {"odd": True}})
 
-    assert lock.with_entry("db", DB) == Lock({"db": DB})
-    assert Lock({"db": DB}).with_entry("db", None) == Lock()
+    assert lock.with_entry("db", DB) == LockFile({"db": DB})
+    assert LockFile({"db": DB}).with_entry("db", None) == LockFile()
 
 
 @given(st.binary(max_size=200))
@@ -171,7 +171,7 @@ def test_events_are_due_for_namespaces_that_came_or_changed() -> None:
     later = Entry(DB.source, "1.2.4", "2026-01-03T00:00:00Z", "call", DB.files)
 
     rows = changed_namespaces(
-        Lock({"db": DB, "gone": DB, "same": DB}), Lock({"db": later, "web": WEB, "same": DB})
+        LockFile({"db": DB, "gone": DB, "same": DB}), LockFile({"db": later, "web": WEB, "same": DB})
     )
 
     assert rows == [

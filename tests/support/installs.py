@@ -86,20 +86,27 @@ def install(
     wait: float = 10.0,
     prune: bool = False,
 ) -> Plan:
-    return SkillsFolder(folder, files=files, wait=wait).change(
-        bundle.namespace,
-        bundle.files,
-        lambda disk, known: plan_install(
-            bundle, disk, known, edited=edited, by="call", now="2026-01-01T00:00:00Z", prune=prune
-        ),
-    )
+    skills = SkillsFolder(folder, files=files, wait=wait)
+    with skills.locked(bundle.namespace, bundle.files) as namespace:
+        plan = plan_install(
+            bundle,
+            namespace.disk,
+            namespace.known,
+            edited=edited,
+            by="call",
+            now="2026-01-01T00:00:00Z",
+            prune=prune,
+        )
+        namespace.commit(plan)
+    return plan
 
 
 def remove(folder: Path, namespace: str = "db", *, files: FileOps | None = None, force: bool = False) -> Plan:
-    def decide(disk: Any, known: Any) -> Plan:
-        return plan_remove(namespace, disk, known, force=force)
-
-    return SkillsFolder(folder, files=files).change(namespace, (), decide)
+    with SkillsFolder(folder, files=files).locked(namespace) as found:
+        assert found.known is not None
+        plan = plan_remove(namespace, found.disk, found.known, force=force)
+        found.commit(plan)
+    return plan
 
 
 def hashes(files: Contents) -> dict[str, str]:

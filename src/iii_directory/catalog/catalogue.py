@@ -16,7 +16,7 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.disk.safe_open import RefusedError
-from iii_directory.lockfile.format import Lock, changed_namespaces, content_hash, parse_lock
+from iii_directory.lockfile.format import LockFile, changed_namespaces, content_hash, parse_lock
 
 if TYPE_CHECKING:
     import asyncio
@@ -78,7 +78,7 @@ class Catalogue:
         self._own_shown = False
         self._replacing: set[str] = set()
         self._snapshot = EMPTY
-        self._lock: Lock | None = None
+        self._lock: LockFile | None = None
         self._log = FindingLog()
         self._this_turn: Look | None = None
         self._call_soon: Callable[[Callable[[], None]], object] = _now
@@ -135,7 +135,7 @@ class Catalogue:
         self._call_soon(self._end_turn)
         return look
 
-    def installed_between(self, before: Lock, after: Lock) -> list[NamespaceChange]:
+    def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
         """What was installed between two looks. A record that could not be read says nothing of its time."""
         return [] if before.broken else changed_namespaces(before, after, self._is_as_installed)
 
@@ -153,7 +153,7 @@ class Catalogue:
             if self._woken is not None:
                 self._woken.set()
         registered = self._registered.take_changes() if self._registered.has_changes else {}
-        lock = self._lock or Lock()
+        lock = self._lock or LockFile()
         visibility = Visibility(
             installed if self._filter else None, lock.namespaces, self._folders.local_namespaces
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Finding, Prompt, Skill
     from iii_directory.errors import ErrorKind
     from iii_directory.folders.folder import FolderSource
-    from iii_directory.lockfile.format import Lock
+    from iii_directory.lockfile.format import LockFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Look:
     snapshot: Snapshot
     installed: frozenset[str] | None
     """The names of the installed workers; None when nobody can say."""
-    lockfile: Lock
+    lockfile: LockFile
     """What ``skills.lock.json`` records."""
     noted: tuple[Finding, ...]
     """What the sources had to say beside their documents."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.config import Settings
-    from iii_directory.install.reports import Installed, Preview, Report
+    from iii_directory.install.reports import Installation, Preview, Report
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.service import Installer
 
@@ -104,7 +104,9 @@ def add(
 @options
 def update(namespaces: tuple[str, ...], settings: Settings, prune: bool, as_json: bool) -> None:
     with progress_shown(lambda name: f"update {name}") as progress:
-        found = _run(settings, lambda installer: installer.update(namespaces, prune=prune, progress=progress))
+        found = _run(
+            settings, lambda installer: installer.upkeep.update(namespaces, prune=prune, progress=progress)
+        )
     _finish(found, as_json=as_json)
 
 
@@ -115,7 +117,7 @@ def update(namespaces: tuple[str, ...], settings: Settings, prune: bool, as_json
 @options
 def outdated(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     with progress_shown(lambda name: f"ask for {name}") as progress:
-        found = _run(settings, lambda installer: installer.outdated(namespaces, progress=progress))
+        found = _run(settings, lambda installer: installer.upkeep.outdated(namespaces, progress=progress))
     _finish(found, as_json=as_json)
 
 
@@ -130,7 +132,7 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> 
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     with progress_shown(lambda name: f"restore {name}") as progress:
         found = _run(
-            settings, lambda installer: installer.restore(namespaces, force=force, progress=progress)
+            settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
         )
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
@@ -142,7 +144,7 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
 @namespaces_argument
 @options
 def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    rows = _run(settings, lambda installer: installer.verify(namespaces))
+    rows = _run(settings, lambda installer: installer.upkeep.verify(namespaces))
     if as_json:
         print_json({"namespaces": rows})
     elif not rows:
@@ -161,7 +163,7 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
 @namespaces_argument
 @options
 def diff(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    patch = _run(settings, lambda installer: installer.diff(namespaces))
+    patch = _run(settings, lambda installer: installer.upkeep.diff(namespaces))
     if as_json:
         print_json({"diff": patch})
     elif patch:
@@ -212,7 +214,7 @@ async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
     from iii_directory.install.reports import Report
 
     try:
-        return await installer.remove(name, force=force)
+        return await installer.upkeep.remove(name, force=force)
     except DirectoryError as error:
         return Report(name, "failed", reason=str(error))
 
@@ -283,7 +285,7 @@ def _print_preview(preview: Preview) -> None:
         print_text(f"\n{preview.diff.rstrip()}")
 
 
-def _print_installed(done: Installed) -> None:
+def _print_installed(done: Installation) -> None:
     counted = {kind: len(done.reply[f"{kind}s_written"]) for kind in ("skill", "prompt", "file")}
     written = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
     print_text(f"installed {done.reply['namespace']} {done.resolved}: {', '.join(written) or 'nothing'}")

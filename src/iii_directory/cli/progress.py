@@ -12,7 +12,7 @@ from iii_directory.cli.common import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from iii_directory.install.upkeep import Progress
+    from iii_directory.install.tree import Progress
 
 _LINE_SECONDS: Final = 1.0
 

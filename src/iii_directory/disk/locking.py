@@ -30,7 +30,7 @@ _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 @contextmanager
 def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
-    """Hold the lock of a name; gives the open hidden folder. Raises D340 when it takes too long."""
+    """Hold the lock of a name; gives the open work folder. Raises D340 when it takes too long."""
     deadline = time.monotonic() + wait
     attempt = 0
     while (found := _attempt(files, root, name)) is None:
@@ -38,42 +38,42 @@ def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
             raise refused("another installation is still running")
         time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
         attempt += 1
-    hidden, lock = found
+    work_folder, lock = found
     try:
-        yield hidden
+        yield work_folder
     finally:
-        _let_go(files, root, hidden, lock, name)
+        _let_go(files, root, work_folder, lock, name)
 
 
 def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
-    """The open hidden folder and the open, locked file; None when someone else holds it or just left."""
+    """The open work folder and the open, locked file; None when someone else holds it or just left."""
     with suppress(FileExistsError):
         files.make_folder(WORK_FOLDER, root)
     try:
-        hidden = files.open_folder(WORK_FOLDER, root)
+        work_folder = files.open_folder(WORK_FOLDER, root)
     except FileNotFoundError:
         return None
     try:
-        lock = _locked(files, hidden, name)
+        lock = _locked(files, work_folder, name)
     except BaseException:
-        os.close(hidden)
+        os.close(work_folder)
         with suppress(OSError):
             files.remove_folder(WORK_FOLDER, root)
         raise
     if lock is None:
-        os.close(hidden)
+        os.close(work_folder)
         return None
-    return hidden, lock
+    return work_folder, lock
 
 
-def _locked(files: FileOps, hidden: int, name: str) -> int | None:
+def _locked(files: FileOps, work_folder: int, name: str) -> int | None:
     try:
-        opened = files.open_lock(f"{name}{LOCK_SUFFIX}", hidden)
+        opened = files.open_lock(f"{name}{LOCK_SUFFIX}", work_folder)
     except FileNotFoundError:
         return None
     try:
         if files.try_lock(opened):
-            state = status_or_none(files, f"{name}{LOCK_SUFFIX}", hidden)
+            state = status_or_none(files, f"{name}{LOCK_SUFFIX}", work_folder)
             if state is not None and state.st_ino == os.fstat(opened).st_ino:
                 return opened
     except BaseException:
@@ -83,8 +83,8 @@ def _locked(files: FileOps, hidden: int, name: str) -> int | None:
     return None
 
 
-def _let_go(files: FileOps, root: int, hidden: int, lock: int, name: str) -> None:
-    with closing_fd(hidden), closing_fd(lock), suppress(OSError):
+def _let_go(files: FileOps, root: int, work_folder: int, lock: int, name: str) -> None:
+    with closing_fd(work_folder), closing_fd(lock), suppress(OSError):
         # What stays behind after an error is in nobody's way and goes with the next start.
-        files.unlink(f"{name}{LOCK_SUFFIX}", hidden)
+        files.unlink(f"{name}{LOCK_SUFFIX}", work_folder)
         files.remove_folder(WORK_FOLDER, root)

@@ -7,13 +7,14 @@
     clean    the journal goes first, then the old tree
 
 Every step is on the disk before the next one starts. A crash before the switch leaves the old namespace
-and the old record; after it, `install.recovery` brings the record in line with the new namespace. An error is
-undone on the spot, in reverse.
+and the old record; after it, `SkillsFolder.recover` brings the record in line with the new namespace. An
+error is undone on the spot, in reverse.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,27 +26,50 @@ from iii_directory.disk.locking import RECORD, held
 from iii_directory.disk.safe_open import opened_folder, read_file, status_or_none
 from iii_directory.disk.writing import carry, remove_tree, write_file
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
-from iii_directory.install.journal import JOURNAL, Journal, render_journal
-from iii_directory.install.tree import Branch, Scan, build, lay_out, rescue
+from iii_directory.install.tree import Branch, Builder, Progress, Scan, lay_out, rescue, silent
 from iii_directory.lockfile.format import (
     LOCKFILE,
     Entry,
-    Lock,
-    content_hash,
+    LockFile,
+    parse_entry,
     parse_lock,
     render_lock,
     unbroken,
 )
+from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from iii_directory.disk.files import FileOps
+    from iii_directory.disk.stamps import Mark
     from iii_directory.install.plan import Plan
 
+JOURNAL: Final = "journal.json"
 WORK_SUFFIX: Final = ".work"
 NEW, OLD, _OLD_PART = "new", "old", "old.part"
 _NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What a switch is about to do to one namespace."""
+
+    namespace: str
+    staged: int
+    """The inode of the new tree, by which it is known under either name."""
+    entry: Entry | None
+    marks: Mapping[str, Mark]
+    """The files of the old tree as they were when the plan was made."""
+    writes: Mapping[str, str]
+    """The paths the new tree brings, with their hashes."""
+    deletes: frozenset[str]
+    edits_win: bool
+
+    @property
+    def given_up(self) -> frozenset[str]:
+        """Paths that were to be replaced or removed whatever they hold by now."""
+        return frozenset[str]() if self.edits_win else self.deletes | self.writes.keys()
 
 
 @dataclass(slots=True)
@@ -54,10 +78,12 @@ class Transaction:
 
     files: FileOps
     root: int
-    hidden: int
+    work_folder: int
+    """The open folder in which installs work, hidden below the root."""
     namespace: str
     wait: float
     work: int = -1
+    """This transaction's own folder there, once it is open."""
     undo: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"])
 
     @property
@@ -65,29 +91,62 @@ class Transaction:
         return f"{self.namespace}{WORK_SUFFIX}"
 
 
-def read_lock(files: FileOps, root: int) -> Lock:
+def render_journal(journal: Journal) -> bytes:
+    document = {
+        "namespace": journal.namespace,
+        "staged": journal.staged,
+        "entry": None if journal.entry is None else journal.entry.as_dict(),
+        "marks": {path: list(mark) for path, mark in journal.marks.items()},
+        "writes": dict(journal.writes),
+        "deletes": sorted(journal.deletes),
+        "edits_win": journal.edits_win,
+    }
+    return json.dumps(document).encode()
+
+
+def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
+    """The journal of a namespace, or None: a journal cut short by a crash was never acted upon."""
+    try:
+        document = object_of(json.loads(content or b""))
+        entry = None if document["entry"] is None else parse_entry(document["entry"])
+        if document["namespace"] != namespace or (entry is None) != (document["entry"] is None):
+            return None
+        return Journal(
+            namespace=namespace,
+            staged=document["staged"],
+            entry=entry,
+            marks={path: (inode, size, time) for path, (inode, size, time) in document["marks"].items()},
+            writes=dict(document["writes"]),
+            deletes=frozenset(document["deletes"]),
+            edits_win=document["edits_win"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def read_lock(files: FileOps, root: int) -> LockFile:
     return parse_lock(read_file(files, LOCKFILE, root, limits.MAX_LOCKFILE_BYTES))
 
 
-def commit(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> None:
-    """Make the plan true. Raises OSError or D340 with nothing changed."""
+def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
+    """Make the plan true, telling of every file written. Raises OSError or D340 with nothing changed."""
     try:
-        _perform(job, plan, scan, written)
+        _perform(job, plan, scan, progress)
     except BaseException:
         if not job.undo:
             with suppress(OSError):
-                remove_tree(job.files, job.work_name, job.hidden)
+                remove_tree(job.files, job.work_name, job.work_folder)
         raise
     # The new state stands. What cannot be cleared away now goes with the next start.
     with suppress(OSError):
         clear(job, plan.entry)
 
 
-def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> None:
-    job.files.make_folder(job.work_name, job.hidden)
-    with opened_folder(job.files, job.work_name, job.hidden) as work:
+def _perform(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
+    job.files.make_folder(job.work_name, job.work_folder)
+    with opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
-        staged = _stage(job, plan, scan, written) if plan.touches_files else 0
+        staged = _stage(job, plan, scan, progress) if plan.touches_files else 0
         with held(job.files, job.root, RECORD, job.wait):
             try:
                 _prepare_record(job, plan.entry)
@@ -100,8 +159,15 @@ def _perform(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], Non
 
 
 def _journal(plan: Plan, scan: Scan, staged: int) -> Journal:
-    writes = {path: content_hash(content) for path, content in plan.writes.items()}
-    return Journal(plan.namespace, staged, plan.entry, scan.marks, writes, plan.deletes, plan.edits_win)
+    return Journal(
+        namespace=plan.namespace,
+        staged=staged,
+        entry=plan.entry,
+        marks=scan.marks,
+        writes={path: plan.entry.files[path] for path in plan.writes} if plan.entry is not None else {},
+        deletes=plan.deletes,
+        edits_win=plan.edits_win,
+    )
 
 
 def _take_back(job: Transaction, error: BaseException) -> None:
@@ -116,20 +182,21 @@ def _take_back(job: Transaction, error: BaseException) -> None:
         job.undo.pop()
 
 
-def _stage(job: Transaction, plan: Plan, scan: Scan, written: Callable[[], None]) -> int:
+def _stage(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> int:
     """Build the new namespace beside the old one; its inode."""
     job.files.make_folder(NEW, job.work)
     with opened_folder(job.files, NEW, job.work) as new:
-        _build(job, lay_out(scan.disk, plan.writes, plan.deletes), new, scan, written)
+        _build(job, lay_out(scan.disk, plan.writes, plan.deletes), new, scan, progress)
         return os.fstat(new).st_ino
 
 
-def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, written: Callable[[], None]) -> None:
+def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, progress: Progress) -> None:
+    builder = Builder(job.files, scan.folders, progress, branch.count_writes())
     if not scan.disk.exists:
-        build(job.files, branch, opened, None, scan.folders, written)
+        builder.fill(opened, branch)
         return
     with opened_folder(job.files, job.namespace, job.root) as old:
-        build(job.files, branch, opened, old, scan.folders, written)
+        builder.fill(opened, branch, old)
 
 
 def _prepare_record(job: Transaction, entry: Entry | None) -> None:
@@ -143,7 +210,7 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
 def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files, root, work = job.files, job.root, job.work
     write_file(files, JOURNAL, work, render_journal(journal))
-    for folder in (work, job.hidden, root):
+    for folder in (work, job.work_folder, root):
         files.sync(folder)
     job.undo.append(lambda: files.sync(root))
     if scan.disk.exists:
@@ -194,7 +261,7 @@ def _copy_aside(job: Transaction, scan: Scan) -> None:
     """A second tree with the old files; under its name only once it is complete."""
     job.files.make_folder(_OLD_PART, job.work)
     with opened_folder(job.files, _OLD_PART, job.work) as copy:
-        _build(job, lay_out(scan.disk, {}, ()), copy, scan, lambda: None)
+        _build(job, lay_out(scan.disk, {}, ()), copy, scan, silent)
     job.files.rename(_OLD_PART, job.work, OLD, job.work)
     job.files.sync(job.work)
 
@@ -238,11 +305,11 @@ def clear(job: Transaction, entry: Entry | None) -> None:
     """Without its journal the rest of the work folder is waste, whatever it holds."""
     if entry is None:
         _drop_if_empty(job)
-    with opened_folder(job.files, job.work_name, job.hidden) as work:
+    with opened_folder(job.files, job.work_name, job.work_folder) as work:
         if status_or_none(job.files, JOURNAL, work) is not None:
             job.files.unlink(JOURNAL, work)
             job.files.sync(work)
-    remove_tree(job.files, job.work_name, job.hidden)
+    remove_tree(job.files, job.work_name, job.work_folder)
 
 
 def _drop_if_empty(job: Transaction) -> None:

@@ -36,12 +36,11 @@ class Bundle:
     source: Source
     resolved: str
     files: Mapping[str, bytes]
+    hashes: Mapping[str, str]
+    """Of every file, computed once."""
     left_out: tuple[str, ...] = ()
     """Dot files of the source, which are not installed."""
     findings: tuple[Finding, ...] = ()
-
-    def hashes(self) -> dict[str, str]:
-        return {path: content_hash(content) for path, content in self.files.items()}
 
     def prompt_name(self, path: str) -> str:
         """The name of the prompt in a file: what its front matter says, else the stem."""
@@ -62,8 +61,15 @@ def make_bundle(
     wanted = [(path, content) for path, content in found if not is_hidden(path)]
     vet_together(path for path, _ in wanted)
     _check_sizes(wanted)
-    left_out = sorted(path for path, _ in found if is_hidden(path))
-    return Bundle(namespace, source, resolved, dict(sorted(wanted)), tuple(left_out))
+    files = dict(sorted(wanted))
+    return Bundle(
+        namespace=namespace,
+        source=source,
+        resolved=resolved,
+        files=files,
+        hashes={path: content_hash(content) for path, content in files.items()},
+        left_out=tuple(sorted(path for path, _ in found if is_hidden(path))),
+    )
 
 
 def check_count(count: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding
-    from iii_directory.lockfile.format import Lock
+    from iii_directory.lockfile.format import LockFile
 
 
 class Edits:
@@ -33,7 +33,7 @@ class Edits:
         self._hashes: dict[str, tuple[Stamp, str]] = {}
         self._turn = threading.Lock()
 
-    def findings(self, lock: Lock) -> list[Finding]:
+    def findings(self, lock: LockFile) -> list[Finding]:
         """One for each file that is not what the record says. Blocks; run it in a thread."""
         # One at a time: whoever comes second finds the hashes of the first.
         with self._turn:
@@ -44,7 +44,7 @@ class Edits:
                 # The catalogue has the same folder, and says what is wrong with it.
                 return []
 
-    def _find(self, root: int, lock: Lock) -> list[Finding]:
+    def _find(self, root: int, lock: LockFile) -> list[Finding]:
         known, self._hashes = self._hashes, {}
         recorded = {
             f"{name}/{path}": digest
@@ -85,7 +85,7 @@ class Edits:
             self._hashes[path] = (stamp, digest)
         return digest
 
-    def _at_rest(self, root: int, names: set[str], lock: Lock) -> set[str]:
+    def _at_rest(self, root: int, names: set[str], lock: LockFile) -> set[str]:
         """Those that nobody is installing right now: for a moment their files are ahead of the record."""
         if not names:
             return names

@@ -11,27 +11,52 @@ from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import directory_below, opened_folder, read_file, status_or_none
+from iii_directory.disk.writing import remove_tree
 from iii_directory.errors import DirectoryError, refused
-from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, read_lock
+from iii_directory.install.apply import (
+    JOURNAL,
+    NEW,
+    OLD,
+    WORK_SUFFIX,
+    Transaction,
+    clear,
+    commit,
+    parse_journal,
+    read_lock,
+    record_again,
+    rescue_saved,
+)
 from iii_directory.install.plan import Disk
-from iii_directory.install.recovery import recover
-from iii_directory.install.tree import scan_namespace
-from iii_directory.lockfile.format import Entry, Lock
+from iii_directory.install.tree import rescue, scan_namespace, silent
+from iii_directory.lockfile.format import Entry, LockFile
 from iii_directory.lockfile.names import is_namespace, vet_path
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator
+    from collections.abc import Collection, Generator
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps
+    from iii_directory.install.apply import Journal
     from iii_directory.install.plan import Plan
+    from iii_directory.install.tree import Progress, Scan
 
 _UNCHANGED: Final = "nothing was changed"
 
 
-def _nothing() -> None:
-    pass
+class LockedNamespace:
+    """One namespace while nobody else can change it: what it is now, and the way to change it."""
+
+    def __init__(self, job: Transaction, scan: Scan, known: Entry | None) -> None:
+        self.disk = scan.disk
+        self.known = known
+        self._job = job
+        self._scan = scan
+
+    def commit(self, plan: Plan, progress: Progress = silent) -> None:
+        """Carry out a plan made of what this namespace is; the progress of its phase "write" is told."""
+        if plan.touches_files or plan.entry != self.known:
+            commit(self._job, plan, self._scan, progress)
 
 
 class SkillsFolder:
@@ -44,10 +69,10 @@ class SkillsFolder:
         self._files = PosixFiles() if files is None else files
         self._wait = wait
 
-    def lock(self) -> Lock:
+    def lock(self) -> LockFile:
         """The record as it is now; empty when there is no folder yet."""
         with disk_errors(_UNCHANGED), self._existing() as root:
-            return Lock() if root is None else read_lock(self._files, root)
+            return LockFile() if root is None else read_lock(self._files, root)
 
     def look(self, namespace: str, wanted: Collection[str] | None = None) -> tuple[Disk, Entry | None]:
         """A namespace without changing anything; hashes of the wanted and the recorded files, or of all."""
@@ -65,44 +90,43 @@ class SkillsFolder:
         with disk_errors(_UNCHANGED), self._existing() as root:
             return None if root is None else self._read(root, [namespace, *path.split("/")])
 
-    def change(
-        self,
-        namespace: str,
-        wanted: Collection[str],
-        decide: Callable[[Disk, Entry | None], Plan],
-        written: Callable[[], None] = _nothing,
-    ) -> Plan:
-        """Ask for a plan under the namespace's lock and carry it out; ``written`` is told of every file."""
+    @contextmanager
+    def locked(self, namespace: str, wanted: Collection[str] = ()) -> Generator[LockedNamespace]:
+        """Hold a namespace's lock; hashes are those of the wanted and the recorded files.
+
+        What a crash left of it is put right first. The folder is made if need be, and unmade when the body
+        raises.
+        """
         _vet(namespace)
-        with disk_errors(_UNCHANGED), self._made() as root:
-            with held(self._files, root, namespace, self._wait) as hidden:
-                job = Transaction(self._files, root, hidden, namespace, self._wait)
-                recover(job)
-                known = read_lock(self._files, root).namespaces.get(namespace)
-                scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
-                plan = decide(scan.disk, known)
-                if plan.touches_files or plan.entry != known:
-                    commit(job, plan, scan, written)
-            return plan
+        with (
+            disk_errors(_UNCHANGED),
+            self._made() as root,
+            held(self._files, root, namespace, self._wait) as work_folder,
+        ):
+            job = Transaction(self._files, root, work_folder, namespace, self._wait)
+            _recover(job)
+            known = read_lock(self._files, root).namespaces.get(namespace)
+            scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
+            yield LockedNamespace(job, scan, known)
 
     def recover(self) -> None:
         """Put right what crashed installs left; to be called at every start. Running ones are left alone."""
         with disk_errors(_UNCHANGED), self._existing() as root:
             if root is None or status_or_none(self._files, WORK_FOLDER, root) is None:
                 return
-            with opened_folder(self._files, WORK_FOLDER, root) as hidden:
-                names = self._files.list_folder(hidden)
+            with opened_folder(self._files, WORK_FOLDER, root) as work_folder:
+                names = self._files.list_folder(work_folder)
             for name in sorted({_owner(name) for name in names}):
                 if is_namespace(name) or name == RECORD:
-                    self._recover(root, name)
+                    self._recover_namespace(root, name)
             with suppress(OSError):
                 self._files.remove_folder(WORK_FOLDER, root)
 
-    def _recover(self, root: int, name: str) -> None:
+    def _recover_namespace(self, root: int, name: str) -> None:
         try:
-            with held(self._files, root, name, wait=0.0) as hidden:
+            with held(self._files, root, name, wait=0.0) as work_folder:
                 if name != RECORD:
-                    recover(Transaction(self._files, root, hidden, name, self._wait))
+                    _recover(Transaction(self._files, root, work_folder, name, self._wait))
         except DirectoryError:
             # Someone is at work there right now, and recovers first.
             return
@@ -166,3 +190,53 @@ def _owner(name: str) -> str:
 
 def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collection[str] | None:
     return None if wanted is None else {*wanted, *(known.files if known is not None else ())}
+
+
+def _recover(job: Transaction) -> None:
+    """Put right what a crash left of this namespace: finish what was switched, drop what was not."""
+    if status_or_none(job.files, job.work_name, job.work_folder) is None:
+        return
+    with opened_folder(job.files, job.work_name, job.work_folder) as work:
+        job.work = work
+        journal = parse_journal(read_file(job.files, JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace)
+        if journal is not None and _was_switched(job, journal):
+            _finish(job, journal)
+            clear(job, journal.entry)
+    remove_tree(job.files, job.work_name, job.work_folder)
+    job.undo.clear()
+
+
+def _was_switched(job: Transaction, journal: Journal) -> bool:
+    """Whether the name stands for the new tree; a switch cut in two is completed first."""
+    files, root, work = job.files, job.root, job.work
+    there = status_or_none(files, job.namespace, root)
+    new = status_or_none(files, NEW, work)
+    if status_or_none(files, OLD, work) is None or new is None:
+        return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
+    if there is not None:
+        if new.st_ino == journal.staged:
+            with opened_folder(files, job.namespace, root) as rest:
+                rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
+        remove_tree(files, job.namespace, root)
+    files.rename(NEW, work, job.namespace, root)
+    return True
+
+
+def _holds(job: Transaction, journal: Journal) -> bool:
+    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
+    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
+    brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
+    return brought and not journal.deletes & disk.nodes.keys()
+
+
+def _finish(job: Transaction, journal: Journal) -> None:
+    job.files.sync(job.root)
+    there = job.files.status(job.namespace, job.root)
+    left = [name for name in (OLD, NEW) if status_or_none(job.files, name, job.work) is not None]
+    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
+    if left and there.st_ino == journal.staged:
+        rescue_saved(job, journal)
+    with held(job.files, job.root, RECORD, job.wait):
+        if read_lock(job.files, job.root).broken:
+            return
+        record_again(job, journal.entry)

@@ -34,7 +34,7 @@ from iii_directory.install.process import (
     folder_size,
     run,
 )
-from iii_directory.install.repos import Address, RepoRequest, address_of, is_commit
+from iii_directory.install.requests import Address, RepoRequest, address_of, is_commit
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Git:
         self._scratch = scratch
         self._deadline = deadline
         self._repository = os.path.join(scratch, "repository")
-        self._environment = _environment(scratch, address)
+        self._environment = _prepared_environment(scratch, address)
 
     def start(self, hashes: str) -> None:
         """An empty repository for one kind of object names."""
@@ -215,7 +215,8 @@ class _Git:
             raise failed(self._request, done.code, done.errors)
 
 
-def _environment(scratch: str, address: Address) -> dict[str, str]:
+def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:
+    """What git gets to see; its one configuration file is written for it."""
     configuration = os.path.join(scratch, "configuration")
     with open(configuration, "w", encoding="utf-8") as file:
         if address.is_mirror and address.protocol == "file":

@@ -15,7 +15,7 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from iii_directory.install.repos import RepoRequest
+    from iii_directory.install.requests import RepoRequest
 
 _ENTRY: Final = re.compile(rb"(\d{6}) (\w+) ([0-9a-f]+) +(\d+|-)\t(.+)", re.DOTALL)
 _FILES: Final = frozenset({b"100644", b"100755"})

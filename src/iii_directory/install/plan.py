@@ -32,7 +32,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FileChanges:
     """What happens to each path; every tuple is sorted."""
 
     added: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Plan:
     """The record afterwards; None when the namespace is given up."""
     writes: Mapping[str, bytes]
     deletes: frozenset[str]
-    changes: Changes
+    changes: FileChanges
     edits_win: bool
     """A file edited while the plan is carried out is kept instead of replaced."""
 
@@ -83,7 +83,7 @@ def plan_install(
     """Bring a namespace to what a bundle holds; files that are not in the bundle stay."""
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
-    new = bundle.hashes()
+    new = bundle.hashes
     sorted_out = {path: _state(path, new[path], disk, recorded, edited) for path in new}
     gone = {path for path in recorded if path not in new and disk.hashes.get(path) == recorded[path]}
     writes = {
@@ -91,7 +91,7 @@ def plan_install(
         for path, state in sorted_out.items()
         if state in ("added", "replaced", "overwritten")
     }
-    changes = Changes(
+    changes = FileChanges(
         **{state: _where(sorted_out, state) for state in _STATES},
         left_behind=() if prune else tuple(sorted(gone)),
         removed=tuple(sorted(gone)) if prune else (),
@@ -105,7 +105,7 @@ def plan_install(
 
 def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFiles) -> Plan:
     """Bring the files back that the record names, and leave the record as it is."""
-    if bundle.hashes() != dict(known.files):
+    if bundle.hashes != known.files:
         raise refused(f"the source has other content for {quoted(known.resolved)} than was recorded")
     plan = plan_install(bundle, disk, known, edited=edited, by=known.by, now=known.installed_at)
     return Plan(plan.namespace, known, plan.writes, plan.deletes, plan.changes, plan.edits_win)
@@ -116,7 +116,7 @@ def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Pla
     there = {path for path in known.files if path in disk.hashes}
     edited = {path for path in there if disk.hashes[path] != known.files[path]}
     removed = there if force else there - edited
-    changes = Changes(removed=tuple(sorted(removed)), kept=tuple(sorted(there - removed)))
+    changes = FileChanges(removed=tuple(sorted(removed)), kept=tuple(sorted(there - removed)))
     return Plan(namespace, None, {}, frozenset(removed), changes, edits_win=not force)
 
 
@@ -151,9 +151,9 @@ def _check_places(paths: Iterable[str], disk: Disk) -> None:
 
 
 def verify_entry(known: Entry, disk: Disk) -> dict[str, list[str]]:
-    """Each recorded file as ``clean``, ``edited`` or ``missing``; other files of the namespace as ``own``."""
+    """Each recorded file as ``clean``, ``edited`` or ``missing``; others, the user's, as ``own``."""
     clean = sorted(path for path, digest in known.files.items() if disk.hashes.get(path) == digest)
     missing = sorted(path for path in known.files if path not in disk.hashes)
     edited = sorted(known.files.keys() - set(clean) - set(missing))
-    own = sorted(path for path, node in disk.nodes.items() if node != "folder" and path not in known.files)
-    return {"clean": clean, "edited": edited, "missing": missing, "own": own}
+    theirs = sorted(path for path, node in disk.nodes.items() if node != "folder" and path not in known.files)
+    return {"clean": clean, "edited": edited, "missing": missing, "own": theirs}

@@ -1,30 +1,37 @@
-"""What installs tell those who asked for them. Pure."""
+"""What installs tell those who asked for them, and changes of files as a patch a person can read. Pure."""
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.documents.model import Finding
-from iii_directory.install.plan import Changes
-from iii_directory.lockfile.format import RepoSource
+from iii_directory.install.plan import FileChanges
+from iii_directory.limits import MAX_DIFF_BYTES
+from iii_directory.lockfile.format import RepoSource, content_hash
 from iii_directory.lockfile.names import kind_of
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import Plan
+
+_NOTHING: Final = "/dev/null"
 
 Status = Literal["updated", "current", "edited", "outdated", "restored", "removed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class Installation:
     """A download that was carried out: the reply to its caller, and what people need."""
 
     reply: dict[str, Any]
     resolved: str
     """The version or commit that was installed."""
-    changes: Changes
+    changes: FileChanges
     findings: tuple[Finding, ...]
 
 
@@ -34,7 +41,7 @@ class Preview:
 
     namespace: str
     resolved: str
-    changes: Changes
+    changes: FileChanges
     diff: str
     left_out: tuple[str, ...]
 
@@ -59,19 +66,19 @@ class Report:
     available: str | None = None
     """The version or commit the source has."""
     pinned: bool = False
-    changes: Changes = field(default_factory=Changes)
+    changes: FileChanges = field(default_factory=FileChanges)
     reason: str | None = None
     """Why it failed: the sentence of the error."""
 
     def as_dict(self) -> dict[str, Any]:
         known = {"installed": self.installed, "available": self.available, "reason": self.reason}
         shown = {name: value for name, value in known.items() if value is not None}
-        changes = {"changes": self.changes.as_dict()} if self.changes != Changes() else {}
+        changes = {"changes": self.changes.as_dict()} if self.changes != FileChanges() else {}
         pinned = {"pinned": True} if self.pinned else {}
         return {"namespace": self.namespace, "status": self.status, **shown, **pinned, **changes}
 
 
-def installed(bundle: Bundle, plan: Plan) -> Installed:
+def installation(bundle: Bundle, plan: Plan) -> Installation:
     """The reply of a download; what was kept is not among what was written."""
     kept = set(plan.changes.kept)
     written = [path for path in bundle.files if path not in kept]
@@ -83,7 +90,7 @@ def installed(bundle: Bundle, plan: Plan) -> Installed:
         "files_written": [path for path in written if kinds[path] == "file"],
         "source": bundle.source.as_dict(),
     }
-    return Installed(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
+    return Installation(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
 
 
 def edited_file(path: str) -> Finding:
@@ -109,3 +116,42 @@ def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
         for path in bundle.left_out
     ]
     return edited + hidden
+
+
+def unified_diff(namespace: str, changes: Sequence[tuple[str, bytes | None, bytes | None]]) -> str:
+    """The changes of files as a patch a person can read; None is a file that is not there."""
+    return "".join(_file_diff(f"{namespace}/{path}", old, new) for path, old, new in sorted(changes))
+
+
+def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
+    before, after = _lines(old), _lines(new)
+    if before is None or after is None:
+        was, will = _described(old), _described(new)
+        return "" if was == will else f"Binary file {escaped(path)}: {was} -> {will}\n"
+    name_before = _NOTHING if old is None else escaped(f"a/{path}")
+    name_after = _NOTHING if new is None else escaped(f"b/{path}")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(before, after, name_before, name_after)
+    )
+
+
+def _lines(content: bytes | None) -> list[str] | None:
+    """The lines of a text, terminal-safe; None when it is not one that is worth showing."""
+    if content is None:
+        return []
+    if len(content) > MAX_DIFF_BYTES:
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    if "\0" in text:
+        return None
+    parts = text.split("\n")
+    whole = [f"{escaped(part.removesuffix(chr(13)))}\n" for part in parts[:-1]]
+    return whole + ([escaped(parts[-1])] if parts[-1] else [])
+
+
+def _described(content: bytes | None) -> str:
+    return "nothing" if content is None else f"{len(content)} bytes, {content_hash(content)}"

@@ -1,22 +1,139 @@
-"""What callers may ask to be downloaded, checked before anything is fetched. Pure."""
+"""What callers may ask to be downloaded, checked before anything is fetched or git hears of it. Pure.
+
+Nothing is filtered out of a value and nothing is escaped: what is not plainly a repository, a ref or a
+folder name is refused.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
 
+from iii_directory import limits
 from iii_directory.documents.fields import optional_word
-from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, invalid_field
-from iii_directory.install.repos import RepoRequest, repo_request
+from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, invalid_field
+from iii_directory.lockfile.names import is_namespace
 from iii_directory.registry.requests import WorkerRequest, worker_request
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Protocol = Literal["https", "http", "ssh", "file"]
+
+DEFAULT_BRANCH: Final = "main"
+
+_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
+_HOST: Final = rf"{_NAME}(?::[0-9]{{1,5}})?"
+# A path whose parts are neither empty (but for the end) nor start with a dash.
+_PATH: Final = r"(?:/(?!-)[^/\s\\?#@:]+)+/?"
+_HTTPS: Final = re.compile(rf"https?://{_HOST}{_PATH}")
+_SSH: Final = re.compile(rf"ssh://(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?{_HOST}{_PATH}")
+_SCP: Final = re.compile(rf"git@{_NAME}:/?[^/\s\\?#@:-][^\s\\?#@:]*")
+_FILE: Final = re.compile(r"file://(?:/(?!-)[^/\s\\?#:]+)+/?")
+# Encoded dots, slashes, backslashes and control characters would mean something else once decoded.
+_ENCODED: Final = re.compile(r"%(?:2e|2f|5c|7f|[01][0-9a-f]|$|.$|[^0-9a-f]|.[^0-9a-f])", re.IGNORECASE)
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# What git check-ref-format refuses.
+_BAD_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(?:^|/)\.|\.lock(?:/|$)|^[-/]|[/.]$|^@$")
+
 
 _REGISTRY_FIELDS: Final = ("worker", "version", "tag")
 _REPO_FIELDS: Final = ("repo", "skill", "branch")
 _RULE: Final = "pass either worker with version or tag, or repo and skill with branch, not both"
 
+
+@dataclass(frozen=True, slots=True)
+class RepoRequest:
+    """The folder ``skills/<skill>`` of a repository at a branch, a tag or a full commit id."""
+
+    repo: str
+    skill: str
+    branch: str = DEFAULT_BRANCH
+
+    def __str__(self) -> str:
+        """The repository as an error may name it: never by a path of this machine."""
+        return "the repository" if self.repo.startswith("file:") else f"the repository {quoted(self.repo)}"
+
+
 DownloadRequest = WorkerRequest | RepoRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where git is sent, and by which one protocol it may go."""
+
+    url: str
+    protocol: Protocol
+    is_mirror: bool = False
+
+
+def repo_request(
+    repo: str, skill: str, branch: str | None = None, *, allow_file: bool = False
+) -> RepoRequest:
+    """Check what a caller sent; raises D331."""
+    _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    if not is_namespace(skill):
+        rule = "use lowercase letters, digits, '-' and '_'"
+        raise _refused(f"{quoted(skill)} cannot be the name of a skill folder: {rule}")
+    ref = branch or DEFAULT_BRANCH
+    if len(ref) > limits.MAX_REF_CHARS or not ref.isprintable() or _BAD_REF.search(ref):
+        raise _refused(f"{quoted(ref)} cannot be a branch, a tag or a commit id")
+    return RepoRequest(repo, skill, ref.lower() if is_commit(ref.lower()) else ref)
+
+
+def is_commit(ref: str) -> bool:
+    """Whether a ref is a full commit id, which never moves."""
+    return _COMMIT.fullmatch(ref) is not None
+
+
+def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> Address:
+    """Where a repository is really fetched from; the longest prefix among the mirrors wins."""
+    matching = [prefix for prefix in mirrors if _is_below(repo, prefix)]
+    if not matching:
+        return Address(repo, _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh")))
+    prefix = max(matching, key=len)
+    target = mirrors[prefix]
+    if target.startswith("/"):
+        target = f"file://{quote(target)}"
+    between = "" if target.endswith(("/", ":")) else "/"
+    url = f"{target}{between}{repo[len(prefix) :].lstrip('/')}"
+    allowed = ("https", "http", "ssh", "file") if allow_file else ("https", "http", "ssh")
+    try:
+        return Address(url, _protocol_of(url, allowed), is_mirror=True)
+    except DirectoryError:
+        hint = "set allow_file_repos, or name an https, ssh or git@ address"
+        raise _refused(f"the mirror configured for {quoted(repo)} cannot be used: {hint}") from None
+
+
+def _is_below(repo: str, prefix: str) -> bool:
+    """Whether a prefix ends where a part of the address ends, so that no longer name passes for it."""
+    rest = repo[len(prefix) :]
+    return repo.startswith(prefix) and bool(rest) and (prefix.endswith(("/", ":")) or rest.startswith("/"))
+
+
+def _protocol_of(url: str, allowed: tuple[Protocol, ...]) -> Protocol:
+    """The protocol of an address that is plainly one; anything else is refused without repeating it."""
+    if len(url) > limits.MAX_REPO_URL_CHARS or not url.isprintable() or _ENCODED.search(url):
+        raise _refused("the repository address is too long or holds characters that do not belong there")
+    if any(part in (".", "..") for part in url.split("/")):
+        raise _refused("the repository address must not climb folders")
+    found: Protocol | None = None
+    if _HTTPS.fullmatch(url):
+        found = "https" if url.startswith("https:") else "http"
+    elif _SSH.fullmatch(url) or _SCP.fullmatch(url):
+        found = "ssh"
+    elif _FILE.fullmatch(url):
+        found = "file"
+    if found is None or found not in allowed:
+        raise _refused("the repository must be an https://, ssh:// or git@ address without credentials")
+    return found
+
+
+def _refused(problem: str) -> DirectoryError:
+    return DirectoryError(SOURCE_REFUSED, problem)
 
 
 def registry_download(payload: Mapping[str, Any]) -> WorkerRequest:

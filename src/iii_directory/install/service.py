@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from iii_directory import limits
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, DirectoryError
-from iii_directory.install.diff import unified_diff
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.plan import Disk, Plan, plan_install
-from iii_directory.install.reports import Installed, Preview, installed
+from iii_directory.install.plan import plan_install
+from iii_directory.install.reports import Installation, Preview, installation, unified_diff
 from iii_directory.install.sources import Sources, is_pinned
-from iii_directory.install.upkeep import Upkeep, refuse_older, silent
+from iii_directory.install.tree import silent
+from iii_directory.install.upkeep import Upkeep, refuse_older
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest
-    from iii_directory.install.upkeep import Progress
+    from iii_directory.install.tree import Progress
     from iii_directory.lockfile.format import Entry
     from iii_directory.registry.requests import WorkerRequest
 
@@ -35,7 +35,7 @@ def _now() -> str:
     return rfc3339(time.time_ns())
 
 
-class Installer(Upkeep):
+class Installer:
     """Installs into the skills folder of the settings. Belongs to one event loop, as its client does."""
 
     def __init__(
@@ -47,8 +47,12 @@ class Installer(Upkeep):
             timeout_ms=settings.download_timeout_ms,
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
+        self._folder = SkillsFolder(settings.skills_folder)
+        self._sources = Sources(settings, self._registry)
+        self._now = now
         self._absent: dict[str, float] = {}
-        super().__init__(SkillsFolder(settings.skills_folder), Sources(settings, self._registry), now)
+        self.upkeep = Upkeep(self._folder, self._sources, now)
+        """For what is installed already."""
 
     async def close(self) -> None:
         """Close the registry client, unless it was given to us."""
@@ -65,7 +69,7 @@ class Installer(Upkeep):
         *,
         edited: EditedFiles = "overwrite",
         progress: Progress = silent,
-    ) -> Installed:
+    ) -> Installation:
         """Install what a checked request stands for; the phases of its progress are "fetch" and "write"."""
         progress("fetch", 0, 0)
         bundle = await self._sources.bundle(request)
@@ -76,7 +80,7 @@ class Installer(Upkeep):
         bundle = await self._sources.bundle(request)
         return await asyncio.to_thread(self._preview, bundle, edited)
 
-    async def auto_download(self, worker: str) -> Installed | None:
+    async def auto_download(self, worker: str) -> Installation | None:
         """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.
 
         What someone pinned or took from a repository is theirs and left alone; a tag they chose is kept.
@@ -118,22 +122,13 @@ class Installer(Upkeep):
         disk, entry = await asyncio.to_thread(self._folder.look, namespace, ())
         return entry if disk.exists else None
 
-    def _install(self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress) -> Installed:
-        done = 0
-        total = 0
-
-        def decide(disk: Disk, known: Entry | None) -> Plan:
-            nonlocal total
-            plan = plan_install(bundle, disk, known, edited=edited, by=by, now=self._now())
-            total = len(plan.writes)
-            return plan
-
-        def written() -> None:
-            nonlocal done
-            done += 1
-            progress("write", done, total)
-
-        return installed(bundle, self._folder.change(bundle.namespace, bundle.files, decide, written))
+    def _install(self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress) -> Installation:
+        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
+            plan = plan_install(
+                bundle, namespace.disk, namespace.known, edited=edited, by=by, now=self._now()
+            )
+            namespace.commit(plan, progress)
+        return installation(bundle, plan)
 
     def _preview(self, bundle: Bundle, edited: EditedFiles) -> Preview:
         disk, known = self._folder.look(bundle.namespace, bundle.files)

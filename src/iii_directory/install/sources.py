@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import GitSource
-from iii_directory.install.repos import RepoRequest, is_commit, repo_request
+from iii_directory.install.requests import RepoRequest, is_commit, repo_request
 from iii_directory.lockfile.format import Entry, RegistrySource, RepoSource
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from iii_directory.disk.files import closing_fd
 from iii_directory.disk.safe_open import hash_file, opened_folder, status_or_none
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from iii_directory.disk.files import FileOps
+
+# Told of a phase or of a namespace, how much is done and how much there is; from any thread.
+Progress: TypeAlias = "Callable[[str, int, int], None]"
+
+
+def silent(phase: str, done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,9 @@ class Branch:
     kept: list[str] = field(default_factory=list[str])
     folders: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
 
+    def count_writes(self) -> int:
+        return len(self.writes) + sum(branch.count_writes() for branch in self.folders.values())
+
 
 def lay_out(disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str]) -> Branch:
     """The tree to be: what is there, less what is deleted, with what is written."""
@@ -110,34 +120,44 @@ def _branch(top: Branch, parts: list[str]) -> Branch:
     return top
 
 
-def build(
-    files: FileOps,
-    branch: Branch,
-    opened: int,
-    source: int | None,
-    states: Mapping[str, os.stat_result],
-    written: Callable[[], None],
-    prefix: str = "",
-) -> None:
-    """Fill an open, empty folder with a branch, taking kept files from the open ``source``, and sync it."""
-    for name in branch.kept:
-        assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
-        carry(files, name, source, name, opened)
-    for name, content in branch.writes.items():
-        write_file(files, name, opened, content)
-        written()
-    for name, inner in branch.folders.items():
-        path = f"{prefix}{name}"
-        files.make_folder(name, opened)
-        with opened_folder(files, name, opened) as below:
-            if path in states and source is not None:
-                with opened_folder(files, name, source) as inner_source:
-                    build(files, inner, below, inner_source, states, written, f"{path}/")
-            else:
-                build(files, inner, below, None, states, written, f"{path}/")
-    if prefix.removesuffix("/") in states:
-        files.adopt(opened, states[prefix.removesuffix("/")])
-    files.sync(opened)
+class Builder:
+    """Fills empty folders with the tree to be, and says after every file how many are written."""
+
+    def __init__(
+        self,
+        files: FileOps,
+        states: Mapping[str, os.stat_result],
+        progress: Progress = silent,
+        total: int = 0,
+    ) -> None:
+        self._files = files
+        self._states = states
+        self._progress = progress
+        self._total = total
+        self._written = 0
+
+    def fill(self, opened: int, branch: Branch, source: int | None = None, prefix: str = "") -> None:
+        """Fill an open folder, taking kept files from the open ``source``, and sync it."""
+        files = self._files
+        for name in branch.kept:
+            assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
+            carry(files, name, source, name, opened)
+        for name, content in branch.writes.items():
+            write_file(files, name, opened, content)
+            self._written += 1
+            self._progress("write", self._written, self._total)
+        for name, inner in branch.folders.items():
+            path = f"{prefix}{name}"
+            files.make_folder(name, opened)
+            with opened_folder(files, name, opened) as below:
+                if path in self._states and source is not None:
+                    with opened_folder(files, name, source) as inner_source:
+                        self.fill(below, inner, inner_source, f"{path}/")
+                else:
+                    self.fill(below, inner, None, f"{path}/")
+        if prefix.removesuffix("/") in self._states:
+            files.adopt(opened, self._states[prefix.removesuffix("/")])
+        files.sync(opened)
 
 
 def rescue(

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError, refused
-from iii_directory.install.diff import unified_diff
 from iii_directory.install.plan import (
-    Changes,
-    Disk,
-    Plan,
+    FileChanges,
     plan_install,
     plan_remove,
     plan_restore,
     verify_entry,
 )
-from iii_directory.install.reports import Report
+from iii_directory.install.reports import Report, unified_diff
 from iii_directory.install.sources import is_pinned
+from iii_directory.install.tree import silent
 from iii_directory.lockfile.format import unbroken
 from iii_directory.registry.versions import is_older
 from iii_directory.text import quoted
@@ -31,18 +29,12 @@ if TYPE_CHECKING:
     from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.sources import Sources
-    from iii_directory.lockfile.format import Entry, Lock
-
-    # Told of a phase or of a namespace, how much is done and how much there is; from any thread.
-    Progress = Callable[[str, int, int], None]
-
-
-def silent(phase: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    from iii_directory.install.tree import Progress
+    from iii_directory.lockfile.format import Entry, LockFile
 
 
 class Upkeep:
-    """The part of the installer that works on what the record names: all of it, or some namespaces."""
+    """Works on what the record names: all of it, or some namespaces."""
 
     def __init__(self, folder: SkillsFolder, sources: Sources, now: Callable[[], str]) -> None:
         self._folder = folder
@@ -87,16 +79,18 @@ class Upkeep:
 
     async def remove(self, namespace: str, *, force: bool = False) -> Report:
         """Take away what the record names of a namespace; edited files stay unless forced."""
-
-        def decide(disk: Disk, known: Entry | None) -> Plan:
-            return plan_remove(namespace, disk, _known(known, namespace), force=force)
-
         entry = _recorded(await self._lock(), namespace)
-        plan = await asyncio.to_thread(self._folder.change, namespace, (), decide)
-        status = "edited" if plan.changes.kept else "removed"
-        return Report(namespace, status, installed=entry.resolved, changes=plan.changes)
+        changes = await asyncio.to_thread(self._remove, namespace, force=force)
+        status = "edited" if changes.kept else "removed"
+        return Report(namespace, status, installed=entry.resolved, changes=changes)
 
-    async def _lock(self) -> Lock:
+    def _remove(self, name: str, *, force: bool) -> FileChanges:
+        with self._folder.locked(name) as namespace:
+            plan = plan_remove(name, namespace.disk, _known(namespace.known, name), force=force)
+            namespace.commit(plan)
+        return plan.changes
+
+    async def _lock(self) -> LockFile:
         return unbroken(await asyncio.to_thread(self._folder.lock))
 
     async def _each(
@@ -133,7 +127,7 @@ class Upkeep:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
         bundle = await self._sources.bundle(self._sources.request_for(entry))
-        if bundle.resolved == entry.resolved and bundle.hashes() != dict(entry.files):
+        if bundle.resolved == entry.resolved and bundle.hashes != entry.files:
             raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed")
         refuse_older(bundle, entry)
         changes = await asyncio.to_thread(self._bring, bundle, entry, prune=prune)
@@ -141,13 +135,17 @@ class Upkeep:
         status = "edited" if changes.kept else "updated" if moved else "current"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> Changes:
-        def decide(disk: Disk, known: Entry | None) -> Plan:
-            plan = plan_install(bundle, disk, known, edited="keep", by=entry.by, now=self._now(), prune=prune)
-            same = known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes()
-            return replace(plan, entry=known) if same else plan
-
-        return self._folder.change(bundle.namespace, bundle.files, decide).changes
+    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> FileChanges:
+        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
+            known = namespace.known
+            plan = plan_install(
+                bundle, namespace.disk, known, edited="keep", by=entry.by, now=self._now(), prune=prune
+            )
+            if known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes:
+                # It is not installed anew, so the record keeps its time.
+                plan = replace(plan, entry=known)
+            namespace.commit(plan)
+        return plan.changes
 
     async def _unmoved(self, name: str, entry: Entry) -> Report:
         disk, _ = await asyncio.to_thread(self._folder.look, name, ())
@@ -158,7 +156,7 @@ class Upkeep:
             entry.resolved,
             entry.resolved,
             pinned=True,
-            changes=Changes(kept=edited),
+            changes=FileChanges(kept=edited),
         )
 
     async def _outdated(self, name: str, entry: Entry) -> Report:
@@ -172,16 +170,19 @@ class Upkeep:
         disk, _ = await asyncio.to_thread(self._folder.look, name, ())
         found = verify_entry(entry, disk)
         if not found["missing"] and (edited == "keep" or not found["edited"]):
-            kept = Changes(kept=tuple(found["edited"]))
+            kept = FileChanges(kept=tuple(found["edited"]))
             return Report(name, "edited" if found["edited"] else "current", entry.resolved, changes=kept)
         bundle = await self._sources.recorded(entry)
+        changes = await asyncio.to_thread(self._put_back, bundle, edited)
+        status = "edited" if changes.kept else "restored"
+        return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-        def decide(disk: Disk, known: Entry | None) -> Plan:
-            return plan_restore(bundle, disk, _known(known, name), edited=edited)
-
-        plan = await asyncio.to_thread(self._folder.change, name, bundle.files, decide)
-        status = "edited" if plan.changes.kept else "restored"
-        return Report(name, status, entry.resolved, bundle.resolved, changes=plan.changes)
+    def _put_back(self, bundle: Bundle, edited: EditedFiles) -> FileChanges:
+        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
+            known = _known(namespace.known, bundle.namespace)
+            plan = plan_restore(bundle, namespace.disk, known, edited=edited)
+            namespace.commit(plan)
+        return plan.changes
 
     async def _edits(self, name: str, paths: list[str]) -> str:
         bundle = await self._sources.recorded(_recorded(await self._lock(), name))
@@ -196,12 +197,12 @@ def refuse_older(bundle: Bundle, entry: Entry) -> None:
         raise refused(f"the source has {quoted(bundle.resolved)}, older than what is installed: {way}")
 
 
-def _names(lock: Lock) -> list[str]:
+def _names(lock: LockFile) -> list[str]:
     """Every namespace of the record, those included whose entry cannot be read."""
     return sorted({*lock.namespaces, *lock.carried})
 
 
-def _recorded(lock: Lock, namespace: str) -> Entry:
+def _recorded(lock: LockFile, namespace: str) -> Entry:
     if namespace in lock.carried:
         raise refused(f"the record of the namespace {quoted(namespace)} is malformed; download it again")
     return _known(lock.namespaces.get(namespace), namespace)

@@ -82,7 +82,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
+class LockFile:
     """The whole file. ``carried`` holds what could not be read; ``broken`` forbids writing over it."""
 
     namespaces: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
@@ -90,7 +90,7 @@ class Lock:
     findings: tuple[Finding, ...] = ()
     broken: bool = False
 
-    def with_entry(self, namespace: str, entry: Entry | None) -> Lock:
+    def with_entry(self, namespace: str, entry: Entry | None) -> LockFile:
         """The same record with one namespace set, or taken out when ``entry`` is None."""
         kept = {name: value for name, value in self.namespaces.items() if name != namespace}
         carried = {name: value for name, value in self.carried.items() if name != namespace}
@@ -109,7 +109,7 @@ class NamespaceChange:
     prompts: bool
 
 
-def unbroken(lock: Lock) -> Lock:
+def unbroken(lock: LockFile) -> LockFile:
     """The same record; D340 when there is one and it cannot be read."""
     if lock.broken:
         raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
@@ -120,7 +120,7 @@ def content_hash(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def render_lock(lock: Lock) -> bytes:
+def render_lock(lock: LockFile) -> bytes:
     """The file's bytes: the same record always gives the same bytes."""
     namespaces: dict[str, object] = dict(lock.carried)
     namespaces.update({name: entry.as_dict() for name, entry in lock.namespaces.items()})
@@ -128,10 +128,10 @@ def render_lock(lock: Lock) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def parse_lock(content: bytes | None) -> Lock:
+def parse_lock(content: bytes | None) -> LockFile:
     """The record in a file's bytes; None is a file that is not there."""
     if content is None:
-        return Lock()
+        return LockFile()
     try:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
@@ -148,7 +148,7 @@ def parse_lock(content: bytes | None) -> Lock:
             carried[name] = value
         else:
             read[name] = entry
-    return Lock(read, carried, tuple(_unread(name) for name in sorted(carried)))
+    return LockFile(read, carried, tuple(_unread(name) for name in sorted(carried)))
 
 
 def parse_entry(value: object) -> Entry | None:
@@ -168,11 +168,13 @@ def parse_entry(value: object) -> Entry | None:
 
 
 def changed_namespaces(
-    before: Lock, after: Lock, is_there: Callable[[str, str], bool] = lambda _path, _digest: True
+    before: LockFile,
+    after: LockFile,
+    is_as_installed: Callable[[str, str], bool] = lambda _path, _digest: True,
 ) -> list[NamespaceChange]:
     """What was installed between two readings: one row for each namespace that came or changed.
 
-    ``is_there`` is asked whether a path below the folder has the content with a hash: a file that was edited
+    ``is_as_installed`` is asked whether a path below the folder has the content with a hash: what was edited
     by hand, and kept for that, was not written. It is asked until one was, for skills and for prompts.
     """
     rows: list[NamespaceChange] = []
@@ -182,7 +184,7 @@ def changed_namespaces(
         kind = "repo" if isinstance(entry.source, RepoSource) else "registry"
         skills, prompts = (
             any(
-                is_there(f"{name}/{path}", digest)
+                is_as_installed(f"{name}/{path}", digest)
                 for path, digest in entry.files.items()
                 if kind_of(name, path) == wanted
             )
@@ -202,8 +204,8 @@ def _parse_source(value: object) -> Source | None:
     return None
 
 
-def _broken(reason: str) -> Lock:
-    return Lock(
+def _broken(reason: str) -> LockFile:
+    return LockFile(
         findings=(Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX),),
         broken=True,
     )

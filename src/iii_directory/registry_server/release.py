@@ -17,7 +17,7 @@ from iii_directory.documents.ids import prompt_name_problem
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.plan import Disk
-from iii_directory.install.tree import build, lay_out
+from iii_directory.install.tree import Builder, lay_out
 from iii_directory.lockfile.names import is_hidden, vet_path, vet_together
 from iii_directory.registry.requests import worker_request
 from iii_directory.registry.versions import is_older, is_stable, is_version
@@ -90,7 +90,7 @@ def _add(files: PosixFiles, root: int, hidden: int, version: str, contents: dict
     remove_tree(files, _WORK, hidden)
     files.make_folder(_WORK, hidden)
     with opened_folder(files, _WORK, hidden) as work:
-        build(files, lay_out(Disk(), contents, ()), work, None, {}, lambda: None)
+        Builder(files, {}).fill(work, lay_out(Disk(), contents, ()))
     files.rename(_WORK, hidden, version, root)
     files.sync(root)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.notes import Notes
     from iii_directory.errors import DirectoryError
-    from iii_directory.install.reports import Installed as Installation
-    from iii_directory.lockfile.format import Lock
+    from iii_directory.install.reports import Installation
+    from iii_directory.lockfile.format import LockFile
     from iii_directory.worker.events import Events
 
 
@@ -27,7 +27,7 @@ class Arrivals:
         self._catalogue = catalogue
         self._notes = notes
         self._events = events
-        self._told: Lock | None = None
+        self._told: LockFile | None = None
         """The lock file up to which subscribers know everything."""
 
     async def landed(self, done: Installation) -> None:
