@@ -63,6 +63,12 @@ FUNCTION_ID_AS_SKILL = ErrorKind(
 BAD_BODY = ErrorKind(
     "D113", "invalid_input", meaning="A skill cannot be registered with this body: empty, too large, no text."
 )
+TOO_LARGE = ErrorKind(
+    "D114",
+    "too_large",
+    ("ask for less at once",),
+    meaning="What was asked for is there, but larger than one answer may be.",
+)
 GUARDED = ErrorKind(
     "D120",
     "forbidden",

@@ -44,6 +44,11 @@ MAX_DESCRIPTION_CHARS: Final = 4 * KIB
 QUOTED_CHARS: Final = 80
 MAX_RELAYED_CHARS: Final = 300
 
+# One fetch: the addresses it may name, the bytes of all their texts together, and how many it reads at once.
+MAX_FETCH_URIS: Final = 100
+MAX_FETCH_BYTES: Final = 8 * MIB
+MAX_FETCHES_AT_ONCE: Final = 8
+
 # A teaser line in the tree index; and the whole worker index, meant for system prompts.
 INDEX_DESCRIPTION_CHARS: Final = 140
 INDEX_BUDGET_BYTES: Final = 3000

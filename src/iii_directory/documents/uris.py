@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.documents.ids import RESERVED_IDS, check_skill_id, segments_problem
-from iii_directory.errors import BAD_SKILL_ID, FUNCTION_ID_AS_SKILL, GUARDED, DirectoryError
+from iii_directory.errors import (
+    BAD_SKILL_ID,
+    FUNCTION_ID_AS_SKILL,
+    GUARDED,
+    INVALID_FIELD,
+    DirectoryError,
+)
+from iii_directory.limits import MAX_FETCH_URIS
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -78,6 +85,11 @@ def parse_uri(uri: str) -> Uri:
 def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
     """The addresses one fetch asks for, each with its scheme; ``uris`` wins when it holds anything."""
     asked = list(uris or ()) or [uri or ""]
+    if len(asked) > MAX_FETCH_URIS:
+        raise DirectoryError(
+            INVALID_FIELD,
+            f"field 'uris' must be a list of at most {MAX_FETCH_URIS} addresses, not {len(asked)}",
+        )
     found = [_with_scheme(text.strip()) for text in asked if text.strip()]
     if not found:
         raise DirectoryError(

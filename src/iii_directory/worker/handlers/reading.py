@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
@@ -28,12 +29,14 @@ from iii_directory.documents.uris import (
     parse_uri,
 )
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, PROMPT_SHAPE, DirectoryError
-from iii_directory.limits import MAX_RELAYED_CHARS
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, PROMPT_SHAPE, TOO_LARGE, DirectoryError
+from iii_directory.limits import MAX_FETCH_BYTES, MAX_FETCHES_AT_ONCE, MAX_RELAYED_CHARS
 from iii_directory.shapes import is_list, object_of, text_of
 from iii_directory.text import cut, one_line, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
     from iii_directory.worker.engine_view import EngineView
 
     Row = dict[str, Any]
+
+
+_BETWEEN: Final = "\n\n---\n\n"
 
 
 class Content(NamedTuple):
@@ -70,7 +76,8 @@ class Reading:
 
     async def fetch(self, payload: Payload) -> str:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
-        return "\n\n---\n\n".join(await asyncio.gather(*map(self._fetched, uris)))
+        texts = await self._each_once(Counter(uris))
+        return _BETWEEN.join(texts[uri] for uri in uris)
 
     async def resource(self, payload: Payload) -> Row:
         uri = text(payload, "uri")
@@ -106,6 +113,39 @@ class Reading:
         functions = [(row["function_id"], str(row["description"] or "")) for row in detail["functions"]]
         return str(detail["worker"].get("description") or ""), functions
 
+    async def _each_once(self, times: Mapping[str, int]) -> dict[str, str]:
+        """The text of every address, a few read at once; after a failure nothing more is begun."""
+        few = asyncio.Semaphore(MAX_FETCHES_AT_ONCE)
+        size, failed = 0, False
+
+        async def one(uri: str) -> str:
+            nonlocal size, failed
+            async with few:
+                if failed:
+                    raise asyncio.CancelledError
+                try:
+                    found = await self._fetched(uri)
+                    size += times[uri] * (_size_of(found) + len(_BETWEEN))
+                    if size > MAX_FETCH_BYTES:
+                        raise _too_large("together these addresses have")
+                except DirectoryError:
+                    failed = True
+                    raise
+                # A skill is read without waiting for anything: others get their turn in between.
+                await asyncio.sleep(0)
+            return found
+
+        reads = {uri: asyncio.ensure_future(one(uri)) for uri in times}
+        try:
+            await asyncio.wait(reads.values(), return_when=asyncio.FIRST_EXCEPTION)
+            failures = [read.exception() for read in reads.values() if read.done() and not read.cancelled()]
+            for failure in filter(None, failures):
+                raise failure
+            return {uri: read.result() for uri, read in reads.items()}
+        finally:
+            for read in reads.values():
+                read.cancel()
+
     async def _fetched(self, uri: str) -> str:
         try:
             content = await self._read(uri)
@@ -128,7 +168,10 @@ class Reading:
                 look = await self._catalogue.look()
                 return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
             case SectionUri(function_id=function_id):
-                return section(await self._call(function_id, {}, used_as="section"))
+                content = section(await self._call(function_id, {}, used_as="section"))
+                if _size_of(content.text) > MAX_FETCH_BYTES:
+                    raise _too_large(f"what function {quoted(function_id)} answered has")
+                return content
 
     async def _rendered(self, function_id: str, arguments: dict[str, Any]) -> list[Any]:
         messages = messages_of(await self._call(function_id, arguments, used_as="prompt"))
@@ -153,6 +196,14 @@ class Reading:
                 ) from None
             reason = cut(one_line(str(error)), MAX_RELAYED_CHARS)
             raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
+
+
+def _size_of(found: str) -> int:
+    return len(found.encode(errors="surrogatepass"))
+
+
+def _too_large(what: str) -> DirectoryError:
+    return DirectoryError(TOO_LARGE, f"{what} more than {MAX_FETCH_BYTES} bytes")
 
 
 def section(output: object) -> Content:
