@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.places import PLACES, Place
-from tests.support.engine import REAL_ENGINE
+from tests.support.engine import REAL_ENGINE, EngineThread
 from tests.support.reader import OtherWorker, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from tests.support.engine import EngineThread
 
 
 @pytest.fixture(params=PLACES)
@@ -22,8 +20,17 @@ def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "real":
         assert REAL_ENGINE is not None
         return Place(REAL_ENGINE)
-    embedded: EngineThread = request.getfixturevalue("engine")
+    embedded: EngineThread = request.getfixturevalue(
+        "engine_of_0_23" if request.param == "inside" else "engine"
+    )
     return Place(embedded.url, embedded if request.param == "inside" else None)
+
+
+@pytest.fixture
+def engine_of_0_23() -> Iterator[EngineThread]:
+    """Inside, the engine speaks like 0.23 and later; joined, like the ones before."""
+    with EngineThread(dialect="0.23") as running:
+        yield running
 
 
 @pytest.fixture

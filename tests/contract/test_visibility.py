@@ -57,6 +57,19 @@ def test_what_the_worker_fetched_by_itself_is_shown_while_its_worker_is_installe
 
 @embedded_only
 @requirement("visibility.installed")
+def test_what_a_worker_brought_is_hidden_when_the_engine_told_that_it_left(
+    start: Callable[..., Reader], engine_url: str
+) -> None:
+    directory = start()
+    record(directory, mailer="auto")
+    with OtherWorker(engine_url, "mailer"):
+        until(lambda: directory.ids() == ["mailer"], "what mailer brought is shown")
+
+    until(lambda: directory.ids() == [], "what mailer brought is hidden")
+
+
+@embedded_only
+@requirement("visibility.installed")
 def test_a_worker_that_comes_later_shows_its_documents(start: Callable[..., Reader], engine_url: str) -> None:
     directory = start(registry_cache_ttl_ms=0)
     record(directory, mailer="auto")

@@ -108,8 +108,8 @@ def test_edits_reads_and_failures_are_not_told(depot: Depot) -> None:
 def test_what_was_not_written_because_it_is_edited_is_not_told(start: Callable[..., Depot]) -> None:
     depot = start(auto_download=True)
     depot.world.publish("db", "1.0.0", {**ONLY_SKILLS, **ONLY_PROMPTS})
-    with depot.visitor("db"):
-        until(lambda: depot.ids() == ["db"], "the skills of db are there")
+    depot.another_client(name="db")
+    until(lambda: depot.ids() == ["db"], "the skills of db are there")
     put(depot.folder, {"db/SKILL.md": b"# edited\n"})
     listeners = depot.listeners()
     depot.world.publish("db", "2.0.0", {"skills/SKILL.md": "# newer\n", "prompts/say.md": f"{PROMPT}More.\n"})

@@ -48,6 +48,7 @@ class AutoDownload:
         self._wanted = wanted
         self._on = False
         self._bound = False
+        self._catching_up = False
         self._turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
         self._waiting: set[str] = set()
         self._tasks = Tasks()
@@ -60,8 +61,14 @@ class AutoDownload:
         if not self._bound:
             self._bound = True
             self._bus.bind("worker", ADDED, {"operations": ["add"], "stages": ["done"]})
-        for name in sorted(await self._installed.known() or ()):
-            self._fetch(name)
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Fetch what workers lack that are installed by now, where it is switched on."""
+        if self._on:
+            await self._installed.known()
+            for name in sorted(self._installed.reported):
+                self._fetch(name)
 
     def worker_added(self, event: Payload) -> None:
         """The ``worker`` trigger fired, or somebody called its function."""
@@ -70,6 +77,16 @@ class AutoDownload:
         done = event.get("operation", "add") == "add" and event.get("stage", "done") == "done"
         if self._on and done and isinstance(name, str):
             self._fetch(name)
+
+    def workers_changed(self) -> None:
+        """Workers came or went: fetch what new ones bring, once for all news of a moment."""
+        if self._on and not self._catching_up:
+            self._catching_up = True
+            self._tasks.start(self._catch_up_once())
+
+    async def _catch_up_once(self) -> None:
+        self._catching_up = False
+        await self.catch_up()
 
     def close(self) -> None:
         self._tasks.cancel()
@@ -84,15 +101,15 @@ class AutoDownload:
 
     async def _in_turn(self, name: str) -> None:
         async with self._turn:
-            self._waiting.discard(name)
             try:
                 await self._try(name)
             except Exception:
                 log.exception("fetching the skills of %s failed", name)
+            finally:
+                self._waiting.discard(name)
 
     async def _try(self, name: str) -> None:
-        installed = await self._installed.known()
-        if installed is not None and name not in installed:
+        if await self._installed.known() is not None and name not in self._installed.reported:
             # Somebody said so who is not the daemon; names of what is not installed stay here.
             return
         try:

@@ -30,13 +30,14 @@ from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
-    from iii_directory.bus.seam import WorkerBus
+    from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
 DESCRIPTION: Final = "Discovery: the skills, prompts, functions and published workers an agent can use."
+WORKERS_CHANGED: Final = "directory::__on_workers_changed"
 _READY_POLL_SECONDS: Final = 0.02
 
 
@@ -106,7 +107,7 @@ class DirectoryWorker:
         groups = self._handlers()
         for row in self._functions:
             self._bus.register_function(row, handler_of(row, self._catalogue, groups))
-        self._follow_state()
+        self._follow_engine()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
         self._bus.start()
@@ -139,7 +140,13 @@ class DirectoryWorker:
             RegistryProxy(self._registry),
         )
 
-    def _follow_state(self) -> None:
+    def _follow_engine(self) -> None:
+        self._bus.register_listener(
+            WORKERS_CHANGED,
+            self._workers_changed,
+            description="For the engine's news alone: workers came or went.",
+        )
+        self._bus.bind("engine::workers-available", WORKERS_CHANGED, {})
         self._bus.register_listener(
             FOLLOWER,
             self._registrations.state_changed,
@@ -157,10 +164,14 @@ class DirectoryWorker:
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
-        self._installed.forget()
+        self._installed.forget_way()
         self._engine.forget()
         await self._registrations.connected()
         await self._automatic.connected()
+
+    def _workers_changed(self, _event: Payload) -> None:
+        self._installed.forget()
+        self._automatic.workers_changed()
 
     def _lost(self) -> None:
         self._events.forget_subscribers()
