@@ -236,3 +236,6 @@ MCP_WORK_SECONDS: Final = 600.0
 MCP_PROGRESS_SECONDS: Final = 1.0
 # Inner: changes that come together are told together: a download of 200 skills is one notification.
 MCP_BURST_SECONDS: Final = 0.05
+
+# What a directory that runs says of itself to others on the machine: four paths and addresses.
+MAX_RUN_FILE_BYTES: Final = 16 * KIB

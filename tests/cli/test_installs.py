@@ -104,7 +104,7 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
     assert (desk.skills / "db" / "SKILL.md").read_text() == "# one\n"
     assert desk.lock()["db"]["by"] == "call"
-    assert "db/get" in run("skills", "list", "--url", "ws://127.0.0.1:1", cwd=desk.tmp_path).stdout
+    assert "db/get" in run("skills", "list", cwd=desk.tmp_path, III_URL="ws://127.0.0.1:1").stdout
 
 
 def test_add_can_name_a_version_or_a_tag(desk: Desk) -> None:
@@ -227,7 +227,7 @@ def test_doctor_names_what_was_edited_since(desk: Desk) -> None:
     desk.has("db")
     put(desk.skills, {"db/get.md": b"mine\n"})
 
-    done = run("doctor", "--json", "--url", "ws://127.0.0.1:1", cwd=desk.tmp_path)
+    done = run("doctor", "--json", cwd=desk.tmp_path, III_URL="ws://127.0.0.1:1")
 
     found = [row["subject"] for row in json.loads(done.stdout)["findings"] if row["kind"] == "edited"]
     assert found == ["db/get.md"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from tests.contract.requirements import requirement
-from tests.support.commands import COMMAND, environment, free_port, run
+from tests.support.commands import COMMAND, environment, free_port, run, with_ctrl_c_at_import
 from tests.support.terminal import at_a_terminal
 
 from iii_directory import __version__
@@ -170,22 +170,8 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
 def test_ctrl_c_while_something_is_imported_is_the_end_and_nothing_else(
     typed: str, module: str, tmp_path: Path
 ) -> None:
-    program = (
-        "import builtins, os, signal, sys\n"
-        "real = builtins.__import__\n"
-        "def imported(name, *rest):\n"
-        f"    if name == {module!r}:\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return real(name, *rest)\n"
-        "builtins.__import__ = imported\n"
-        "import importlib\n"
-        "importlib.import_module = lambda name: imported(name) and sys.modules[name]\n"
-        "from iii_directory.cli.main import main\n"
-        f"main({typed.split()!r})\n"
-    )
-
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        with_ctrl_c_at_import(module, *typed.split()),
         cwd=tmp_path,
         env=environment(III_URL=f"ws://127.0.0.1:{free_port()}"),
         capture_output=True,

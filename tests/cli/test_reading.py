@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.commands import run
+from tests.support.commands import environment, run
 from tests.support.engine import EngineThread
 from tests.support.folders import Folder
 from tests.support.reader import Reader
@@ -84,7 +84,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
 def invoke(*arguments: str, url: str = NOWHERE) -> Result:
     """A command within this process, its output in a pipe."""
     group, *rest = arguments
-    return CliRunner().invoke(GROUPS[group], [*rest, "--url", url])
+    return CliRunner().invoke(GROUPS[group], rest, env={"III_URL": url})
 
 
 def code_of(read: tuple[str, ...]) -> int:
@@ -204,6 +204,18 @@ def test_an_engine_without_a_directory_is_named(engine: EngineThread) -> None:
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("read", READS, ids=" ".join)
+def test_an_address_that_was_named_is_not_replaced_by_the_folder(read: tuple[str, ...]) -> None:
+    group, *rest = read
+
+    result = CliRunner().invoke(GROUPS[group], [*rest, "--url", NOWHERE])
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"iii-directory: no engine answers at {NOWHERE}; start one: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("home")
 def test_an_engine_that_asks_for_a_token_is_not_passed_over() -> None:
     with EngineThread(token="secret") as closed:
         result = invoke("skills", "list", url=closed.url)
@@ -237,14 +249,19 @@ def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
         "import sys\n"
         "from iii_directory.cli.main import main\n"
         "try:\n"
-        f"    main(['skills', 'list', '--url', {NOWHERE!r}])\n"
+        "    main(['skills', 'list'])\n"
         "except SystemExit:\n"
         "    slow = ('iii', 'asyncio', 'rich', 'httpx', 'websockets', 'mcp', 'pydantic', 'yaml', 'ssl')\n"
         "    print('slow:', [name for name in slow if name in sys.modules])\n"
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", program],
+        env=environment(III_URL=NOWHERE),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     )
 
     assert done.stdout.splitlines()[-1] == "slow: []"
@@ -256,7 +273,7 @@ def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
 def test_a_list_on_a_terminal_is_a_table_with_one_line_for_each_row(home: Folder, tmp_path: Path) -> None:
     home.write("db/long.md", f"# {'Long title ' * 20}\n\n{'long words ' * 50}\n")
 
-    screen = words(on_a_terminal("skills", "list", "--url", NOWHERE, cwd=tmp_path))
+    screen = words(on_a_terminal("skills", "list", cwd=tmp_path, III_URL=NOWHERE))
     lines = [line for line in screen.split("\n") if line]
 
     assert lines[0].split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
@@ -268,7 +285,7 @@ def test_a_list_on_a_terminal_is_a_table_with_one_line_for_each_row(home: Folder
 def test_a_document_on_a_terminal_is_rendered(home: Folder, tmp_path: Path) -> None:
     home.write("a.md", "# Title\n\nSome **bold** words and a [link](https://example.com/x).\n")
 
-    drawn = on_a_terminal("skills", "show", "a", "--url", NOWHERE, cwd=tmp_path)
+    drawn = on_a_terminal("skills", "show", "a", cwd=tmp_path, III_URL=NOWHERE)
 
     assert "\x1b[1mbold" in drawn
     # The address of a link is shown, not hidden behind its words.
@@ -277,7 +294,7 @@ def test_a_document_on_a_terminal_is_rendered(home: Folder, tmp_path: Path) -> N
 
 
 def test_the_doctor_shows_every_word_on_a_terminal(home: Folder, tmp_path: Path) -> None:
-    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=60, code=1))
+    screen = words(on_a_terminal("doctor", cwd=tmp_path, III_URL=NOWHERE, columns=60, code=1))
 
     shown = " ".join(screen.split())
     assert "Odd Name.md" in shown
@@ -291,7 +308,7 @@ def test_the_doctor_counts_what_is_alike_on_a_terminal_and_names_each_elsewhere(
     for number in range(40):
         home.write(f"db/assets/{number}.png", "x")
 
-    screen = words(on_a_terminal("doctor", "--url", NOWHERE, cwd=tmp_path, columns=400, code=1))
+    screen = words(on_a_terminal("doctor", cwd=tmp_path, III_URL=NOWHERE, columns=400, code=1))
     shown = " ".join(screen.split())
     listed = invoke("doctor").stdout.splitlines()
     answered = json.loads(invoke("doctor", "--json").stdout)
@@ -317,8 +334,8 @@ def test_the_doctor_fails_only_where_something_needs_attention(home: Folder) -> 
 
 def test_what_is_longer_than_the_screen_goes_through_the_pager(home: Folder, tmp_path: Path) -> None:
     pager = "sed s/^/paged:/"
-    short = on_a_terminal("prompts", "list", "--url", NOWHERE, cwd=tmp_path, lines=24, PAGER=pager)
-    long = on_a_terminal("skills", "list", "--url", NOWHERE, cwd=tmp_path, lines=5, PAGER=pager)
+    short = on_a_terminal("prompts", "list", cwd=tmp_path, III_URL=NOWHERE, lines=24, PAGER=pager)
+    long = on_a_terminal("skills", "list", cwd=tmp_path, III_URL=NOWHERE, lines=5, PAGER=pager)
 
     assert "paged:" not in short
     assert long.startswith("paged:")
@@ -331,7 +348,7 @@ def test_hostile_text_does_nothing_to_a_terminal(home: Folder, tmp_path: Path, r
     spread_hostile_text(home)
 
     for options in ((), ("--json",)):
-        drawn = on_a_terminal(*read, *options, "--url", NOWHERE, cwd=tmp_path, code=code_of(read))
+        drawn = on_a_terminal(*read, *options, cwd=tmp_path, III_URL=NOWHERE, code=code_of(read))
         assert is_harmless(drawn)
     # It is shown, not swallowed.
     assert "u202e" in drawn.lower()
@@ -361,10 +378,16 @@ def spread_hostile_text(folder: Folder) -> None:
 def test_the_output_survives_a_reader_that_leaves(home: Folder, tmp_path: Path) -> None:
     for number in range(300):
         home.document(f"many/document-{number}.md", "x" * 1000)
-    command = f"{sys.executable} -m iii_directory skills list --url {NOWHERE} | head -n 1"
+    command = f"{sys.executable} -m iii_directory skills list | head -n 1"
 
     done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=environment(III_URL=NOWHERE),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
 
     assert done.stdout.startswith("db\t")
@@ -372,6 +395,6 @@ def test_the_output_survives_a_reader_that_leaves(home: Folder, tmp_path: Path) 
 
 
 def test_the_installed_command_reads(home: Folder, tmp_path: Path) -> None:
-    done = run("skills", "show", "DB/SKILL.md", "--url", NOWHERE, cwd=tmp_path)
+    done = run("skills", "show", "DB/SKILL.md", cwd=tmp_path, III_URL=NOWHERE)
 
     assert (done.returncode, done.stdout) == (0, "# Database\n\nKeeps rows.\n")

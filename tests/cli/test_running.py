@@ -38,11 +38,11 @@ def test_up_runs_engine_and_worker_and_says_what_to_type_next(tmp_path: Path) ->
 
     assert isinstance(skill, dict)
     assert skill["body"] == "# coffee\n\nHot.\n"
-    assert f"engine   {url} (embedded, state in data)" in up.output
+    assert f"engine   {url} (embedded, state in .iii-directory)" in up.output
     assert f"iii-directory trigger directory::skills::index --url {url}" in up.output
     assert code == 0
     assert "Traceback" not in up.output
-    assert (tmp_path / "data" / "engine.db").exists()
+    assert (tmp_path / ".iii-directory" / "engine.db").exists()
 
 
 def test_up_joins_an_engine_that_answers(tmp_path: Path, engine: EngineThread) -> None:
@@ -55,7 +55,7 @@ def test_up_joins_an_engine_that_answers(tmp_path: Path, engine: EngineThread) -
     assert index["workers_count"] == 1
     assert f"{engine.url} (already there)" in up.output
     assert code == 0
-    assert not (tmp_path / "data").exists()
+    assert not (tmp_path / ".iii-directory").exists()
 
 
 def test_up_refuses_a_port_where_something_else_listens(tmp_path: Path) -> None:

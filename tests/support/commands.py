@@ -121,6 +121,34 @@ def running_program(*command: str, cwd: Path | None = None, **env: str) -> Gener
         started.kill()
 
 
+def with_usual_port(port: int, *arguments: str) -> tuple[str, ...]:
+    """Our command as a program, with another port as the usual one: others may have that on this machine."""
+    program = (
+        "import sys, iii_directory.config as config\n"
+        f"config.DEFAULT_URL = 'ws://127.0.0.1:{port}'\n"
+        "from iii_directory.cli.main import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    return (sys.executable, "-c", program, *arguments)
+
+
+def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
+    """Our command as a program in which Ctrl-C is pressed when it imports a module."""
+    program = (
+        "import builtins, importlib, os, signal, sys\n"
+        "real = builtins.__import__\n"
+        "def imported(name, *rest, **named):\n"
+        f"    if name == {module!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *rest, **named)\n"
+        "builtins.__import__ = imported\n"
+        "importlib.import_module = lambda name: imported(name) and sys.modules[name]\n"
+        "from iii_directory.cli.main import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    return (sys.executable, "-c", program, *arguments)
+
+
 def free_port() -> int:
     """A port nobody listens on at the moment."""
     with socket.socket() as probe:

@@ -42,7 +42,9 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
         return False
     except InvalidStatus as error:
         raise EngineUnreachableError(_refusal(url, error)) from None
-    except (OSError, WebSocketException, ValueError) as error:
+    except OSError as error:
+        raise EngineUnreachableError(f"no iii engine answers at {url}: {_reason(error)}") from None
+    except (WebSocketException, ValueError) as error:
         raise EngineUnreachableError(_no_engine(url, error)) from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Callable
@@ -13,12 +14,16 @@ from urllib.parse import urlsplit
 
 import click
 
+from iii_directory.cli.runs import run_of
 from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE, Settings, load_settings
 from iii_directory.text import escaped, quoted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
 CONNECT_SECONDS: Final = 2.0
+
+PROGRAM: Final = "iii-directory"
+STATE_FOLDER: Final = ".iii-directory"
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
 
@@ -40,12 +45,20 @@ def url_option(command: Command) -> Command:
     )(command)
 
 
-def engine_url(given: str | None) -> str:
-    """The address to use: as given, else from the environment, else the default."""
-    url = given or os.environ.get("III_URL") or DEFAULT_URL
+def engine_url(given: str | None, home: Path | None = None) -> str:
+    """The address to use: as given, else from the environment, else of what runs here, else the usual.
+
+    The folder is that of the configuration; without one, where we stand.
+    """
+    url = given or os.environ.get("III_URL") or _running_url(home or Path()) or DEFAULT_URL
     if not url.startswith(("ws://", "wss://")):
         fail(f"'{url}' is no address of an engine; it starts with ws:// or wss://", code=2)
     return url
+
+
+def _running_url(home: Path) -> str | None:
+    run = run_of(home)
+    return run.url if run else None
 
 
 def listens(url: str) -> bool:
@@ -59,6 +72,29 @@ def listens(url: str) -> bool:
         return False
 
 
+def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
+    """Where an embedded engine keeps its state if nobody says: hidden, unless there is an older place.
+
+    A skills folder keeps its locks in a folder of the same name; where both would be one, it is ``data``.
+    """
+    from iii_directory.engine.sqlite_store import FILE_NAME
+
+    older = beside / "data"
+    is_skills_folder = skills_folder is not None and skills_folder == beside.resolve()
+    return older if is_skills_folder or (older / FILE_NAME).exists() else beside / STATE_FOLDER
+
+
+def program() -> str:
+    """How this command is typed here: by its name where the shell finds it, else as it was started."""
+    if shutil.which(PROGRAM):
+        return PROGRAM
+    started = Path(sys.argv[0])
+    if started.name != PROGRAM:
+        return f"{sys.executable} -m iii_directory"
+    below = Path(os.path.relpath(started))
+    return str(started if below.parts[:1] == ("..",) else below)
+
+
 def engine_token() -> str | None:
     return os.environ.get(TOKEN_VARIABLE) or None
 
@@ -67,7 +103,7 @@ def settings_from(path: Path) -> Settings:
     """The settings of a file; what is wrong with it is said and is no reason to stop."""
     settings, warnings = load_settings(path)
     for warning in warnings:
-        log.warning("%s: %s", path.name, warning)
+        log.warning("%s", warning if warning.startswith(path.name) else f"{path.name}: {warning}")
     return settings
 
 

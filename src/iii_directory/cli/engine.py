@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import config_option, engine_token, set_up_log, settings_from
+from iii_directory.cli.common import config_option, default_data, engine_token, set_up_log, settings_from
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("data"),
-    show_default=True,
-    help="Where state is kept.",
+    help="Where state is kept.  [default: .iii-directory here]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
 @click.option("--token", default=None, help="Ask every client for this token.  [default: $III_TOKEN]")
@@ -41,7 +39,7 @@ def command(
     config_path: Path,
     host: str,
     port: int,
-    data: Path,
+    data: Path | None,
     in_memory: bool,
     token: str | None,
     dialect: Dialect,
@@ -49,15 +47,17 @@ def command(
     from iii_directory.cli.running import new_engine, open_database
 
     set_up_log()
+    settings = settings_from(config_path)
+    kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
     server = new_engine(
-        settings_from(config_path),
+        settings,
         host=host,
         port=port,
         token=token or engine_token(),
-        database=None if in_memory else open_database(data),
+        database=open_database(kept),
         dialect=dialect,
     )
-    asyncio.run(_serve(server, "in memory" if in_memory else f"in {data}"))
+    asyncio.run(_serve(server, f"in {kept}" if kept else "in memory"))
 
 
 async def _serve(server: EngineServer, kept: str) -> None:

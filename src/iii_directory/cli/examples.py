@@ -13,6 +13,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("up", "up --port 50000 --skills-folder ~/skills", "up --in-memory"),
     "engine": ("engine", "engine --port 0 --in-memory"),
     "serve": ("serve", "serve --url ws://engine.example:49134"),
+    "status": ("status", "status --json"),
     "skills": ("skills list", "skills show iii-directory", "skills outdated"),
     "skills list": ("skills list", "skills list --search mail", "skills list --json"),
     "skills show": ("skills show iii-directory", "skills show iii-directory/find --no-pager"),

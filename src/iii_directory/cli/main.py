@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 from iii_directory import __version__
 
@@ -13,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("up", "run the directory here, on an engine of its own if none answers"),
     "engine": ("engine", "run the embedded engine alone"),
     "serve": ("serve", "run the worker alone, on an engine that is already there"),
+    "status": ("status", "say what runs where, and whose folder it shows"),
     "skills": ("skills", "list, show, install and update skills, with or without an engine"),
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),
     "config": ("config", "show or check the settings, or write a file to start from"),
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:
-        _end_at_once(INTERRUPTED)
+        end_at_once(INTERRUPTED)
     except OSError as error:
         if not _is_about_output(error):
             raise
@@ -195,10 +197,11 @@ def _no_more_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _end_at_once(code: int) -> None:
+def end_at_once(code: int) -> NoReturn:
     """Without waiting for threads: what they do is either done or put right at the next start."""
     import os
 
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 

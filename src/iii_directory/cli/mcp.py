@@ -78,14 +78,14 @@ def command(
 
 
 async def start_beside(
-    url: str, port: int, *, inside: EngineServer | None = None
+    url: str, port: int, *, host: str = DEFAULT_HOST, inside: EngineServer | None = None
 ) -> tuple[Bridge, str] | None:
     """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all.
 
     On an engine of this process it is a guest of its loop; otherwise it joins the one at the address.
     """
     try:
-        return await _listening(url, (), DEFAULT_HOST, port, inside=inside)
+        return await _listening(url, (), host, port, inside=inside)
     except _NotServedError as error:
         log.warning("MCP is not served: %s", error)
         return None

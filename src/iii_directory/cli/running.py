@@ -9,7 +9,9 @@ import signal
 from typing import TYPE_CHECKING
 
 from iii_directory.cli.common import fail, log
+from iii_directory.cli.main import end_at_once
 from iii_directory.cli.port_owner import port_owner
+from iii_directory.cli.runs import all_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +31,9 @@ def open_database(directory: Path | None) -> Database | None:
     try:
         database = Database(directory)
     except DataDirectoryError as error:
-        fail(str(error))
+        owner = next((run for run in all_runs() if run.data == str(directory.resolve())), None)
+        by = f" (pid {owner.pid}, at {owner.url})" if owner else ""
+        fail(f"{error}{by}; pass --data to keep state elsewhere")
     if database.set_aside is not None:
         log.error(
             "the state database was corrupt; it is kept as %s, a new one was started", database.set_aside
@@ -66,12 +70,29 @@ async def listen(engine: EngineServer) -> None:
         fail(cannot_listen(engine.host, engine.port, error, "--port"))
 
 
+def end_on_ctrl_c() -> None:
+    """Until there is something to stop in order, Ctrl-C ends the process where it stands, as a kill would.
+
+    An exception would first wait for the threads in which things are started.
+    """
+    signal.signal(signal.SIGINT, lambda number, _frame: end_at_once(128 + number))
+
+
 def stop_signal() -> asyncio.Event:
-    """What Ctrl-C and SIGTERM set from now on: ask for it before saying that there is something to stop."""
+    """What Ctrl-C and SIGTERM set from now on: ask for it before saying that there is something to stop.
+
+    Whoever cannot wait for the end in order presses Ctrl-C again.
+    """
     stopped = asyncio.Event()
+
+    def ask(number: int) -> None:
+        if stopped.is_set():
+            end_at_once(128 + number)
+        stopped.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, ask, number)
     return stopped
 
 

@@ -3,42 +3,85 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from iii_directory.cli.common import (
+    CONNECT_SECONDS,
+    EXIT_CODES,
     config_option,
     engine_token,
     engine_url,
+    program,
     set_up_log,
     settings_from,
     url_option,
 )
+from iii_directory.cli.runs import Run, announced
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.config import Settings
 
+_LOOK_SECONDS: Final = 0.5
+
 
 @click.command(
-    help="Run the worker on an engine that is already there; it waits and reconnects if it is not."
+    help="Run the worker on an engine that is already there; it waits and reconnects if it is not.",
+    epilog=EXIT_CODES,
 )
 @config_option
 @url_option
 def command(config_path: Path, url: str | None) -> None:
     set_up_log()
-    asyncio.run(_serve(settings_from(config_path), engine_url(url)))
+    asyncio.run(_serve(settings_from(config_path), config_path.resolve().parent, engine_url(url)))
 
 
-async def _serve(settings: Settings, url: str) -> None:
-    from iii_directory.cli.running import stop_signal
+async def _serve(settings: Settings, home: Path, url: str) -> None:
+    from iii_directory.cli.running import end_on_ctrl_c, stop_signal
+
+    end_on_ctrl_c()
     from iii_directory.worker.main import DirectoryWorker
 
+    token = engine_token()
+    worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
     stopped = stop_signal()
-    worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=engine_token())
     click.echo(f"worker iii-directory for the engine at {url}. Ctrl-C stops it.")
-    await stopped.wait()
+    with announced(_run(settings, home, url)):
+        # Not by waiting in a thread, which Ctrl-C would have to wait for.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)
+        if not stopped.is_set() and not await asyncio.to_thread(worker.wait_ready, _LOOK_SECONDS):
+            click.echo(await asyncio.to_thread(_what_is_waited_for, url, token))
+        await stopped.wait()
     await asyncio.to_thread(worker.stop)
     click.echo("stopped")
+
+
+def _run(settings: Settings, home: Path, url: str) -> Run:
+    return Run(
+        pid=os.getpid(),
+        home=str(home),
+        url=url,
+        embedded=False,
+        skills_folder=str(settings.skills_folder),
+        data=None,
+        mcp=None,
+    )
+
+
+def _what_is_waited_for(url: str, token: str | None) -> str:
+    """Why the worker has not joined yet, and what to do."""
+    from iii_directory.bus.client import EngineUnreachableError, probe
+
+    try:
+        there = probe(url, token=token)
+    except EngineUnreachableError as error:
+        return f"waiting: {error}"
+    if there:
+        return f"waiting: the engine at {url} answers, but not for this worker yet"
+    return f"waiting for an engine at {url}; start one: {program()} engine"

@@ -17,10 +17,12 @@ from iii_directory.cli.common import (
     engine_url,
     fail,
     listens,
+    program,
     settings_from,
     url_option,
 )
 from iii_directory.cli.output import note
+from iii_directory.cli.runs import all_runs
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
@@ -60,15 +62,29 @@ class _NoDirectoryError(Exception):
 def answer(where: Where, function_id: str, **payload: Any) -> Answer:
     """What the directory answers to a call of one of its reading functions; a failure ends the command."""
     given = {key: value for key, value in payload.items() if value is not None}
+    url = engine_url(where.url, where.config_path.parent)
     try:
-        return _ask_engine(engine_url(where.url), function_id, given)
+        reply = _ask_engine(url, function_id, given)
     except _NoDirectoryError as absence:
+        if where.url is not None:
+            fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
         settings = settings_from(where.config_path)
         note(f"{absence}; this is read from {settings.skills_folder}")
+    else:
+        _say_whose(where, url)
+        return reply
     try:
         return _read_folder(settings, function_id, given)
     except DirectoryError as error:
         fail(str(error))
+
+
+def _say_whose(where: Where, url: str) -> None:
+    """Tell somebody who named no address, and has a skills folder here, that this is another one's."""
+    home = where.config_path.resolve().parent
+    run = next((run for run in all_runs() if run.url == url), None)
+    if where.url is None and run is not None and run.home != str(home) and (home / "skills").is_dir():
+        note(f"this is the directory of {run.home}; for this folder, start one here: {program()} up")
 
 
 def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:

@@ -3,43 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import os
+import socket
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
+from iii_directory.access.policy import is_loopback
 from iii_directory.cli.common import (
+    CONNECT_SECONDS,
+    EXIT_CODES,
     config_option,
+    default_data,
     engine_token,
     engine_url,
     fail,
+    log,
+    program,
     set_up_log,
     settings_from,
     url_option,
 )
-from iii_directory.cli.mcp import http_port_option, start_beside
+from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
+from iii_directory.cli.runs import Run, all_runs, announced, run_of
 from iii_directory.config import DEFAULT_URL
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
+    from iii_directory.mcp.bridge import Bridge
     from iii_directory.worker.main import DirectoryWorker
 
 READY_SECONDS = 20.0
+PORTS_TRIED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for. ``url`` is None where nobody named an address, and so may be another one."""
+
+    settings: Settings
+    home: Path
+    url: str | None
+    host: str | None
+    data: Path | None
+    http_host: str
+    http_port: int | None
 
 
 @click.command(
-    help="Join the engine at the address if one answers, else start the embedded one there; then the worker."
+    help="Join the engine at the address if one answers, else start the embedded one there; then the worker. "
+    "Where another folder's directory has the usual address, this one takes the next that is free.",
+    epilog=EXIT_CODES,
 )
 @config_option
 @url_option
 @click.option("--port", type=click.IntRange(1, 65535), help="The same as --url ws://127.0.0.1:PORT.")
 @click.option(
+    "--host",
+    help="The address the embedded engine listens on. Beyond loopback III_TOKEN is needed, and asked of "
+    "everybody.  [default: 127.0.0.1]",
+)
+@click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the embedded engine keeps state.  [default: data, beside the configuration]",
+    help="Where the embedded engine keeps state.  [default: .iii-directory, beside the configuration]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
 @click.option(
@@ -47,62 +78,185 @@ READY_SECONDS = 20.0
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder of skills and prompts, instead of the configured one.",
 )
-@http_port_option
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    help=f"Where /mcp is served; 0 takes a free port.  [default: {DEFAULT_PORT}, or the next that is free]",
+)
+@click.option(
+    "--http-host",
+    default=DEFAULT_HOST,
+    show_default=True,
+    help="The address /mcp is served on. Beyond loopback III_TOKEN is needed, and asked of every client.",
+)
 def command(
     config_path: Path,
     url: str | None,
     port: int | None,
+    host: str | None,
     data: Path | None,
     in_memory: bool,
     skills_folder: Path | None,
-    http_port: int,
+    http_port: int | None,
+    http_host: str,
 ) -> None:
     set_up_log()
-    if url is not None and port is not None:
-        fail("--url and --port say the same thing; give one of them", code=2)
-    address = f"ws://127.0.0.1:{port}" if port is not None else engine_url(url)
+    if url is not None and (port is not None or host is not None):
+        fail("--url says where the engine is; leave --port and --host out", code=2)
     settings = settings_from(config_path)
     if skills_folder is not None:
         settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
-    directory = None if in_memory else data or config_path.parent / "data"
-    asyncio.run(_up(settings, address, directory, http_port))
+    home = config_path.resolve().parent
+    plan = Plan(
+        settings=settings,
+        home=home,
+        url=_named_address(url, port, host),
+        host=host,
+        data=None if in_memory else data or default_data(config_path.parent, settings.skills_folder),
+        http_host=http_host,
+        http_port=http_port,
+    )
+    asyncio.run(_up(plan))
 
 
-async def _up(settings: Settings, url: str, data: Path | None, http_port: int) -> None:
-    from iii_directory.cli.running import stop_signal
+def _named_address(url: str | None, port: int | None, host: str | None) -> str | None:
+    """The address that somebody chose, if somebody did."""
+    if port is not None or host is not None:
+        return f"ws://127.0.0.1:{port or urlsplit(DEFAULT_URL).port}"
+    return engine_url(url) if url or os.environ.get("III_URL") else None
 
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where it is to run."""
+
+    url: str
+    engine_is_there: bool = False
+    whose: str | None = None
+    """The directory that answers there already, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What runs, and what is to be stopped."""
+
+    place: Place
+    server: EngineServer | None
+    worker: DirectoryWorker
+    beside: tuple[Bridge, str] | None
+    summary: str
+
+    async def stop(self) -> None:
+        if self.beside is not None:
+            await asyncio.to_thread(self.beside[0].close)
+        await asyncio.to_thread(self.worker.stop)
+        if self.server is not None:
+            await self.server.stop()
+
+
+async def _up(plan: Plan) -> None:
+    from iii_directory.cli.running import end_on_ctrl_c, stop_signal
+
+    end_on_ctrl_c()
+    # What the bridge says of its connection, the worker has said.
+    log.getChild("mcp").setLevel("WARNING")
+    started = await _start(plan)
     stopped = stop_signal()
+    with announced(_run(plan, started)):
+        click.echo(_welcome(plan, started))
+        await stopped.wait()
+        click.echo("stopping")
+        await started.stop()
+
+
+async def _start(plan: Plan) -> Started:
     token = engine_token()
-    server, worker = await _engine_and_worker(settings, url, token, data)
-    address = server.url if server else url
+    if not token and not is_loopback(plan.http_host):
+        fail(f"serving /mcp on {plan.http_host} needs a token: set III_TOKEN", code=2)
+    place = await _place(plan, token)
+    server, worker = await _engine_and_worker(plan, place, token)
+    if place.whose is not None:
+        return Started(place, server, worker, None, f"waits until {place.whose} leaves")
     await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-    beside = await start_beside(address, http_port, inside=server)
-    summary = await asyncio.to_thread(worker.summary)
-    click.echo(_welcome(server, address, data, settings, summary, beside[1] if beside else None))
-    await stopped.wait()
-    click.echo("stopping")
-    if beside is not None:
-        await asyncio.to_thread(beside[0].close)
-    await asyncio.to_thread(worker.stop)
-    if server is not None:
-        await server.stop()
+    http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
+    beside = await start_beside(place.url, http_port, host=plan.http_host, inside=server)
+    return Started(place, server, worker, beside, await asyncio.to_thread(worker.summary))
+
+
+async def _place(plan: Plan, token: str | None) -> Place:
+    """The address that was named, else the usual one, else, if another directory has that, the next one."""
+    url = plan.url or DEFAULT_URL
+    if plan.host is not None:
+        return Place(url)
+    if plan.url is None and (own := run_of(plan.home)) is not None:
+        fail(
+            f"the directory of {plan.home} runs already, at {own.url} (pid {own.pid}); "
+            "stop it first, or pass --port to run another beside it"
+        )
+    whose = _known(url)
+    if plan.url is not None or whose is None:
+        if not await _engine_answers(url, token):
+            return Place(url)
+        whose = whose or await asyncio.to_thread(_directory_at, url, token)
+    if plan.url is not None or whose is None:
+        return Place(url, engine_is_there=True, whose=whose)
+    free = f"ws://127.0.0.1:{_first_free(DEFAULT_HOST, (urlsplit(url).port or 0) + 1)}"
+    log.info("%s has %s; this one takes %s", whose, url, free)
+    return Place(free)
+
+
+def _known(url: str) -> str | None:
+    """Whose directory is known to run at an address."""
+    run = next((run for run in all_runs() if run.url == url), None)
+    return f"the directory of {run.home} (pid {run.pid})" if run else None
+
+
+def _directory_at(url: str, token: str | None) -> str | None:
+    """Somebody's directory on the engine at an address, if there is one."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
+
+    try:
+        call_function(url, "directory::skills::index", {}, timeout=CONNECT_SECONDS, token=token)
+    except (EngineUnreachableError, RemoteError):
+        return None
+    return f"the directory at {url}"
+
+
+def _first_free(host: str, port: int) -> int:
+    """The first port from this one on that nobody listens on; the first itself if there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in range(port, port + PORTS_TRIED):
+        with socket.socket(family) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                attempt.bind((host, candidate))
+            except OSError:
+                continue
+            return candidate
+    return port
 
 
 async def _engine_and_worker(
-    settings: Settings, url: str, token: str | None, data: Path | None
+    plan: Plan, place: Place, token: str | None
 ) -> tuple[EngineServer | None, DirectoryWorker]:
     """The worker on the engine that answers at the address, else inside one that is started there."""
     from iii_directory.cli.running import listen, new_engine, open_database
     from iii_directory.worker.main import DirectoryWorker, bus_inside
 
-    if await _engine_answers(url, token):
-        return None, await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
-    host, port = _loopback_address(url)
-    server = new_engine(settings, host=host, port=port, token=token, database=open_database(data))
+    if place.engine_is_there:
+        return None, await asyncio.to_thread(DirectoryWorker.started, plan.settings, place.url, token=token)
+    host, port = _loopback_address(place.url)
+    server = new_engine(
+        plan.settings,
+        host=plan.host or host,
+        port=port,
+        token=token,
+        database=open_database(plan.data),
+    )
     # Before it listens, so that no other worker takes this one's place.
     bus = bus_inside(server)
     await listen(server)
-    return server, await asyncio.to_thread(DirectoryWorker.started_on, bus, settings)
+    return server, await asyncio.to_thread(DirectoryWorker.started_on, bus, plan.settings)
 
 
 async def _engine_answers(url: str, token: str | None) -> bool:
@@ -115,8 +269,6 @@ async def _engine_answers(url: str, token: str | None) -> bool:
 
 
 def _loopback_address(url: str) -> tuple[str, int]:
-    from iii_directory.access.policy import is_loopback
-
     parts = urlsplit(url)
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)
     if parts.scheme == "wss" or not is_loopback(host):
@@ -124,29 +276,37 @@ def _loopback_address(url: str) -> tuple[str, int]:
     return host, port
 
 
-def _welcome(
-    server: EngineServer | None,
-    url: str,
-    data: Path | None,
-    settings: Settings,
-    summary: str,
-    mcp_url: str | None,
-) -> str:
-    if server is None:
+def _run(plan: Plan, started: Started) -> Run:
+    return Run(
+        pid=os.getpid(),
+        home=str(plan.home),
+        url=started.place.url,
+        embedded=started.server is not None,
+        skills_folder=str(plan.settings.skills_folder),
+        data=str(plan.data.resolve()) if plan.data and started.server else None,
+        mcp=started.beside[1] if started.beside else None,
+    )
+
+
+def _welcome(plan: Plan, started: Started) -> str:
+    url = started.place.url
+    if started.server is None:
         engine = f"{url} (already there)"
     else:
-        engine = f"{url} (embedded, state {f'in {data}' if data else 'in memory only'})"
+        kept = f"in {plan.data}" if plan.data else "in memory only"
+        engine = f"{started.server.url} (embedded, state {kept})"
     elsewhere = "" if url == DEFAULT_URL else f" --url {url}"
+    everything = "everything" if started.server else "the worker; the engine goes on"
     return "\n".join(
         (
             f"engine   {engine}",
-            f"worker   {summary}",
-            f"folder   {settings.skills_folder}",
-            *((f"mcp      {mcp_url}",) if mcp_url else ()),
+            f"worker   {started.summary}",
+            f"folder   {plan.settings.skills_folder}",
+            *((f"mcp      {started.beside[1]}",) if started.beside else ()),
             "",
             "Try in another terminal:",
-            f"  iii-directory trigger directory::skills::index{elsewhere}",
-            f"  iii-directory trigger directory::skills::get id=iii-directory{elsewhere}",
-            "Ctrl-C stops everything.",
+            f"  {program()} skills list{elsewhere}",
+            f"  {program()} trigger directory::skills::index{elsewhere}",
+            f"Ctrl-C stops {everything}.",
         )
     )

@@ -1,0 +1,65 @@
+"""``iii-directory status``: what runs where on this machine, and whose folder it shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iii_directory.cli.common import engine_token, engine_url, listens, program, url_option
+from iii_directory.cli.output import note, print_json, print_table
+from iii_directory.cli.runs import all_runs
+
+if TYPE_CHECKING:
+    from iii_directory.cli.runs import Run
+
+_CODES = (
+    "Exit codes: 0 a directory answers at the address; 1 none does, and one sentence on stderr says so; "
+    "2 wrong usage."
+)
+
+
+@click.command(
+    help="Say what runs where: the directories of this machine with the folder each was started for, and "
+    "whether one answers at the address that commands use here.",
+    epilog=_CODES,
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
+@url_option
+def command(as_json: bool, url: str | None) -> None:
+    address = engine_url(url)
+    runs = all_runs()
+    state, sentence = _state(address, runs)
+    if as_json:
+        print_json({"url": address, "state": state, "runs": [asdict(run) for run in runs]})
+    elif runs:
+        print_table(("url", "folder", "skills", "mcp", "pid"), [_row(run) for run in runs], whole=True)
+    note(sentence)
+    if state != "directory":
+        raise SystemExit(1)
+
+
+def _state(url: str, runs: list[Run]) -> tuple[str, str]:
+    """What is at the address: a word for programs, and a sentence."""
+    if not listens(url):
+        return "nothing", f"nothing answers at {url}; start a directory: {program()} up"
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
+
+    try:
+        index: Any = call_function(url, "directory::skills::list", {}, token=engine_token())
+    except EngineUnreachableError as error:
+        return "no engine", str(error)
+    except RemoteError as error:
+        if error.body.get("code") != "function_not_found":
+            return "failing", str(error)
+        return "engine", f"the engine at {url} has no directory; start one there: {program()} serve"
+    shown = next((run for run in runs if run.url == url), None)
+    whose = f"the directory of {shown.home}" if shown else "a directory"
+    elsewhere = "" if not shown or shown.home == str(Path.cwd()) else ", which is not this folder,"
+    return "directory", f"{whose}{elsewhere} answers at {url}: {len(index['skills'])} skills"
+
+
+def _row(run: Run) -> tuple[str, str, str, str | None, str]:
+    return run.url, run.home, run.skills_folder, run.mcp, str(run.pid)
