@@ -163,6 +163,35 @@ MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
 # Whoever opens a connection and says nothing holds a place that others could have.
+# What one connection may keep on the engine. A worker has some ten functions and a bridge some hundred
+# bindings; a registration that an SDK replays is at most this long with its description and its schemas.
+MAX_CONNECTION_FUNCTIONS: Final = 10_000
+MAX_CONNECTION_TRIGGER_TYPES: Final = 1_000
+MAX_CONNECTION_BINDINGS: Final = 20_000
+MAX_CONNECTION_NAMES: Final = 16
+MAX_CONNECTION_BYTES: Final = 32 * MIB
+MAX_REGISTRATION_ID_CHARS: Final = 1024
+MAX_REGISTRATION_DESCRIPTION_CHARS: Final = 16 * KIB
+MAX_REGISTRATION_BYTES: Final = 512 * KIB
+# Calls one connection may wait for at once; what they sent is not kept, what is takes about 1 KB each.
+MAX_PENDING_CALLS: Final = 20_000
+# Events that one worker may leave unanswered before the engine stops counting them.
+MAX_UNANSWERED_EVENTS: Final = 10_000
+# The W3C's own bound on baggage; longer traces are not passed on.
+MAX_TRACE_CHARS: Final = 8 * KIB
+# What outlives the connection that asked for it: bindings made by a function call, and channels.
+MAX_DURABLE_BINDINGS: Final = 10_000
+MAX_CHANNELS: Final = 10_000
+MAX_CONNECTION_CHANNELS: Final = 1_000
+# Messages that come in pieces: how long one may take, and what all unfinished ones may hold together.
+MESSAGE_SECONDS: Final = 60.0
+MAX_UNFINISHED_BYTES: Final = 512 * MIB
+# Sockets of the engine's listener; fewer where the system allows the process fewer files.
+MAX_ENGINE_CONNECTIONS: Final = 10_000
+# Inner: files that are left for documents, git, the database and the log when all sockets are taken.
+RESERVED_FILES: Final = 256
+# Inner: lines that one connection's mistakes may write to the log; after these a last one says so.
+MAX_CONNECTION_LOG_LINES: Final = 20
 HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0

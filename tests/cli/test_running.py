@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.contract.requirements import requirement
-from tests.support.commands import free_port, run, running
-from tests.support.engine import EngineThread
+from tests.support.commands import COMMAND, free_port, run, running, running_program
+from tests.support.engine import EngineThread, RawClient
 
 from iii_directory.bus.client import RemoteError, call_function
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def ask(url: str, *arguments: str) -> object:
@@ -137,6 +136,36 @@ def test_the_worker_alone_waits_for_an_engine_and_joins_it(tmp_path: Path) -> No
         assert worker.stop() == 0
 
     assert "Traceback" not in worker.output
+
+
+def limited(*limits: str) -> list[str]:
+    """A shell that sets limits of its own before it becomes the command."""
+    return ["sh", "-c", f'ulimit {" && ulimit ".join(limits)} && exec "$0" "$@"', COMMAND]
+
+
+@pytest.mark.parametrize("command", ["up", "engine"])
+def test_the_soft_limit_on_files_is_raised_at_the_start(tmp_path: Path, command: str) -> None:
+    start = [*limited("-S -n 256", "-H -n 4096"), command, "--in-memory", "--port", str(free_port())]
+    with running_program(*start, cwd=tmp_path) as engine:
+        engine.wait_for("Ctrl-C")
+        limits = Path(f"/proc/{engine.process.pid}/limits").read_text(encoding="ascii")
+
+    assert re.search(r"^Max open files +4096 +4096", limits, re.MULTILINE)
+
+
+def test_more_clients_than_files_are_turned_away_while_the_others_are_served(tmp_path: Path) -> None:
+    port = free_port()
+    start = [*limited("-n 320"), "engine", "--in-memory", "--port", str(port)]
+    with running_program(*start, cwd=tmp_path) as engine, contextlib.ExitStack() as clients:
+        engine.wait_for("Ctrl-C")
+        first = clients.enter_context(RawClient(f"ws://127.0.0.1:{port}"))
+        for _ in range(400):
+            clients.enter_context(socket.create_connection(("127.0.0.1", port)))
+
+        assert first.result("engine::health::check")["status"] == "healthy"
+        engine.wait_for("connections, which is all there is room for")
+    assert "Traceback" not in engine.output
+    assert len(engine.lines) < 10
 
 
 @requirement("config.defaults")

@@ -421,3 +421,70 @@ def test_debug_logging_does_not_reach_into_frames(
         client.call("state::set", {"scope": "s", "key": "secret", "value": "hush"})
 
     assert "hush" not in caplog.text
+
+
+# Unfinished messages, and more sockets than there is room for
+
+
+@pytest.mark.usefixtures("bystander")
+@pytest.mark.parametrize("sent", [frame(b"{", fin=False), frame(b"x" * 200)[:100]])
+def test_a_message_that_is_never_finished_ends_its_connection(sent: bytes) -> None:
+    with (
+        EngineThread(limits=SocketLimits(message_seconds=0.2)) as engine,
+        RawSocket(engine.server.port) as drip,
+        RawClient(engine.url) as other,
+    ):
+        drip.socket.sendall(sent)
+        drip.wait_for_end()
+        assert other.result("engine::health::check")
+        assert engine.on_loop(lambda: engine.server.unfinished_bytes) == 0
+
+
+def test_a_message_in_pieces_that_is_finished_in_time_is_read() -> None:
+    with (
+        EngineThread(limits=SocketLimits(message_seconds=0.3)) as engine,
+        RawSocket(engine.server.port) as client,
+    ):
+        client.receive_message()
+        for _ in range(3):
+            client.send(b'{"type":', fin=False)
+            client.send(b'"ping"}', CONTINUATION)
+            assert client.receive_message() == {"type": "pong"}
+        assert engine.on_loop(lambda: engine.server.unfinished_bytes) == 0
+
+
+def test_unfinished_messages_of_all_sockets_together_have_a_bound() -> None:
+    limits = SocketLimits(unfinished_bytes=100 * KIB)
+    with EngineThread(limits=limits) as engine, RawClient(engine.url) as other:
+        held = [RawSocket(engine.server.port) for _ in range(3)]
+        for drip in held[:2]:
+            drip.send(b"x" * 40 * KIB, fin=False)
+            # Answered, so what came before is read.
+            drip.send(b"", PING)
+            drip.receive_message()
+            assert drip.receive() == (PONG, b"")
+        held[2].send(b"x" * 40 * KIB, fin=False)
+        held[2].wait_for_end()
+
+        assert other.result("engine::health::check")
+        assert engine.on_loop(lambda: engine.server.unfinished_bytes) == 80 * KIB
+        for drip in held:
+            drip.socket.close()
+
+
+def test_past_the_last_place_a_socket_is_turned_away_and_the_others_stay(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        EngineThread(limits=SocketLimits(connections=3)) as engine,
+        RawClient(engine.url) as first,
+        RawSocket(engine.server.port),
+    ):
+        with RawSocket(engine.server.port):
+            for _ in range(5):
+                with RawSocket(engine.server.port) as late:
+                    assert late.status == 503
+            assert first.result("engine::health::check")
+        connected(engine, 2)
+    said = [record.getMessage() for record in caplog.records if "room for" in record.getMessage()]
+    assert said == ["there are 3 connections, which is all there is room for"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from tests.support.raw_socket import RawSocket
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from iii_directory.engine.server import EngineServer
+from iii_directory.engine.server import EngineServer, FullTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -247,3 +248,21 @@ def test_an_engine_listens_with_a_backlog(engine: EngineThread) -> None:
         assert client.result("engine::health::check")
     for connection in waiting:
         connection.close()
+
+
+def test_having_no_files_left_is_said_once_and_other_troubles_as_ever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def trouble() -> None:
+        loop, last_resort = asyncio.get_running_loop(), FullTable()
+        for number in (errno.EMFILE, errno.ENFILE, errno.EMFILE):
+            last_resort(loop, {"message": "accept", "exception": OSError(number, "too many")})
+        last_resort(loop, {"message": "something else", "exception": OSError(errno.EIO, "broken")})
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(trouble())
+
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if "files" in line] == [said[0]]
+    assert len(said) == 2
+    assert said[1].startswith("something else")

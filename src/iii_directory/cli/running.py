@@ -12,6 +12,7 @@ from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
 from iii_directory.cli.port_owner import port_owner
 from iii_directory.cli.runs import all_runs
+from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +21,27 @@ if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
     from iii_directory.engine.sqlite_store import Database
+
+
+def raised_file_limit() -> int:
+    """The number of files this process may have open, once it has been raised as far as the system lets it.
+
+    Shells give 1,024; a connection is one file, and documents, git and the database need some as well.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_ENGINE_CONNECTIONS + MAX_MCP_CONNECTIONS + RESERVED_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def _connections_for(files: int) -> int:
+    """How many sockets the engine may have of that many files: two in three, when they are short."""
+    return max(1, min(MAX_ENGINE_CONNECTIONS, (files - RESERVED_FILES) * 2 // 3))
 
 
 def open_database(directory: Path | None) -> Database | None:
@@ -51,12 +73,19 @@ def new_engine(
     dialect: Dialect = "0.22",
 ) -> EngineServer:
     """An engine that does not listen yet, or one sentence about why not."""
+    from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.server import EngineServer
 
     listed = {name: os.environ[name] for name in settings.configuration_env if name in os.environ}
     try:
         return EngineServer(
-            host=host, port=port, token=token, database=database, environment=listed, dialect=dialect
+            host=host,
+            port=port,
+            token=token,
+            database=database,
+            environment=listed,
+            dialect=dialect,
+            limits=SocketLimits(connections=_connections_for(raised_file_limit())),
         )
     except ValueError as error:
         fail(f"{error}. Pass --token or set III_TOKEN", code=2)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine import messages, protocol
+from iii_directory.engine.allowances import check_pending, limit_exceeded
 from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import ABSENT, Json
-from iii_directory.limits import MAX_TOLD_FAILURES
+from iii_directory.limits import MAX_TOLD_FAILURES, MAX_UNANSWERED_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from iii_directory.engine.engine_state import Connection
 
     Outcome = Callable[[object, Json | None], None]
     """What an internal caller does with a result, or with an error body."""
@@ -28,6 +31,11 @@ class Call:
     executor: str
     caller: str | None
     outcome: Outcome | None
+
+    @property
+    def is_event(self) -> bool:
+        """Whether no connection is counted for it as a caller that waits."""
+        return self.caller is None or self.outcome is None
 
 
 @dataclass(slots=True)
@@ -59,9 +67,11 @@ class Calls:
     def invoke(self, caller: str, message: InvokeFunction) -> None:
         """A worker asked for a call."""
         outcome: Outcome | None = None
+        connection = self._engine_state.connections[caller]
         if message.invocation_id is not None and message.action != "void":
-            outcome = self._reply_to(caller, message)
+            outcome = self._reply_to(connection, message)
         try:
+            check_pending(connection)
             namespace = _namespace_of(message.namespace)
             if message.action == "enqueue":
                 self._enqueue(message, namespace, outcome)
@@ -91,10 +101,10 @@ class Calls:
 
     def resolve(self, executor: str, message: InvocationResult) -> None:
         """An executor answered. Late, unknown and foreign ids are dropped."""
-        call = self._open.pop((executor, message.invocation_id), None)
+        call = self._open.get((executor, message.invocation_id))
         if call is None:
             return
-        self._engine_state.connections[executor].active_invocations -= 1
+        self._close(message.invocation_id, call)
         if call.outcome is not None:
             call.outcome(message.result, message.error)
 
@@ -106,8 +116,9 @@ class Calls:
                 del self._open[key]
                 stopped.append(call)
             elif call.caller == connection_id:
-                # The executor is not told; its late answer has nobody to go to.
-                call.outcome = None
+                # The executor is not told; its late answer is nobody's.
+                self._close(key[1], call)
+                self._record(key[1], Call(call.executor, call.caller, outcome=None))
         body = EngineFault(protocol.INVOCATION_STOPPED, "Invocation stopped").body()
         for call in stopped:
             if call.outcome is not None:
@@ -134,9 +145,26 @@ class Calls:
         while (function.owner, call_id) in self._open:
             call_id = self._engine_state.new_id()
         # Recorded before it is sent: an answer that comes at once must find its call.
-        self._open[function.owner, call_id] = Call(function.owner, caller, outcome)
-        self._engine_state.connections[function.owner].active_invocations += 1
+        self._record(call_id, Call(function.owner, caller, outcome))
         self._engine_state.send(function.owner, messages.invocation(message, call_id, data))
+
+    def _record(self, call_id: str, call: Call) -> None:
+        executor = self._engine_state.connections[call.executor]
+        if call.is_event:
+            if executor.held.unanswered_events >= MAX_UNANSWERED_EVENTS:
+                if call.outcome is not None:
+                    raise limit_exceeded(f"a worker may leave {MAX_UNANSWERED_EVENTS} events unanswered")
+                # It is sent all the same; only that it runs is not counted any more.
+                return
+            executor.held.unanswered_events += 1
+        self._open[call.executor, call_id] = call
+        executor.active_invocations += 1
+
+    def _close(self, call_id: str, call: Call) -> None:
+        del self._open[call.executor, call_id]
+        executor = self._engine_state.connections[call.executor]
+        executor.active_invocations -= 1
+        executor.held.unanswered_events -= call.is_event
 
     def _run_builtin(
         self, caller: str | None, function: Function, data: object, outcome: Outcome | None
@@ -176,13 +204,22 @@ class Calls:
 
         self.call(QUEUE_PROVIDER, job, outcome=queued)
 
-    def _reply_to(self, caller: str, message: InvokeFunction) -> Outcome:
-        connection = self._engine_state.connections[caller]
-        connection.active_invocations += 1
+    def _reply_to(self, caller: Connection, asked: InvokeFunction) -> Outcome:
+        caller.active_invocations += 1
+        caller.held.pending_calls += 1
+        # Not the message itself: while the call goes on nobody needs what it sent.
+        about = InvokeFunction(
+            function_id=asked.function_id,
+            data=None,
+            invocation_id=asked.invocation_id,
+            traceparent=asked.traceparent,
+            baggage=asked.baggage,
+        )
 
         def reply(result: object, error: Json | None) -> None:
-            connection.active_invocations -= 1
-            self._engine_state.send(caller, messages.invocation_result(message, result, error))
+            caller.active_invocations -= 1
+            caller.held.pending_calls -= 1
+            self._engine_state.send(caller.id, messages.invocation_result(about, result, error))
 
         return reply
 

@@ -25,7 +25,7 @@ from iii_directory.engine.messages import (
     UnregisterTriggerType,
 )
 from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse
-from iii_directory.limits import QUOTED_CHARS
+from iii_directory.limits import MAX_TRACE_CHARS, QUOTED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +122,12 @@ def _optional_text(fields: Json, key: str) -> str | None:
     return value
 
 
+def _trace(fields: Json, key: str) -> str | None:
+    """What is kept for as long as a call goes on, unless it is longer than a trace is."""
+    value = _optional_text(fields, key)
+    return value if value is None or len(value) <= MAX_TRACE_CHARS else None
+
+
 def _error_body(fields: Json) -> Json | None:
     value = fields.get("error")
     if value is None:
@@ -186,8 +192,8 @@ def _invoke(f: Json) -> InvokeFunction:
         queue=queue,
         metadata=f.get("metadata"),
         namespace=_optional_text(f, "namespace"),
-        traceparent=_optional_text(f, "traceparent"),
-        baggage=_optional_text(f, "baggage"),
+        traceparent=_trace(f, "traceparent"),
+        baggage=_trace(f, "baggage"),
     )
 
 

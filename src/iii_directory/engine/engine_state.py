@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from iii_directory.engine.protocol import DESERIALIZATION_ERROR, first_segment
-from iii_directory.limits import MAX_LOG_CHARS
+from iii_directory.limits import MAX_CONNECTION_LOG_LINES, MAX_LOG_CHARS
 from iii_directory.text import without_controls
 
 if TYPE_CHECKING:
@@ -80,6 +80,21 @@ Effect = Send | Close | StartTimer | Log | EndChannel
 
 
 @dataclass(slots=True)
+class Held:
+    """What one connection keeps in the engine's memory, counted as it comes and goes."""
+
+    functions: int = 0
+    trigger_types: int = 0
+    bindings: int = 0
+    channels: int = 0
+    size: int = 0
+    pending_calls: int = 0
+    """What it waits for."""
+    unanswered_events: int = 0
+    """What it was called for by nobody who counts: by the engine, or by somebody who does not wait."""
+
+
+@dataclass(slots=True)
 class Connection:
     """One worker connection. ``namespace`` is None until it is known where its registrations belong."""
 
@@ -97,6 +112,8 @@ class Connection:
     isolation: str | None = None
     queued: list[Registration] = field(default_factory=list["Registration"])
     active_invocations: int = 0
+    held: Held = field(default_factory=Held)
+    log_lines: int = 0
 
     @property
     def name(self) -> str | None:
@@ -116,6 +133,7 @@ class Function:
     request_schema: object
     response_schema: object
     metadata: object = None
+    size: int = 0
 
     @property
     def internal(self) -> bool:
@@ -152,6 +170,14 @@ class EngineState:
         """Much of what is logged is a client's words: they stay on one line, and a short one."""
         self.outbox.append(Log(level, without_controls(text[:MAX_LOG_CHARS])))
 
+    def log_mistake(self, connection: Connection, text: str) -> None:
+        """A line about what a connection did wrong; one that goes on and on is not listened to for ever."""
+        connection.log_lines += 1
+        if connection.log_lines <= MAX_CONNECTION_LOG_LINES:
+            self.log("warning", text)
+        elif connection.log_lines == MAX_CONNECTION_LOG_LINES + 1:
+            self.log("warning", f"further mistakes of connection {connection.id} are not told")
+
     def take_effects(self) -> list[Effect]:
         effects, self.outbox = self.outbox, []
         return effects
@@ -160,12 +186,21 @@ class EngineState:
         return self.functions.get((namespace, function_id))
 
     def add_function(self, function: Function) -> None:
+        replaced = self.functions.get((function.namespace, function.id))
         self.functions[function.namespace, function.id] = function
         self.functions_changed = True
+        owner = self.connections.get(function.owner or "")
+        if owner is not None:
+            owner.held.functions += replaced is None
+            owner.held.size += function.size - (replaced.size if replaced else 0)
 
     def remove_function(self, namespace: str, function_id: str) -> None:
-        del self.functions[namespace, function_id]
+        function = self.functions.pop((namespace, function_id))
         self.functions_changed = True
+        owner = self.connections.get(function.owner or "")
+        if owner is not None:
+            owner.held.functions -= 1
+            owner.held.size -= function.size
 
     def functions_of(self, connection_id: str) -> list[Function]:
         return [f for f in self.functions.values() if f.owner == connection_id]

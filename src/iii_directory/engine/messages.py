@@ -170,15 +170,19 @@ def invocation_error(call_id: object, function_id: object, error: Json) -> Json:
     }
 
 
-def function_rejected(namespace: str, function_id: str, owner: str) -> Json:
-    """Somebody else has the function; ``owner`` is empty for the engine's own."""
-    return {
+def function_rejected(namespace: str, function_id: str, owner: str, message: str | None = None) -> Json:
+    """Somebody else has the function, or it is past a limit; ``owner`` is empty for the engine's own.
+
+    To SDKs this is the one code that costs the function and not the whole worker, so a limit uses it too.
+    """
+    rejected: Json = {
         "type": protocol.REGISTRATION_REJECTED,
         "code": protocol.FUNCTION_CONFLICT,
         "namespace": namespace,
         "function_id": function_id,
         "owner_worker_id": owner,
     }
+    return rejected if message is None else {**rejected, "message": message}
 
 
 def name_rejected(namespace: str, name: str, owner: str) -> Json:

@@ -23,9 +23,12 @@ from iii_directory.access.policy import Refused
 from iii_directory.limits import (
     CLOSE_SECONDS,
     HANDSHAKE_SECONDS,
+    MAX_ENGINE_CONNECTIONS,
     MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,
+    MAX_UNFINISHED_BYTES,
     MAX_UNSENT_BYTES,
+    MESSAGE_SECONDS,
     STALL_SECONDS,
 )
 
@@ -38,6 +41,7 @@ log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.
 _wire_log = logging.getLogger("iii_directory.engine.wire")
 _wire_log.setLevel(logging.WARNING)
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,10 @@ class SocketLimits:
     handshake_seconds: float = HANDSHAKE_SECONDS
     close_seconds: float = CLOSE_SECONDS
     stall_seconds: float = STALL_SECONDS
+    message_seconds: float = MESSAGE_SECONDS
+    unfinished_bytes: int = MAX_UNFINISHED_BYTES
+    """Of all sockets of one listener together."""
+    connections: int = MAX_ENGINE_CONNECTIONS
 
 
 class Role:
@@ -80,6 +88,8 @@ class Peer(asyncio.Protocol):
         self._fragments = bytearray()
         self._text = True
         self._timer: asyncio.TimerHandle | None = None
+        self._unfinished = 0
+        self._unfinished_timer: asyncio.TimerHandle | None = None
         self._ending = False
         self.full = False
 
@@ -137,7 +147,10 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._engine.peer_made(self)
+        if not self._engine.peer_made(self):
+            self._transport.write(_FULL)
+            self._transport.close()
+            return
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -150,6 +163,7 @@ class Peer(asyncio.Protocol):
             start = end
         if start < len(data):
             self._feed(data[start:] if start else data)
+        self._count_unfinished()
         self._engine.flush()
 
     def eof_received(self) -> bool:
@@ -159,6 +173,8 @@ class Peer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
         self._stop_timer()
+        self._fragments.clear()
+        self._set_unfinished(0)
         self._role.lost()
         self._engine.peer_lost(self)
         self._engine.flush()
@@ -218,6 +234,29 @@ class Peer(asyncio.Protocol):
         if frame.fin:
             whole, self._fragments = bytes(self._fragments), bytearray()
             self._message(whole)
+
+    def _count_unfinished(self) -> None:
+        """A message that comes in pieces holds memory until it is whole: not for ever, and not too much."""
+        self._set_unfinished(len(self._fragments) + len(self._protocol.reader.buffer))
+        if self._engine.unfinished_bytes > self._limits.unfinished_bytes and self._unfinished:
+            log.warning("unfinished messages took too much memory; the newest one's connection was ended")
+            self.abort()
+
+    def _set_unfinished(self, size: int) -> None:
+        self._engine.unfinished_bytes += size - self._unfinished
+        if size and self._unfinished_timer is None:
+            loop = asyncio.get_running_loop()
+            self._unfinished_timer = loop.call_later(self._limits.message_seconds, self._message_overdue)
+        elif not size and self._unfinished_timer is not None:
+            self._unfinished_timer.cancel()
+            self._unfinished_timer = None
+        self._unfinished = size
+
+    def _message_overdue(self) -> None:
+        log.warning(
+            "a message was not finished within %g s; its connection was ended", self._limits.message_seconds
+        )
+        self.abort()
 
     def _message(self, data: bytes) -> None:
         message: str | bytes = data

@@ -64,6 +64,7 @@ DELETE_ERROR: Final = "DELETE_ERROR"
 LIST_ERROR: Final = "LIST_ERROR"
 LIST_GROUPS_ERROR: Final = "LIST_GROUPS_ERROR"
 UPDATE_ERROR: Final = "UPDATE_ERROR"
+LIMIT_EXCEEDED: Final = "LIMIT_EXCEEDED"
 FUNCTION_CONFLICT: Final = "FUNCTION_NAMESPACE_CONFLICT"
 WORKER_CONFLICT: Final = "WORKER_NAMESPACE_CONFLICT"
 
@@ -93,7 +94,8 @@ CODES: Final = {
     LIST_ERROR: "The store refused a list.",
     LIST_GROUPS_ERROR: "The store refused the list of scopes.",
     UPDATE_ERROR: "The store refused an update.",
-    FUNCTION_CONFLICT: "Another worker provides that function in that namespace.",
+    LIMIT_EXCEEDED: "The connection holds or asks for more than one connection may.",
+    FUNCTION_CONFLICT: "Another worker provides that function in that namespace, or it is past a limit.",
     WORKER_CONFLICT: "Another worker has that name in that namespace.",
 }
 """Every code a caller can meet, and what it means."""

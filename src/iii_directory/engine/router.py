@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine import messages as m
+from iii_directory.engine.allowances import function_size, limit_exceeded
 from iii_directory.engine.calls import Calls
 from iii_directory.engine.channels import Channels
 from iii_directory.engine.decoding import UndecodableError, decode
@@ -22,6 +23,7 @@ from iii_directory.engine.triggers import Triggers
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.limits import (
     FUNCTIONS_EVENT_SECONDS,
+    MAX_CONNECTION_NAMES,
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
 )
@@ -106,6 +108,8 @@ class Router:
         if connection.namespace is not None:
             namespace = connection.namespace
         if name is not None and name not in connection.names:
+            if len(connection.names) >= MAX_CONNECTION_NAMES:
+                raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_NAMES} names")
             holder = self.engine_state.names.setdefault((namespace, name), connection.id)
             if holder != connection.id:
                 self._reject_name(connection, namespace, name, holder)
@@ -154,7 +158,9 @@ class Router:
 
     def _answer_undecodable(self, connection_id: str, error: UndecodableError) -> None:
         """Whoever waits for the call this was about is told, instead of waiting for a timeout."""
-        self.engine_state.log("warning", f"a frame was not understood: {error}")
+        self.engine_state.log_mistake(
+            self.engine_state.connections[connection_id], f"a frame was not understood: {error}"
+        )
         body = EngineFault(DESERIALIZATION_ERROR, f"Invalid message: {error}").body()
         if error.call is not None:
             self.engine_state.send(connection_id, m.invocation_error(error.call, error.function_id, body))
@@ -182,26 +188,33 @@ class Router:
                 if held is not None and held.owner == connection.id:
                     self.engine_state.remove_function(namespace, message.id)
             case m.RegisterTriggerType():
-                self.triggers.add_type(connection.id, namespace, message)
+                self.triggers.add_type(connection, namespace, message)
             case m.UnregisterTriggerType():
                 self.triggers.remove_type(connection.id, message.namespace or namespace, message.id)
             case m.RegisterTrigger():
-                self.triggers.bind(connection.id, namespace, message)
+                self.triggers.bind(connection, namespace, message)
             case _:
                 self.triggers.unbind(message.id)
 
     def _register_function(self, connection: Connection, namespace: str, message: m.RegisterFunction) -> None:
         if not message.id.strip():
-            self.engine_state.log("warning", "a function without an id was refused")
+            self.engine_state.log_mistake(connection, "a function without an id was refused")
             return
         if message.http_invoked:
-            self.engine_state.log("warning", f"{message.id} is HTTP-invoked, which needs a worker of its own")
+            about = f"{message.id} is HTTP-invoked, which needs a worker of its own"
+            self.engine_state.log_mistake(connection, about)
             return
         held = self.engine_state.function(namespace, message.id)
         foreign_engine_id = message.id.startswith(ENGINE_PREFIX) and namespace != DEFAULT_NAMESPACE
         if foreign_engine_id or (held is not None and held.owner != connection.id):
             owner = (held.owner or "") if held is not None else ""
             self.engine_state.send(connection.id, m.function_rejected(namespace, message.id, owner))
+            return
+        try:
+            size = function_size(connection, message, held)
+        except EngineFault as fault:
+            self.engine_state.log_mistake(connection, f"function {message.id} was refused: {fault}")
+            self.engine_state.send(connection.id, m.function_rejected(namespace, message.id, "", str(fault)))
             return
         self.engine_state.add_function(
             Function(
@@ -212,6 +225,7 @@ class Router:
                 request_schema=message.request_format,
                 response_schema=message.response_format,
                 metadata=message.metadata,
+                size=size,
             )
         )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import math
 import time
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.access.policy import Access, is_loopback
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.engine")
 BACKLOG = 512
+_SAY_AGAIN_SECONDS: Final = 60.0
 Ts = TypeVarTuple("Ts")
 
 
@@ -82,6 +85,9 @@ class EngineServer:
         self._relays = Relays(self._router.channels)
         self._links: dict[str, Link] = {}
         self._peers: set[Peer] = set()
+        self._said_full = False
+        self.unfinished_bytes = 0
+        """What the messages of all sockets hold that have come in part."""
         self._access = Access(host, port, token or None)
         self._dirty: dict[Link, None] = {}
         self._flush_is_due = False
@@ -91,6 +97,7 @@ class EngineServer:
     async def start(self) -> None:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(FullTable())
         self._server = await loop.create_server(
             lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
         )
@@ -128,11 +135,20 @@ class EngineServer:
         # Telemetry is accepted and dropped unread.
         return Role() if wanted.purpose == "otel" else self._relays.role_for(wanted)
 
-    def peer_made(self, peer: Peer) -> None:
+    def peer_made(self, peer: Peer) -> bool:
+        """Whether there is room for one more."""
+        if len(self._peers) >= self._limits.connections:
+            if not self._said_full:
+                log.warning("there are %d connections, which is all there is room for", len(self._peers))
+            self._said_full = True
+            return False
         self._peers.add(peer)
+        return True
 
     def peer_lost(self, peer: Peer) -> None:
         self._peers.discard(peer)
+        # Said anew once half of them have left.
+        self._said_full = self._said_full and len(self._peers) > self._limits.connections // 2
 
     def flush(self) -> None:
         """Write once per socket for everything one read brought about."""
@@ -206,6 +222,21 @@ class EngineServer:
 
         handle = asyncio.get_running_loop().call_later(seconds, fire)
         self._timers.add(handle)
+
+
+class FullTable:
+    """An event loop's last resort that says once, and not with every try, that there are no files left."""
+
+    def __init__(self) -> None:
+        self._said_at = -math.inf
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said_at > _SAY_AGAIN_SECONDS:
+            self._said_at = loop.time()
+            log.error("no connection can be taken: this process has as many files open as it may have")
 
 
 class WorkerRole(Role):

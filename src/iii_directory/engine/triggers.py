@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.engine import messages
+from iii_directory.engine.allowances import binding_size, limit_exceeded, type_size
 from iii_directory.engine.engine_state import EngineFault, EngineState
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
-from iii_directory.limits import TRIGGER_ACK_SECONDS
+from iii_directory.limits import MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from iii_directory.engine.calls import Outcome
+    from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.messages import (
         RegisterTrigger,
         RegisterTriggerType,
@@ -41,6 +43,7 @@ class TriggerType:
     request_schema: object
     check: Callable[[object], str | None] | None = None
     """For a built-in type: what is wrong with a config, or None."""
+    size: int = 0
 
     @property
     def key(self) -> TypeKey:
@@ -63,6 +66,7 @@ class Binding:
     provider: TypeKey | None = None
     waiting: Outcome | None = None
     """Who waits for the owner's word, on the function path."""
+    size: int = 0
 
 
 class Triggers:
@@ -72,6 +76,7 @@ class Triggers:
         self._engine_state = engine_state
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
+        self._durable = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
@@ -81,21 +86,31 @@ class Triggers:
 
     # Types
 
-    def add_type(self, connection_id: str, namespace: str, message: RegisterTriggerType) -> None:
+    def add_type(self, connection: Connection, namespace: str, message: RegisterTriggerType) -> None:
         """A connection provides a type; whoever provided it before is replaced and not told."""
         key = (message.namespace or namespace, message.id)
         held = self.types.get(key)
         if held is not None and held.owner is None:
-            self._engine_state.log("warning", f"trigger type {message.id} is built in and cannot be replaced")
+            refusal = f"trigger type {message.id} is built in and cannot be replaced"
+            self._engine_state.log_mistake(connection, refusal)
             return
+        try:
+            size = type_size(connection, message, held)
+        except EngineFault as fault:
+            self._engine_state.log_mistake(connection, f"trigger type {message.id} was refused: {fault}")
+            return
+        if held is not None:
+            self._count_type(held, -1)
         self.types[key] = TriggerType(
             id=message.id,
             namespace=key[0],
-            owner=connection_id,
+            owner=connection.id,
             description=message.description,
             configuration_schema=message.trigger_request_format,
             request_schema=message.call_request_format,
+            size=size,
         )
+        self._count_type(self.types[key], 1)
         for binding in list(self.bindings.values()):
             if binding.trigger_type == message.id and self._provider_for(binding) == key:
                 self._attach(binding, key)
@@ -107,6 +122,7 @@ class Triggers:
 
     def _drop_type(self, held: TriggerType) -> None:
         del self.types[held.key]
+        self._count_type(held, -1)
         for binding in list(self.live(held.id)):
             if binding.provider == held.key:
                 binding.provider = None
@@ -117,15 +133,36 @@ class Triggers:
                     # Parked: nobody is left whose word could be waited for.
                     self._accepted(binding)
 
+    def _count_type(self, kind: TriggerType, change: int) -> None:
+        owner = self._engine_state.connections.get(kind.owner or "")
+        if owner is not None:
+            owner.held.trigger_types += change
+            owner.held.size += change * kind.size
+
     # Bindings
 
-    def bind(self, connection_id: str, home: str, message: RegisterTrigger) -> None:
+    def bind(self, connection: Connection, home: str, message: RegisterTrigger) -> None:
         """A connection binds a function; an id that is taken is taken over."""
-        self._bind(_binding_of(message, connection_id, home))
+        binding = _binding_of(message, connection.id, home)
+        try:
+            binding.size = binding_size(connection, message, self.bindings.get(message.id))
+        except EngineFault as fault:
+            self._tell_subscriber(binding, fault.body())
+            return
+        self._bind(binding)
 
     def bind_durably(self, message: RegisterTrigger, outcome: Outcome) -> None:
-        """The function path: the binding outlives the caller, who waits for the owner's word."""
+        """The function path: the binding outlives the caller, who waits for the owner's word.
+
+        Raises:
+            EngineFault: it is too large, or there are as many as an engine keeps.
+        """
+        if self._durable >= MAX_DURABLE_BINDINGS:
+            raise limit_exceeded(
+                f"an engine keeps at most {MAX_DURABLE_BINDINGS} bindings without a subscriber"
+            )
         binding = _binding_of(message, None, DEFAULT_NAMESPACE)
+        binding.size = binding_size(None, message, None)
         binding.waiting = outcome
         self._bind(binding)
         key = binding.provider
@@ -140,7 +177,7 @@ class Triggers:
             self._accepted(binding)
 
     def unbind(self, binding_id: str) -> bool:
-        binding = self.bindings.pop(binding_id, None)
+        binding = self._take(binding_id)
         if binding is None:
             return False
         self._detach(binding)
@@ -176,14 +213,30 @@ class Triggers:
             # Whatever held the id before keeps it.
             self._refuse_at_once(binding, problem)
             return
-        held = self.bindings.pop(binding.id, None)
+        held = self._take(binding.id)
         if held is not None:
             self._accepted(held)
             if held.provider != key:
                 self._detach(held)
         self.bindings[binding.id] = binding
+        self._count_binding(binding, 1)
         if key is not None:
             self._attach(binding, key)
+
+    def _take(self, binding_id: str) -> Binding | None:
+        binding = self.bindings.pop(binding_id, None)
+        if binding is not None:
+            self._count_binding(binding, -1)
+        return binding
+
+    def _count_binding(self, binding: Binding, change: int) -> None:
+        if binding.subscriber is None:
+            self._durable += change
+            return
+        subscriber = self._engine_state.connections.get(binding.subscriber)
+        if subscriber is not None:
+            subscriber.held.bindings += change
+            subscriber.held.size += change * binding.size
 
     def _problem_with(self, binding: Binding, key: TypeKey) -> str | None:
         check = self.types[key].check
@@ -223,7 +276,7 @@ class Triggers:
     def _refused(self, binding: Binding, error: Json) -> None:
         if binding.waiting is not None:
             waiting, binding.waiting = binding.waiting, None
-            del self.bindings[binding.id]
+            self._take(binding.id)
             text = f"{error['code']}: {error['message']}"
             waiting(None, EngineFault(TRIGGER_REGISTRATION_FAILED, text).body())
             return

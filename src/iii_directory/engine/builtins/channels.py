@@ -16,7 +16,8 @@ def provide_channels(router: Router) -> None:
     """Put channels on the engine."""
 
     def create(request: Request) -> Json:
-        channel = router.channels.create(optional(request, "buffer_size", int))
+        maker = router.engine_state.connections.get(request.caller or "")
+        channel = router.channels.create(optional(request, "buffer_size", int), maker)
         reference = {"channel_id": channel.id, "access_key": channel.access_key}
         return {
             "writer": {**reference, "direction": "write"},
