@@ -95,7 +95,10 @@ def test_no_engine_is_said_with_the_address() -> None:
     done = run("trigger", "state::list", "scope=s", "--url", url)
 
     assert done.returncode == 1
-    assert done.stderr == f"iii-directory: no iii engine answers at {url}: Connection refused\n"
+    assert done.stderr.startswith(
+        f"iii-directory: no iii engine answers at {url}: Connection refused; start one: "
+    )
+    assert done.stderr.endswith("iii-directory up\n")
 
 
 @pytest.mark.parametrize(

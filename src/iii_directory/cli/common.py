@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
@@ -24,6 +25,17 @@ CONNECT_SECONDS: Final = 2.0
 
 PROGRAM: Final = "iii-directory"
 STATE_FOLDER: Final = ".iii-directory"
+
+COMMAND_OF: Final = {
+    "directory::skills::list": "skills list",
+    "directory::skills::index": "skills index",
+    "directory::skills::get": "skills show ID",
+    "directory::prompts::list": "prompts list",
+    "directory::prompts::get": "prompts show NAME",
+    "directory::diagnostics": "doctor",
+}
+"""The command that does what a function does."""
+_CALL: Final = re.compile(r"\bcall ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+)")
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
 
@@ -100,7 +112,17 @@ def engine_token() -> str | None:
 
 
 def settings_from(path: Path) -> Settings:
-    """The settings of a file; what is wrong with it is said and is no reason to stop."""
+    """The settings of a file; what is wrong with it is said and is no reason to stop.
+
+    Only a file that somebody named and that is not there ends the command: its defaults are nobody's wish.
+    """
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source("config_path") if context else None
+    if source is click.core.ParameterSource.COMMANDLINE and not path.exists():
+        fail(
+            f"there is no {path}; leave --config out for defaults, or write one: {program()} config init",
+            code=2,
+        )
     settings, warnings = load_settings(path)
     for warning in warnings:
         log.warning("%s", warning if warning.startswith(path.name) else f"{path.name}: {warning}")
@@ -136,3 +158,12 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
     """End with one sentence on stderr. What others wrote into it cannot act on a terminal."""
     click.echo(f"iii-directory: {escaped(sentence)}", err=True)
     raise SystemExit(code)
+
+
+def in_commands(sentence: str) -> str:
+    """A sentence that says which function to call, for somebody who types commands."""
+
+    def command(found: re.Match[str]) -> str:
+        return f"run {program()} {COMMAND_OF.get(found[1], f'trigger {found[1]}')}"
+
+    return _CALL.sub(command, sentence).replace("Next: call it again", "Next: try again")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, config_option, fail, set_up_log, settings_from
-from iii_directory.cli.output import note, print_json, print_table, print_text
+from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, set_up_log, settings_from
+from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import DirectoryError
 
@@ -167,7 +167,7 @@ def diff(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None
     if as_json:
         print_json({"diff": patch})
     elif patch:
-        print_text(patch.rstrip("\n"))
+        print_patch(patch)
     else:
         note("nothing was edited")
 
@@ -207,7 +207,7 @@ def _run(settings: Settings, act: Callable[[Installer], Awaitable[Result]]) -> R
     try:
         return asyncio.run(inside())
     except DirectoryError as error:
-        fail(str(error))
+        fail(in_commands(str(error)))
 
 
 async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
@@ -236,7 +236,7 @@ def _request(source: str, settings: Settings, fields: dict[str, str | None]) -> 
     try:
         return any_download(given, allow_file=settings.allow_file_repos)
     except DirectoryError as error:
-        fail(str(error), code=2)
+        fail(in_commands(str(error)), code=2)
 
 
 def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("failed",)) -> None:
@@ -247,7 +247,12 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
         note("nothing is installed")
     else:
         columns = ("namespace", "status", "installed", "available", "details")
-        print_table(columns, [_row(report) for report in found], whole=True)
+        done = [report for report in found if report.status != "failed"]
+        if done:
+            print_table(columns, [_row(report) for report in done], whole=True)
+        for report in found:
+            if report.status == "failed":
+                note(in_commands(f"{report.namespace}: {report.reason}"))
     if any(report.status in bad for report in found):
         raise SystemExit(1)
 
@@ -282,7 +287,7 @@ def _print_preview(preview: Preview) -> None:
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
     if preview.diff:
-        print_text(f"\n{preview.diff.rstrip()}")
+        print_patch(f"\n{preview.diff}")
 
 
 def _print_installed(done: Installation) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -21,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
     "registry": ("registry", "publish workers into a registry of one's own, and serve it"),
     "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),
+    "completion": ("completion", "print what lets a shell complete commands, ids and names"),
     "trigger": ("trigger", "call any function on the engine"),
 }
 """Each command: the module below iii_directory.cli that has it, and what it does."""
@@ -43,6 +45,8 @@ OTHER_WORDS: dict[str, str] = {
 }
 """Words of other programs for what this one does, and its own."""
 
+COMPLETE_VARIABLE = "_III_DIRECTORY_COMPLETE"
+"""How a shell asks for words to complete with."""
 HELP_COLUMNS = 100
 INTERRUPTED = 130
 """What a shell calls the end by Ctrl-C: 128 and the number of the signal."""
@@ -67,6 +71,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _dispatch(args: list[str]) -> None:
+    if COMPLETE_VARIABLE in os.environ:
+        from iii_directory.cli.completion import complete
+
+        complete(os.environ[COMPLETE_VARIABLE])
     if args[:1] == ["--no-pager"]:
         from iii_directory.cli.terminal import use_no_pager
 
@@ -149,6 +157,7 @@ def _wants_help() -> bool:
 def _run(name: str, args: list[str], program: str) -> None:
     from importlib import import_module
 
+    _end_quickly_on_ctrl_c()
     command = import_module(f"iii_directory.cli.{COMMANDS[name][0]}").command
     import click
 
@@ -172,6 +181,19 @@ def _run(name: str, args: list[str], program: str) -> None:
     raise SystemExit(code or 0)
 
 
+def _end_quickly_on_ctrl_c() -> None:
+    """Ctrl-C ends what a command waits for, so that it need not wait for the end of it."""
+    import signal
+
+    def pressed(_number: int, _frame: object) -> None:
+        process = sys.modules.get("iii_directory.install.process")
+        if process is not None:
+            process.end_all()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, pressed)
+
+
 def _unknown(name: str) -> None:
     from iii_directory.cli.groups import meant
     from iii_directory.text import escaped
@@ -192,15 +214,11 @@ def _is_about_output(error: OSError) -> bool:
 
 def _no_more_output() -> None:
     """What Python still holds for stdout would fail again at the end."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def end_at_once(code: int) -> NoReturn:
     """Without waiting for threads: what they do is either done or put right at the next start."""
-    import os
-
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.completion import prompt_names
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
@@ -31,7 +32,7 @@ def list_prompts(as_json: bool, where: Where) -> None:
 
 
 @command.command(help="Show the template of one prompt.", epilog=EXIT_CODES)
-@click.argument("name")
+@click.argument("name", shell_complete=prompt_names())
 @reading_options
 def show(name: str, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::get", name=name)

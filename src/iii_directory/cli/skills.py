@@ -8,6 +8,7 @@ import click
 
 from iii_directory.cli import authoring, installs
 from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import print_json, print_markdown, print_rows
 from iii_directory.cli.source import answer, reading_options
@@ -56,7 +57,7 @@ def list_skills(
 
 
 @command.command(help="Show one skill. ID is forgiving, as directory::skills::get is.", epilog=EXIT_CODES)
-@click.argument("skill_id", metavar="ID")
+@click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
 @reading_options
 def show(skill_id: str, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::get", id=skill_id)

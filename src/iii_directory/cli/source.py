@@ -16,6 +16,7 @@ from iii_directory.cli.common import (
     engine_token,
     engine_url,
     fail,
+    in_commands,
     listens,
     program,
     settings_from,
@@ -76,7 +77,7 @@ def answer(where: Where, function_id: str, **payload: Any) -> Answer:
     try:
         return _read_folder(settings, function_id, given)
     except DirectoryError as error:
-        fail(str(error))
+        fail(in_commands(str(error)))
 
 
 def _say_whose(where: Where, url: str) -> None:
@@ -95,11 +96,11 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
     try:
         return call_function(url, function_id, payload, token=engine_token())
     except EngineUnreachableError as error:
-        fail(str(error))
+        fail(in_commands(str(error)))
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
             raise _NoDirectoryError(f"the engine at {url} has no directory") from None
-        fail(str(error))
+        fail(in_commands(str(error)))
 
 
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, engine_token, engine_url, fail, url_option
+from iii_directory.cli.common import EXIT_CODES, engine_token, engine_url, fail, listens, program, url_option
+from iii_directory.cli.completion import function_ids
 from iii_directory.cli.output import json_text, note, print_json, print_string
 from iii_directory.cli.terminal import no_pager_option
 
@@ -56,7 +57,7 @@ def _looks_like_json(word: str) -> bool:
     "JSON. A value that is JSON is taken as JSON, else as text.",
     epilog=EXIT_CODES,
 )
-@click.argument("function", required=False)
+@click.argument("function", required=False, shell_complete=function_ids())
 @click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--payload", help="The payload as JSON; KEY=VALUE fields are laid over it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the exact reply as JSON, an error's too.")
@@ -91,9 +92,10 @@ def command(
         fail("which function? For example: iii-directory trigger directory::skills::index", code=2)
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
+    address = engine_url(url)
     try:
         result = call_function(
-            engine_url(url),
+            address,
             target,
             build_payload(payload, fields),
             timeout=timeout_ms / 1000,
@@ -101,7 +103,8 @@ def command(
             namespace=namespace,
         )
     except EngineUnreachableError as error:
-        fail(str(error))
+        way_out = "" if listens(address) else f"; start one: {program()} up"
+        fail(f"{error}{way_out}")
     except RemoteError as error:
         body = {key: value for key, value in error.body.items() if key != "stacktrace"}
         if as_json:

@@ -1,0 +1,96 @@
+"""``iii-directory completion``: what lets a shell complete commands, options, ids and names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_token, engine_url, listens
+from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+SHELLS = ("bash", "zsh", "fish")
+_WAIT_SECONDS = 2.0
+
+
+@click.command(
+    help="Print a script for the shell: put it into ~/.bashrc, ~/.zshrc or "
+    "~/.config/fish/completions/iii-directory.fish.",
+    epilog=EXIT_CODES,
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 - click knows all three
+    click.echo(found(_Everything(PROGRAM), {}, PROGRAM, COMPLETE_VARIABLE).source())
+
+
+def complete(instruction: str) -> NoReturn:
+    """Answer a shell that asks for words."""
+    from click.shell_completion import shell_complete
+
+    raise SystemExit(shell_complete(_Everything(PROGRAM), {}, PROGRAM, COMPLETE_VARIABLE, instruction))
+
+
+def skill_ids() -> Completer:
+    return _completer(lambda: _rows("directory::skills::list", "skills", "id"))
+
+
+def prompt_names() -> Completer:
+    return _completer(lambda: _rows("directory::prompts::list", "prompts", "name"))
+
+
+def function_ids() -> Completer:
+    return _completer(_functions)
+
+
+class _Everything(click.Group):
+    """All commands as one group, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (its signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"iii_directory.cli.{COMMANDS[cmd_name][0]}").command
+
+
+def _completer(words: Callable[[], Iterator[str]]) -> Completer:
+    def found(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        # Somebody is typing: whatever is wrong, there are just no words.
+        with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            return [word for word in words() if word.startswith(incomplete)]
+        return []
+
+    return found
+
+
+def _rows(function_id: str, key: str, field: str) -> Iterator[str]:
+    from iii_directory.cli.source import Where, answer
+
+    reply = answer(Where(Path("config.yaml"), None), function_id)
+    return (row[field] for row in reply[key])
+
+
+def _functions() -> Iterator[str]:
+    url = engine_url(None)
+    if not listens(url):
+        return iter(())
+    from iii_directory.bus.client import call_function
+
+    reply: Any = call_function(
+        url, "engine::functions::list", {}, timeout=_WAIT_SECONDS, token=engine_token()
+    )
+    return (row["function_id"] for row in reply["functions"])
