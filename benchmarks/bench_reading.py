@@ -34,6 +34,10 @@ ROUNDS = 31
 IN_FLIGHT = 32
 GET = "directory::skills::get"
 ECHO = "bench::echo"
+# A listing by namespace: of so many documents, one namespace.
+MANY = 10_000
+LIST = "directory::skills::list"
+SAME = "bench::same"
 
 
 def directory(report: Connection, url: str, root: Path) -> None:
@@ -50,11 +54,19 @@ def echo(report: Connection, url: str) -> None:
     """A worker on the SDK whose one function answers with its payload."""
     from iii import InitOptions, InvocationError, register_worker
 
+    kept: list[Any] = []
+
     async def give_back(data: Any) -> Any:
         return data
 
+    async def give_the_same(data: Any) -> Any:
+        if data:
+            kept[:] = [data]
+        return kept[0]
+
     client = register_worker(url, InitOptions(worker_name="echo", otel={"enabled": False}))
     client.register_function(ECHO, give_back)
+    client.register_function(SAME, give_the_same)
     for _ in range(100):
         with contextlib.suppress(InvocationError):
             report.send(client.trigger({"function_id": ECHO, "payload": {}}))
@@ -63,19 +75,19 @@ def echo(report: Connection, url: str) -> None:
 
 
 @contextlib.contextmanager
-def stage() -> Generator[tuple[str, Any]]:
+def stage(documents: int = DOCUMENTS) -> Generator[tuple[str, Any]]:
     """An engine with both functions; gives its address, and an answer of the directory."""
-    root = tree(DOCUMENTS)
+    root = tree(documents)
     with process(engine) as url, process(directory, url, root) as ready, process(echo, url):
         if not ready:
             raise TimeoutError("the directory is not ready")
-        yield url, one_answer(url)
+        yield url, answer_to(url, reads(1)[0])
 
 
-def one_answer(url: str) -> Any:
-    """What the directory answers for one document: all of them are as large."""
+def answer_to(url: str, call: str) -> Any:
+    """What one call answers; those for single documents are all as large."""
     with connect_sync(url, compression=None) as peer:
-        peer.send(reads(1)[0])
+        peer.send(call)
         while (message := json.loads(peer.recv())).get("type") != "invocationresult":
             pass
     return message["result"]
@@ -98,6 +110,19 @@ def get_latency() -> Measurement:
         return interleave(
             lambda: asyncio.run(median(url, reads(CALLS))),
             lambda: asyncio.run(median(url, echoes(CALLS, answer))),
+            rounds=ROUNDS,
+        )
+
+
+@goal("reading.list-of-one-namespace", at_most=1.5)
+def list_of_one_namespace() -> Measurement:
+    """20 rows among 10,000, against a bare function that answers the same bytes."""
+    with stage(MANY) as (url, _):
+        listing = call_frame({"prefix": path_of(MANY // 2).partition("/")[0] + "/"}, LIST)
+        answer_to(url, call_frame(answer_to(url, listing), SAME))
+        return interleave(
+            lambda: asyncio.run(median(url, [listing] * CALLS)),
+            lambda: asyncio.run(median(url, [call_frame({}, SAME)] * CALLS)),
             rounds=ROUNDS,
         )
 

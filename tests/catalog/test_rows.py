@@ -164,7 +164,7 @@ def test_a_skill_behind_the_index_is_reached_by_its_full_id_or_not_at_all() -> N
 
 
 def test_a_read_has_no_description_and_the_id_on_display(shop: Snapshot) -> None:
-    skill = shop.get("db/index")
+    skill = shop.find("db/index")
     assert skill is not None
 
     assert skill_reply(shop, skill, "body") == {

@@ -7,7 +7,7 @@ from tests.catalog.worlds import of_paths, parsed, parsed_records
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.rows import list_skills, plain_rows
-from iii_directory.catalog.shelf import Shelf, shelve
+from iii_directory.catalog.shelf import shelve
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 
 
@@ -27,7 +27,7 @@ def shadowed(snapshot: Snapshot) -> list[str]:
 def test_a_file_wins_over_a_registration_and_the_loser_is_told() -> None:
     snapshot = with_records(of_paths("db.md"), db="# Registered")
 
-    skill = snapshot.get("db")
+    skill = snapshot.find("db")
     assert skill is not None
     assert skill.source == "folder"
     assert shadowed(snapshot) == ["registered skill db"]
@@ -37,7 +37,7 @@ def test_a_file_wins_over_a_registration_and_the_loser_is_told() -> None:
 def test_a_registration_comes_back_when_the_file_before_it_goes() -> None:
     snapshot = with_records(of_paths("db.md"), db="# Registered").changed({"db.md": None})
 
-    skill = snapshot.get("db")
+    skill = snapshot.find("db")
     assert skill is not None
     assert skill.source == "registered"
     assert shadowed(snapshot) == []
@@ -60,7 +60,7 @@ def test_of_several_files_for_one_overview_the_first_in_order_wins(
         for name in order:
             snapshot = snapshot.changed(parsed({f"db/{name}.md": b"# T\n"}))
 
-        skill = snapshot.get("db/index")
+        skill = snapshot.find("db/index")
         assert skill is not None
         assert skill.path == f"db/{winner}.md"
         assert sorted(shadowed(snapshot)) == sorted(f"db/{name}.md" for name in names if name != winner)
@@ -206,7 +206,7 @@ def test_a_shelf_inserts_replaces_and_removes_in_place_of_order() -> None:
 
 
 def test_the_range_of_a_prefix_is_exact() -> None:
-    shelf = Shelf(["a", "a-", "a/", "a/b", "a/z", "a0", "b"], [0] * 7)
+    shelf = shelve(dict.fromkeys(["a", "a-", "a/", "a/b", "a/z", "a0", "b"], 0))
 
-    assert [shelf.keys[at] for at in shelf.range_of("a/")] == ["a/", "a/b", "a/z"]
-    assert list(shelf.range_of("c")) == []
+    assert shelf.below("a/", lambda key, _: key) == ["a/", "a/b", "a/z"]
+    assert shelf.below("c", lambda key, _: key) == []

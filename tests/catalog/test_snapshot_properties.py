@@ -67,6 +67,20 @@ def test_any_world_gives_the_catalogue_of_the_plain_rules(world: World) -> None:
 
 
 @settings(max_examples=300, deadline=None)
+@given(WORLDS, st.data())
+def test_a_prefix_lists_exactly_the_skills_whose_ids_start_so(world: World, data: st.DataObject) -> None:
+    snapshot = snapshot_of(world)
+    ids = [skill.id for skill in snapshot.skills.items]
+    whole = data.draw(st.sampled_from([*ids, "db/index", "nobody"]))
+    prefix = whole[: data.draw(st.integers(1, len(whole)))]
+
+    rows = list_skills(snapshot)
+    assert list_skills(snapshot, prefix=prefix) == [
+        row for row, skill_id in zip(rows, ids, strict=True) if skill_id.startswith(prefix)
+    ]
+
+
+@settings(max_examples=300, deadline=None)
 @given(WORLDS)
 def test_no_file_is_left_out_without_a_word(world: World) -> None:
     snapshot = snapshot_of(world)

@@ -75,7 +75,7 @@ def test_registered_entries_are_always_shown_even_behind_a_hidden_file() -> None
     snapshot = of_paths("db/a.md").changed(registered=parsed_records({"db/a": "# Registered"}))
 
     hidden = snapshot.changed(visibility=Visibility(NOBODY, AUTO))
-    skill = hidden.get("db/a")
+    skill = hidden.find("db/a")
     assert skill is not None
     assert skill.source == "registered"
 

@@ -10,9 +10,9 @@ from iii_directory.documents.model import Finding, Prompt, Skill
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from iii_directory.catalog.shelf import Claims
+    from iii_directory.catalog.shelf import Claims, Pages
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import ParsedFile
 
@@ -49,7 +49,7 @@ def _findings(snapshot: Snapshot) -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.kind, finding.subject, finding.reason))
 
 
-def _of_entries(entries: Mapping[str, ParsedFile]) -> list[Finding]:
+def _of_entries(entries: Pages[ParsedFile]) -> list[Finding]:
     return [finding for entry in entries.values() for finding in entry.findings]
 
 

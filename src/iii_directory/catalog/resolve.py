@@ -90,7 +90,7 @@ def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
     check_prompt_name(name)
     prompt = snapshot.prompt(name)
     if prompt is None:
-        close = close_names(name, snapshot.prompt_claims.winners.keys())
+        close = close_names(name, frozenset(snapshot.prompts.keys))
         raise DirectoryError(PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
     return prompt
 
@@ -165,8 +165,11 @@ def _not_found(
 
 def _first_below(snapshot: Snapshot, namespace: str) -> list[str]:
     """Some skills of the namespace that was meant, when it has no overview to offer."""
-    positions = snapshot.skills.range_of(f"{namespace}/")
-    return [snapshot.skills.keys[at] for at in positions[:MAX_SUGGESTIONS]]
+    return snapshot.skills.below(f"{namespace}/", _key)[:MAX_SUGGESTIONS]
+
+
+def _key(key: str, _: Skill) -> str:
+    return key
 
 
 def _display_ids(snapshot: Snapshot) -> frozenset[str]:

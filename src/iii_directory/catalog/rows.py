@@ -31,16 +31,15 @@ def list_skills(
     include_description: bool = True,
 ) -> list[Row]:
     """The rows of ``directory::skills::list``; every filter given must hold."""
-    rows = snapshot.skills.column(directory_row if include_description else light_row)
-    if search is None and prefix is None and type_ is None:
+    make = directory_row if include_description else light_row
+    rows = snapshot.rows_of(prefix, make) if prefix else snapshot.skills.column(make)
+    if search is None and type_ is None:
         return rows
     needle = None if search is None else search.casefold()
     return [
         row
-        for row, skill in zip(rows, snapshot.skills.items, strict=True)
-        if (prefix is None or skill.id.startswith(prefix))
-        and (type_ is None or skill.type == type_)
-        and (needle is None or _mentions(row, needle))
+        for row in rows
+        if (type_ is None or row["type"] == type_) and (needle is None or _mentions(row, needle))
     ]
 
 

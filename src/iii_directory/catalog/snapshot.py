@@ -3,14 +3,14 @@
 Pure.
 
 A snapshot is made from what the folder and the registrations say, path by path and record by record. It is
-never changed: `Snapshot.changed` gives the next one, and one edited file costs a few copies of dictionaries.
+never changed: `Snapshot.changed` gives the next one, and one edited file costs some microseconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from iii_directory.catalog.shelf import Claims, Shelf, shelve
+from iii_directory.catalog.shelf import Claims, Pages, Shelf, shelve
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of
 from iii_directory.documents.model import ParsedFile, Prompt, Skill
@@ -43,19 +43,20 @@ class Snapshot:
     )
 
     def __init__(self) -> None:
-        self.files: Mapping[str, ParsedFile] = {}
+        self.files: Pages[ParsedFile] = Pages()
         """What each file of the folder is, by its path."""
-        self.registered: Mapping[str, ParsedFile] = {}
+        self.registered: Pages[ParsedFile] = Pages()
         """What each registered record is, by any key that tells one from another."""
         self.visibility = Visibility()
         self.hidden: frozenset[str] = frozenset()
         """Namespaces of the folder that are not shown."""
         self.skill_claims: Claims[Skill] = Claims(_rank)
         self.prompt_claims: Claims[Prompt] = Claims(_rank)
-        self.skills: Shelf[Skill] = Shelf([], [])
+        self.skills: Shelf[Skill] = Shelf([])
         """By display id."""
-        self.prompts: Shelf[Prompt] = Shelf([], [])
-        self._namespaces: dict[str, frozenset[str]] = {}
+        self.prompts: Shelf[Prompt] = Shelf([])
+        self._namespaces: Pages[Pages[Literal[True]]] = Pages()
+        """The paths of the documents in each namespace of the folder."""
         self._computed: dict[Any, Any] = {}
 
     def changed(
@@ -68,8 +69,8 @@ class Snapshot:
         if not files and not registered and (visibility is None or visibility is self.visibility):
             return self
         after = Snapshot()
-        after.files = _updated(self.files, files or {})
-        after.registered = _updated(self.registered, registered or {})
+        after.files = self.files.changed(files or {})
+        after.registered = self.registered.changed(registered or {})
         after.visibility = visibility or self.visibility
         after._namespaces = _moved_paths(self._namespaces, self.files, files or {})
         after.hidden = after._hide(self, files or {})
@@ -78,10 +79,6 @@ class Snapshot:
         after._shelve_skills(self, removed, added)
         after._shelve_prompts(self, removed, added)
         return after
-
-    def get(self, skill_id: str) -> Skill | None:
-        """The skill of exactly this id."""
-        return self.skill_claims.winners.get(skill_id)
 
     def find(self, skill_id: str) -> Skill | None:
         """The skill an address leads to: of this id, or the overview right below it."""
@@ -97,7 +94,21 @@ class Snapshot:
 
     def skills_below(self, namespace: str) -> list[Skill]:
         """Every skill of a namespace but the one that is called like it."""
-        return [self.skills.items[at] for at in self.skills.range_of(f"{namespace}/")]
+        return self.skills.below(f"{namespace}/", _itself)
+
+    def rows_of(self, prefix: str, make: Callable[[str, Skill], T]) -> list[T]:
+        """The rows of the skills whose ids start with ``prefix``, in the order of their display ids."""
+        rows = self.skills.below(prefix, make)
+        # An overview that goes by the name of its folder may still have an id that starts so.
+        folder, slash, rest = prefix.rpartition("/")
+        overview = self.skill_claims.winners.get(folder + INDEX_SUFFIX)
+        if (
+            overview is not None
+            and INDEX_SUFFIX.startswith(slash + rest)
+            and folder == self.display_id(overview)
+        ):
+            rows.insert(0, make(folder, overview))
+        return rows
 
     def namespaces(self) -> frozenset[str]:
         """The first segments of every id."""
@@ -134,7 +145,7 @@ class Snapshot:
 
     def _entries(self, files: Changes, registered: Changes, toggled: frozenset[str]) -> list[ParsedFile]:
         """What this snapshot shows at some paths, in some records, and in namespaces that come or go."""
-        paths = set(files).union(*(self._namespaces.get(namespace, ()) for namespace in toggled))
+        paths = set(files).union(*(self._namespaces.get(namespace) or () for namespace in toggled))
         found = [self.files[path] for path in paths if path in self.files and not self._hides(path)]
         found += [self.registered[key] for key in registered if key in self.registered]
         return found
@@ -158,7 +169,7 @@ class Snapshot:
         self.prompt_claims, moved = before.prompt_claims.changed(_prompts(removed), _prompts(added))
         winners = self.prompt_claims.winners
         if len(moved) * _BULK > len(winners):
-            self.prompts = shelve(winners)
+            self.prompts = shelve(dict(winners.items()))
         else:
             self.prompts = before.prompts.changed({name: winners.get(name) for name in moved})
 
@@ -170,39 +181,23 @@ def _rank(entry: Skill | Prompt) -> tuple[bool, bool, str]:
     return entry.source != "folder", claimed, path
 
 
-def _display_id(skill_id: str, known: Mapping[str, Skill]) -> str:
+def _display_id(skill_id: str, known: Pages[Skill]) -> str:
     bare = bare_id(skill_id)
     return skill_id if bare in known else bare
 
 
-def _updated(content: Mapping[str, ParsedFile], changes: Changes) -> Mapping[str, ParsedFile]:
-    if not changes:
-        return content
-    updated = dict(content)
-    for key, entry in changes.items():
-        if entry is None:
-            updated.pop(key, None)
-        else:
-            updated[key] = entry
-    return updated
-
-
 def _moved_paths(
-    namespaces: dict[str, frozenset[str]], files: Mapping[str, ParsedFile], changes: Changes
-) -> dict[str, frozenset[str]]:
+    namespaces: Pages[Pages[Literal[True]]], files: Pages[ParsedFile], changes: Changes
+) -> Pages[Pages[Literal[True]]]:
     """The documents of each namespace after some changes; edits that keep a document one cost nothing."""
-    moved: dict[str, set[str]] = {}
+    moved: dict[str, dict[str, Literal[True] | None]] = {}
     for path, entry in changes.items():
         if _is_document(files.get(path)) != _is_document(entry):
-            moved.setdefault(_folder(path), set()).add(path)
-    if not moved:
-        return namespaces
-    updated = dict(namespaces)
+            moved.setdefault(_folder(path), {})[path] = True if _is_document(entry) else None
+    edited: dict[str, Pages[Literal[True]] | None] = {}
     for namespace, paths in moved.items():
-        updated[namespace] = updated.get(namespace, frozenset()) ^ paths
-        if not updated[namespace]:
-            del updated[namespace]
-    return updated
+        edited[namespace] = (namespaces.get(namespace) or Pages()).changed(paths) or None
+    return namespaces.changed(edited)
 
 
 def _is_document(entry: ParsedFile | None) -> bool:
@@ -221,6 +216,10 @@ def _skills(entries: Iterable[ParsedFile]) -> list[tuple[str, Skill]]:
 
 def _prompts(entries: Iterable[ParsedFile]) -> list[tuple[str, Prompt]]:
     return [(entry.prompt.name, entry.prompt) for entry in entries if entry.prompt is not None]
+
+
+def _itself(_: str, skill: Skill) -> Skill:
+    return skill
 
 
 def _namespaces_of(snapshot: Snapshot) -> frozenset[str]:
