@@ -106,7 +106,7 @@ MAX_BUNDLE_DEPTH: Final = 16
 INSTALL_LOCK_SECONDS: Final = 30.0
 # A larger file is named with its size and hash; nobody reads such a patch in a terminal.
 MAX_DIFF_BYTES: Final = 64 * KIB
-# 512 namespaces of 512 files; anything larger is not ours.
+# 1000 namespaces of 512 files, which take 60 KB each; anything larger is not ours.
 MAX_LOCKFILE_BYTES: Final = 64 * MIB
 # Inner: the journal of one install holds one entry of the lock file.
 MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
@@ -236,9 +236,6 @@ STEPS_PER_SUBSCHEMA: Final = 10
 # A longer pattern is no rule a person wrote; .{1,4096} is one, and takes two steps for every character.
 MAX_PATTERN_CHARS: Final = 4 * KIB
 MAX_PATTERN_STEPS: Final = 10_000
-
-# 512 files of a namespace take about 60 KB of the lock file; room for some hundred namespaces.
-MAX_LOCK_FILE_BYTES: Final = 16 * MIB
 
 # MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and sessions of
 # 2025 clients, which hold memory until they end or idle out; hosts open one or two each.

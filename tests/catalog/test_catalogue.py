@@ -101,6 +101,7 @@ def test_a_look_shows_files_and_registrations_with_their_bodies(skills: Folder) 
 
 def test_calls_of_one_turn_share_one_look_and_the_next_turn_has_its_own(skills: Folder) -> None:
     desk = Desk(skills)
+    desk.catalogue.load()
 
     async def scenario() -> None:
         first, second = await asyncio.gather(desk.catalogue.look(), desk.catalogue.look())
@@ -110,7 +111,7 @@ def test_calls_of_one_turn_share_one_look_and_the_next_turn_has_its_own(skills: 
         await desk.catalogue.look()
         assert desk.workers.asked == 2
 
-    on_loop(desk, scenario)
+    asyncio.run(scenario())
 
 
 def test_a_registration_is_seen_by_every_look_after_it_even_in_the_same_turn(skills: Folder) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.summary import grouped, log_lines
+from iii_directory.catalog.diagnostics import finding_of, grouped, log_lines, report
 from iii_directory.documents.model import Finding
 from iii_directory.folders.folder import FolderSource
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def asset(path: str) -> Finding:
-    return Finding("skipped", path, "no document", "nothing, if it is an asset")
+    return Finding("skipped", path, "no document", "nothing, if it is an asset", urgent=False)
 
 
 def broken(path: str, line: int = 1) -> Finding:
@@ -27,6 +27,20 @@ def test_a_few_stay_on_their_own_and_what_needs_attention_comes_first() -> None:
     found = [asset("a"), asset("b"), broken("c.md"), asset("d")]
 
     assert [group.named() for group in grouped(found)] == ["c.md", "a", "b", "d"]
+
+
+def test_a_finding_says_itself_whether_it_needs_attention_and_its_row_says_so_in_words() -> None:
+    calm = Finding("watch", "folder", "slow", "move it", urgent=False)
+    pressing = Finding("watch", "folder", "slow", "move it")
+
+    rows = report([calm, asset("a"), pressing])["findings"]
+
+    assert [row["fix"] for row in rows] == [
+        "nothing need be done; move it",
+        "nothing, if it is an asset",
+        "move it",
+    ]
+    assert [finding_of(row).urgent for row in rows] == [False, False, True]
 
 
 def test_many_are_counted_with_examples_from_different_folders() -> None:

@@ -14,12 +14,17 @@ from tests.support.engine import WAIT, RawClient
 from tests.support.installs import contents, hashes, put
 from tests.support.registry import RawServer, answer
 
+from iii_directory.install.service import Installer
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
     from tests.downloads.stage import Depot
     from tests.support.engine import EngineThread
+
+    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.reports import Installation
 
 ADDED = "directory::__on_worker_added"
 
@@ -117,6 +122,38 @@ def test_a_worker_that_joins_brings_its_skills(start: Callable[..., Depot]) -> N
     entry = depot.world.lock()["db"]
     assert (entry["by"], entry["resolved"]) == ("auto", "1.0.0")
     assert entry["source"] == {"kind": "registry", "worker": "db", "tag": "latest"}
+
+
+def test_a_worker_added_again_while_it_is_fetched_is_fetched_once_and_told_of_once(
+    start: Callable[..., Depot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go, fetched = threading.Event(), threading.Event(), list[str]()
+    really = Installer._install
+
+    def slowly(self: Installer, bundle: Bundle, *rest: Any) -> Installation:
+        fetched.append(bundle.namespace)
+        began.set()
+        assert go.wait(WAIT)
+        return really(self, bundle, *rest)
+
+    monkeypatch.setattr(Installer, "_install", slowly)
+    depot = start(auto_download=True)
+    depot.world.publish("db", "1.0.0", V1)
+    depot.world.publish("last", "1.0.0", V1)
+    listeners = depot.listeners()
+
+    with depot.visitor("db"):
+        assert began.wait(WAIT)
+        for _ in range(2):
+            assert depot.call(ADDED, added("db")) == {"ok": True}
+        go.set()
+        until(lambda: depot.ids() == ["db", "db/get"], "the skills of db are there")
+        depot.settle()
+        depot.call("skills::download", worker="last")
+
+    assert fetched == ["db", "last"]
+    for listener in listeners.values():
+        assert listener.take(2) == [event("db"), event("last")]
 
 
 def test_what_is_installed_at_the_start_is_fetched(start: Callable[..., Depot]) -> None:

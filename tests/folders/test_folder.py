@@ -19,6 +19,7 @@ from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.folders import rules
 from iii_directory.folders.folder import FolderSource
+from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,7 +214,7 @@ def test_a_namespace_of_the_local_folder_replaces_the_whole_namespace(
         view.source.read_body("db/extra.md")
 
     skills.document("db/extra.md", "Edited out of sight")
-    assert view.refresh().files.get("db/extra.md") is None
+    assert view.refresh().get("db/extra.md") is None
 
     for name in ("db", "hello.md", "own"):
         local.remove(name)
@@ -327,14 +328,15 @@ def test_a_file_with_a_hostile_name_is_listed_or_has_its_reason(skills: Folder, 
 
 
 def test_the_lock_file_is_read_from_the_skills_folder(skills: Folder, local: Folder) -> None:
-    source = FolderSource(skills.root, local.root, watcher=no_watcher)
+    view = View(FolderSource(skills.root, local.root, watcher=no_watcher))
     local.write("skills.lock.json", "not this one")
-    with pytest.raises(RefusedError):
-        source.read_lock_file()
+    assert LOCKFILE not in view.refresh()
+    assert not view.source.record.lock.broken
 
     skills.write("skills.lock.json", "{}")
 
-    assert source.read_lock_file() == b"{}"
+    assert LOCKFILE in view.refresh()
+    assert view.source.record.lock.broken
 
 
 def refuse_to_open(monkeypatch: pytest.MonkeyPatch, names: set[str], number: int) -> None:
@@ -435,10 +437,10 @@ def test_a_root_that_cannot_be_opened_is_reported_by_its_key_and_not_by_its_path
     with monkeypatch.context() as patch:
         refuse_to_open(patch, {os.fspath(skills.root)}, errno.EACCES)
         source = FolderSource(skills.root, watcher=no_watcher)
-        assert not source.refresh()
+        assert not View(source).refresh()
         found = [finding for finding in source.findings if finding.kind == "skipped"]
     assert [(f.subject, f.reason) for f in found] == [("skills_folder", reasons.UNREADABLE.text)]
-    assert set(source.refresh().files) == {"a.md"}
+    assert set(View(source).refresh()) == {"a.md"}
 
 
 def test_a_time_that_no_calendar_holds_does_not_stop_the_scan(skills: Folder) -> None:

@@ -14,6 +14,7 @@ from tests.support.folders import Folder, View, no_watcher, real_watcher, scanne
 from iii_directory.documents.parse import parse_file
 from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.watch import CannotWatchError, Event
+from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,7 +58,7 @@ def test_a_new_an_edited_and_a_deleted_file_are_seen_by_the_next_refresh(skills:
     assert view.titles() == {"ns/a.md": "A longer title", "ns/b.md": "B"}
 
     skills.remove("ns/a.md")
-    assert set(view.refresh().files) == {"ns/a.md"}
+    assert set(view.refresh()) == {"ns/a.md"}
     assert view.titles() == {"ns/b.md": "B"}
 
 
@@ -317,28 +318,28 @@ def test_a_bulk_of_five_thousand_changes_is_seen(skills: Folder) -> None:
 
 def test_a_change_of_the_lock_file_is_noticed(skills: Folder, view: View) -> None:
     skills.document("a.md", "A")
-    assert not view.refresh().lock_file
+    assert LOCKFILE not in view.refresh()
 
     skills.write("skills.lock.json", "{}")
-    assert view.refresh().lock_file
-    assert not view.refresh().lock_file
+    assert LOCKFILE in view.refresh()
+    assert LOCKFILE not in view.refresh()
 
     skills.write(".new", '{"version": 1}')
     skills.move(".new", "skills.lock.json")
-    assert view.refresh().lock_file
+    assert LOCKFILE in view.refresh()
 
     skills.remove("skills.lock.json")
-    assert view.refresh().lock_file
-    assert not view.refresh().lock_file
+    assert LOCKFILE in view.refresh()
+    assert LOCKFILE not in view.refresh()
 
 
 def test_a_lock_file_that_goes_with_the_whole_folder_is_noticed(skills: Folder, view: View) -> None:
     skills.write("skills.lock.json", "{}")
-    assert view.refresh().lock_file
+    assert LOCKFILE in view.refresh()
 
     shutil.rmtree(skills.root)
 
-    assert view.refresh().lock_file
+    assert LOCKFILE in view.refresh()
 
 
 def test_little_work_is_done_at_once_and_much_is_put_off_without_being_lost(
@@ -528,7 +529,7 @@ def test_a_scan_leaves_the_garbage_collector_as_it_found_it(skills: Folder, enab
     source = FolderSource(skills.root, watcher=no_watcher)
     (gc.enable if enabled else gc.disable)()
     try:
-        source.refresh()
+        source.catch_up()
         assert gc.isenabled() is enabled
     finally:
         gc.enable()

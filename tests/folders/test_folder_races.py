@@ -85,10 +85,10 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> No
         return parse_file(path, raw, size, modified_at)
 
     source = FolderSource(skills.root, parse=watching_parse, watcher=real_watcher)
-    source.refresh()
-    # Bodies are asked for by known paths; a reader whose source is not refreshed knows them throughout.
+    source.catch_up()
+    # Bodies are asked for by known paths; a reader whose source does not catch up knows them throughout.
     known = FolderSource(skills.root)
-    known.refresh()
+    known.catch_up()
     flipper = Flipper(skills, outside)
     threads = [Reader(known, paths, flipper.stop) for _ in range(readers)]
     deadline = time.monotonic() + seconds
@@ -100,7 +100,7 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> No
             or sum(reader.read for reader in threads) < iterations
             or not all(reader.read and reader.refused for reader in threads)
         ):
-            source.refresh()
+            source.catch_up()
     finally:
         flipper.stop.set()
         for thread in (flipper, *threads):

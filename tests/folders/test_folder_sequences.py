@@ -161,7 +161,7 @@ def check(base: Path, seed: int, steps: int, watcher: Callable[[], Watcher | Non
                 assert view.files == expected(editor)
         view.refresh()
         assert view.files == expected(editor)
-        assert not view.refresh().files
+        assert not view.refresh()
     finally:
         view.source.close()
 

@@ -178,7 +178,7 @@ def test_a_source_gives_everything_back(skills: Folder) -> None:
     skills.document("a/b/c.md", "C")
     before = len(os.listdir("/proc/self/fd"))
     source = FolderSource(skills.root, skills.path("a"))
-    source.refresh()
+    source.catch_up()
     assert len(source.wake_fds()) == 2
 
     source.close()

@@ -11,6 +11,7 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.composed import tree_index, workers_index
 from iii_directory.catalog.rows import list_skills, plain_rows, resource_rows
 from iii_directory.errors import DirectoryError
+from iii_directory.folders.bundled import BundledDocuments
 from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_every_file_is_shown_or_in_the_diagnostics(root: Path) -> None:
-    catalogue = Catalogue(FolderSource(root))
+    catalogue = Catalogue(FolderSource(root, below=[BundledDocuments()]))
 
     assert unaccounted(catalogue, root) == []
     look = catalogue.load()

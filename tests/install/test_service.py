@@ -369,7 +369,9 @@ def test_another_process_sees_what_was_installed_in_the_record(world: World) -> 
     before = parse_lock(None)
     world.download(worker="db")
 
-    rows = changed_namespaces(before, parse_lock((world.skills / "skills.lock.json").read_bytes()))
+    rows = changed_namespaces(
+        before, parse_lock((world.skills / "skills.lock.json").read_bytes()), lambda _path, _digest: True
+    )
 
     assert [(row.namespace, row.source, row.skills, row.prompts) for row in rows] == [
         ("db", "registry", True, True)

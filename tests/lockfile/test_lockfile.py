@@ -171,7 +171,9 @@ def test_events_are_due_for_namespaces_that_came_or_changed() -> None:
     later = Entry(DB.source, "1.2.4", "2026-01-03T00:00:00Z", "call", DB.files)
 
     rows = changed_namespaces(
-        LockFile({"db": DB, "gone": DB, "same": DB}), LockFile({"db": later, "web": WEB, "same": DB})
+        LockFile({"db": DB, "gone": DB, "same": DB}),
+        LockFile({"db": later, "web": WEB, "same": DB}),
+        lambda _path, _digest: True,
     )
 
     assert rows == [

@@ -6,14 +6,16 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from iii_directory.folders.folder import Changes, FolderSource
+from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.watch import system_watcher
+from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.folders.folder import Changes
     from iii_directory.folders.watch import Watcher
 
 
@@ -72,15 +74,17 @@ class View:
         self.files: dict[str, ParsedFile] = {}
 
     def refresh(self) -> Changes:
-        changes = self.source.refresh()
+        """Take up what changed on disk up to now; at first that is everything."""
+        self.source.catch_up()
+        changes = self.source.take_changes()
         self.apply(changes)
         return changes
 
     def apply(self, changes: Changes) -> None:
-        for path, parsed in changes.files.items():
+        for path, parsed in changes.items():
             if parsed is None:
                 self.files.pop(path, None)
-            else:
+            elif path != LOCKFILE:
                 self.files[path] = parsed
 
     def titles(self) -> dict[str, str]:

@@ -7,24 +7,23 @@ read at once is read in a thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from iii_directory.catalog.look import Bodies, Look
 from iii_directory.catalog.notes import FindingLog, Notes
-from iii_directory.catalog.own import NAMESPACE, OwnDocuments
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
-from iii_directory.disk.safe_open import RefusedError
-from iii_directory.lockfile.format import LockFile, changed_namespaces, content_hash, parse_lock
+from iii_directory.disk.reasons import RefusedError
+from iii_directory.lockfile.format import LOCKFILE, changed_namespaces, content_hash
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
 
-    from iii_directory.documents.model import ParsedFile
-    from iii_directory.folders.folder import FolderSource
-    from iii_directory.lockfile.format import NamespaceChange
+    from iii_directory.documents.model import Finding
+    from iii_directory.folders.folder import Changes, FolderSource
+    from iii_directory.lockfile.format import Entry, LockFile, NamespaceChange
 
 # A few files are read at once on the loop (under a millisecond); more are read in a thread.
 INLINE_FILES: Final = 8
@@ -52,6 +51,16 @@ class _NobodySays:
         return None
 
 
+class _Said(NamedTuple):
+    """What the sources say beside their documents. Each part stays one object until it changes."""
+
+    installed: frozenset[str] | None
+    local: frozenset[str]
+    lock: LockFile
+    recorded: Mapping[str, Entry]
+    findings: tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Finding, ...]]
+
+
 class Catalogue:
     """Every source under one roof.
 
@@ -73,15 +82,12 @@ class Catalogue:
         self._installed = installed or _NobodySays()
         self._notes = notes or Notes()
         self._filter = filter_unregistered
-        self._own = OwnDocuments()
-        self._bodies = Bodies(folders, self._own, self._registered.body)
-        self._own_shown = False
-        self._replacing: set[str] = set()
-        self._snapshot = EMPTY
-        self._lock: LockFile | None = None
+        self._bodies = Bodies(folders, self._registered.body)
+        self._look: Look | None = None
+        self._said: _Said | None = None
         self._log = FindingLog()
         self._this_turn: Look | None = None
-        self._call_soon: Callable[[Callable[[], None]], object] = _now
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._background: asyncio.Task[None] | None = None
         self._woken: asyncio.Event | None = None
         """Set when a reader saw a change before the background did."""
@@ -104,8 +110,7 @@ class Catalogue:
 
         await to_thread(self._folders.catch_up)
         follower(self._take_up())
-        loop = get_running_loop()
-        self._call_soon = loop.call_soon
+        self._loop = loop = get_running_loop()
         self._woken = Event()
         follow = keep_fresh(self._folders, lambda: follower(self._take_up()), self._woken)
         self._background = loop.create_task(follow)
@@ -124,15 +129,20 @@ class Catalogue:
         if self._this_turn is not None and not self._registered.has_changes:
             return self._this_turn
         await self._installed.known()
-        await self._registered.ready()
+        if not self._registered.is_ready:
+            await self._registered.ready()
         if not self._folders.catch_up(INLINE_FILES):
             from asyncio import to_thread
 
             await to_thread(self._folders.catch_up)
             # What was written while the thread looked may belong to a call of this very turn.
             return self._take_up()
+        if self._loop is None:
+            from asyncio import get_running_loop
+
+            self._loop = get_running_loop()
         self._this_turn = look = self._take_up()
-        self._call_soon(self._end_turn)
+        self._loop.call_soon(self._end_turn)
         return look
 
     def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
@@ -146,61 +156,40 @@ class Catalogue:
 
     def _take_up(self) -> Look:
         """What the sources have learnt until now. It waits for nobody, so all of it is of one moment."""
-        installed = self._installed.names
-        files: Mapping[str, ParsedFile | None] = {}
-        if self._folders.has_changes or self._lock is None:
-            files = self._take_files()
-            if self._woken is not None:
-                self._woken.set()
+        files = self._folders.take_changes() if self._folders.has_changes else {}
         registered = self._registered.take_changes() if self._registered.has_changes else {}
-        lock = self._lock or LockFile()
-        visibility = Visibility(
-            installed if self._filter else None, lock.namespaces, self._folders.local_namespaces
+        said = _Said(
+            self._installed.names,
+            self._folders.local_namespaces,
+            self._folders.record.lock,
+            self._folders.record.namespaces,
+            (self._folders.findings, self._registered.findings, self._notes.findings),
         )
-        known = self._snapshot.visibility
-        self._snapshot = self._snapshot.changed(
-            files=files, registered=registered, visibility=None if visibility.is_like(known) else visibility
+        if files or registered or said != self._said or self._look is None:
+            self._look = self._new_look(files, registered, said)
+            self._said = said
+        return self._look
+
+    def _new_look(self, files: Changes, registered: Changes, said: _Said) -> Look:
+        if files and self._woken is not None:
+            self._woken.set()
+        # It wakes whoever follows, and is no document.
+        files.pop(LOCKFILE, None)
+        snapshot = EMPTY if self._look is None else self._look.snapshot
+        visibility = Visibility(said.installed if self._filter else None, said.recorded, said.local)
+        snapshot = snapshot.changed(
+            files=files,
+            registered=registered,
+            visibility=None if visibility.is_like(snapshot.visibility) else visibility,
         )
-        noted = (
-            *self._folders.findings,
-            *lock.findings,
-            *self._registered.findings,
-            *self._notes.findings,
-        )
+        folders, registrations, notes = said.findings
+        noted = (*folders, *said.lock.findings, *registrations, *notes)
         changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
         self._log.say([*noted, *(finding for entry in changed for finding in entry.findings)])
-        return Look(self._snapshot, installed, lock, noted, self._bodies)
-
-    def _take_files(self) -> Mapping[str, ParsedFile | None]:
-        changes = self._folders.take_changes()
-        if changes.lock_file or self._lock is None:
-            self._lock = parse_lock(self._read_lock_file())
-        return {**self._own_changes(changes.files), **changes.files}
-
-    def _own_changes(self, changed: Mapping[str, ParsedFile | None]) -> Mapping[str, ParsedFile | None]:
-        """A namespace called like this worker in the folder replaces what the package carries."""
-        for path, entry in changed.items():
-            if path.startswith(f"{NAMESPACE}/"):
-                (self._replacing.discard if entry is None else self._replacing.add)(path)
-        wanted = not self._replacing
-        if wanted == self._own_shown:
-            return {}
-        self._own_shown = wanted
-        return self._own.files if wanted else dict.fromkeys(self._own.files)
+        return Look(snapshot, said.installed, said.lock, noted, self._bodies)
 
     def _is_as_installed(self, path: str, digest: str) -> bool:
         try:
             return content_hash(self._folders.read_installed(path)) == digest
         except RefusedError:
             return False
-
-    def _read_lock_file(self) -> bytes | None:
-        try:
-            return self._folders.read_lock_file()
-        except RefusedError:
-            return None
-
-
-def _now(action: Callable[[], None]) -> None:
-    """In place of a loop that is not there yet: no two calls come in together."""
-    action()

@@ -1,21 +1,28 @@
-"""What was left out or is odd, for ``directory::diagnostics``: nothing is skipped in silence. Pure."""
+"""What was left out or is odd: nothing is skipped in silence, and many alike are few words for people. Pure.
+
+``directory::diagnostics`` has a row for each finding. The row has no field for whether it needs attention;
+there, what to do begins with "nothing" where that is not so.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.documents.ids import RESERVED_IDS
 from iii_directory.documents.model import Finding, Prompt, Skill
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from iii_directory.catalog.shelf import Claims, Pages
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import ParsedFile
 
+# So many of a sort are named one by one; of more, so many stand for all.
+FEW: Final = 3
+_NOTHING: Final = "nothing"
 _PRECEDENCE: Final = "files come before registrations, and the first path in order before the others"
 
 
@@ -31,12 +38,24 @@ def report(found: Iterable[Finding]) -> dict[str, Any]:
             "kind": finding.kind,
             "subject": escaped(finding.subject),
             "reason": escaped(finding.reason),
-            "fix": escaped(finding.fix),
+            "fix": escaped(_fix_in_row(finding)),
         }
         for finding in found
     ]
     counts = Counter(row["kind"] for row in rows)
     return {"counts": dict(sorted(counts.items())), "findings": rows}
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """The finding that a row of the answer tells of."""
+    urgent = not row["fix"].startswith(_NOTHING)
+    return Finding(row["kind"], row["subject"], row["reason"], row["fix"], urgent=urgent)
+
+
+def _fix_in_row(finding: Finding) -> str:
+    if finding.urgent or finding.fix.startswith(_NOTHING):
+        return finding.fix
+    return f"{_NOTHING} need be done; {finding.fix}"
 
 
 def _findings(snapshot: Snapshot) -> list[Finding]:
@@ -86,4 +105,60 @@ def _hidden(namespace: str) -> Finding:
         "no worker of this name is installed, and the worker downloaded these documents by itself",
         "nothing, if that is meant; else install the worker, download them by a call, or set "
         "filter_unregistered to false",
+        urgent=False,
     )
+
+
+# For people
+
+
+class Group(NamedTuple):
+    """Findings that differ in their subjects alone."""
+
+    first: Finding
+    subjects: tuple[str, ...]
+
+    def named(self) -> str:
+        """The subject of one; of several how many there are, and some of different folders."""
+        if len(self.subjects) == 1:
+            return self.subjects[0]
+        folders: dict[str, str] = {}
+        for subject in self.subjects:
+            folders.setdefault(subject.rpartition("/")[0], subject)
+        examples = list(dict.fromkeys([*folders.values(), *self.subjects]))[:FEW]
+        return f"{len(self.subjects)}, such as {', '.join(examples)}"
+
+
+def grouped(found: Iterable[Finding]) -> list[Group]:
+    """What needs attention first; many findings of one kind for one reason are one group."""
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in found:
+        alike.setdefault((finding.kind, finding.reason, finding.fix), []).append(finding)
+    groups: list[Group] = []
+    for same in alike.values():
+        if len(same) > FEW:
+            groups.append(Group(same[0], tuple(finding.subject for finding in same)))
+        else:
+            groups += [Group(finding, (finding.subject,)) for finding in same]
+    return sorted(groups, key=lambda group: not group.first.urgent)
+
+
+def log_lines(found: Iterable[Finding]) -> Iterator[tuple[bool, str]]:
+    """A line for each finding, or for all of a kind if they are many; and whether it needs attention."""
+    kinds: dict[tuple[bool, str], list[Finding]] = {}
+    for finding in found:
+        kinds.setdefault((finding.urgent, finding.kind), []).append(finding)
+    for (urgent, kind), same in kinds.items():
+        if len(same) <= FEW:
+            yield from ((urgent, f"{one.subject}: {one.reason} ({one.fix})") for one in same)
+        else:
+            yield urgent, f"{kind}: {_counted(same)} (directory::diagnostics names them all)"
+
+
+def _counted(found: list[Finding]) -> str:
+    """How many they are, with an example for each of the first few reasons."""
+    reasons: dict[str, Finding] = {}
+    for finding in sorted(found, key=lambda finding: finding.subject):
+        reasons.setdefault(finding.reason, finding)
+    examples = [f"{one.subject}: {one.reason}" for one in reasons.values()][:FEW]
+    return f"{len(found)} findings, such as {'; '.join(examples)}"

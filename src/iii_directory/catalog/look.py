@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.catalog.diagnostics import findings
-from iii_directory.disk.safe_open import RefusedError
+from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import body_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_KEPT_BODY_CHARS
@@ -15,7 +15,6 @@ from iii_directory.limits import MAX_KEPT_BODY_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.catalog.own import OwnDocuments
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding, Prompt, Skill
@@ -55,11 +54,10 @@ class Look:
 class Bodies:
     """Reads bodies as they are now, and keeps a few: each for as long as its file is as it was."""
 
-    def __init__(self, folders: FolderSource, own: OwnDocuments, registered: Callable[[str], str]) -> None:
+    def __init__(self, folders: FolderSource, registered: Callable[[str], str]) -> None:
         self.registered = registered
         """The body of a registered skill by its id."""
         self._folders = folders
-        self._own = own
         self._kept = KeptBodies()
 
     def of_file(self, path: str, missing: ErrorKind, what: str) -> str:
@@ -68,19 +66,11 @@ class Bodies:
         if body is not None:
             return body
         try:
-            body = body_of(self._read(path))
+            body = body_of(self._folders.read_body(path))
         except (RefusedError, UnicodeDecodeError):
             raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
         self._kept.keep(path, stamp, body)
         return body
-
-    def _read(self, path: str) -> bytes:
-        try:
-            return self._folders.read_body(path)
-        except RefusedError:
-            if path not in self._own.files:
-                raise
-            return self._own.read(path)
 
 
 class KeptBodies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from iii_directory.catalog.summary import log_lines
+from iii_directory.catalog.diagnostics import log_lines
 from iii_directory.limits import MAX_LOGGED_FINDINGS
 from iii_directory.text import escaped
 
@@ -22,19 +22,19 @@ class Notes:
 
     def __init__(self) -> None:
         self._noted: dict[str, Finding] = {}
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return tuple(self._noted.values())
+        self.findings: tuple[Finding, ...] = ()
+        """All of them, as one object for as long as nothing changes."""
 
     def put(self, key: str, finding: Finding) -> None:
         """Something is worth a line, in place of what was noted under the key."""
         self._noted[key] = finding
+        self.findings = tuple(self._noted.values())
 
     def drop(self, *starts: str) -> None:
         """What was noted under keys that start so is no more."""
         for key in [key for key in self._noted if key.startswith(starts)]:
             del self._noted[key]
+            self.findings = tuple(self._noted.values())
 
 
 class FindingLog:
@@ -53,5 +53,5 @@ class FindingLog:
         for urgent, line in log_lines(new):
             log.log(logging.WARNING if urgent else logging.INFO, "%s", escaped(line))
         self._logged.update(dict.fromkeys(new))
-        for oldest in list(self._logged)[:-MAX_LOGGED_FINDINGS]:
-            del self._logged[oldest]
+        while len(self._logged) > MAX_LOGGED_FINDINGS:
+            del self._logged[next(iter(self._logged))]

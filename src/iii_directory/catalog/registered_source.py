@@ -27,12 +27,13 @@ class RegisteredSource:
         """Why not everything that is registered may be here, if so."""
         self._patience = patience_seconds
         self._patient_until: float | None = None
-        self._tried = patience_seconds <= 0
+        self.is_ready = patience_seconds <= 0
+        """True when nobody need wait for the first load any more."""
         self._waiting: asyncio.Event | None = None
 
     async def ready(self) -> None:
         """Wait for the first attempt to load, for as long as one is worth waiting for: that counts once."""
-        if self._tried:
+        if self.is_ready:
             return
         # Only here, because a command that lists a folder should not pay for importing asyncio.
         import asyncio
@@ -48,7 +49,7 @@ class RegisteredSource:
     def tried(self, problem: str | None) -> None:
         """The tables were loaded, or could not be; readers wait no longer."""
         self.says(problem)
-        self._tried = True
+        self.is_ready = True
         if self._waiting is not None:
             self._waiting.set()
 

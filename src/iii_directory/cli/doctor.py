@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.catalog.summary import grouped, needs_attention
+from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.output import note, print_json, print_rows
 from iii_directory.cli.source import answer, reading_options
-from iii_directory.documents.model import Finding
 
 if TYPE_CHECKING:
     from iii_directory.cli.source import Where
+    from iii_directory.documents.model import Finding
 
 _COLUMNS: Final = ("kind", "subject", "reason", "fix")
 _CODES: Final = (
@@ -31,8 +31,8 @@ _CODES: Final = (
 @reading_options
 def command(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::diagnostics")
-    found = [Finding(**{column: row[column] for column in _COLUMNS}) for row in reply["findings"]]
-    urgent = sum(map(needs_attention, found))
+    found = [finding_of(row) for row in reply["findings"]]
+    urgent = sum(finding.urgent for finding in found)
     if as_json:
         print_json(reply)
     else:

@@ -107,6 +107,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
     """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
     from iii_directory.catalog import replies
     from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.folders.bundled import BundledDocuments
     from iii_directory.folders.folder import FolderSource
 
     answers: dict[str, Callable[[Look, Answer], object]] = {
@@ -119,7 +120,8 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
     }
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
-    catalogue = Catalogue(FolderSource(settings.skills_folder, settings.local_skills_folder))
+    folders = FolderSource(settings.skills_folder, settings.local_skills_folder, below=[BundledDocuments()])
+    catalogue = Catalogue(folders)
     try:
         return cast("Answer", answers[function_id](catalogue.load(), payload))
     finally:

@@ -177,7 +177,11 @@ async def _start(plan: Plan) -> Started:
     server, worker = await _engine_and_worker(plan, place, token)
     if place.whose is not None:
         return Started(place, server, worker, None, f"waits until {place.whose} leaves")
-    await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
+    if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
+        await Started(place, server, worker, None, "").stop()
+        fail(
+            f"the worker does not answer on the engine at {place.url}; it was given {READY_SECONDS:g} seconds"
+        )
     http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
     beside = await start_beside(place.url, http_port, host=plan.http_host, inside=server)
     return Started(place, server, worker, beside, await asyncio.to_thread(worker.summary))

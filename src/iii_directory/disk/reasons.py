@@ -15,6 +15,8 @@ class Reason:
     fix: str
     passing: bool = False
     """True when the machine was short of something: worth another try at the next refresh."""
+    urgent: bool = True
+    """False when nobody need do anything about it."""
 
 
 GONE: Final = Reason("it is no longer there", "list again")
@@ -22,7 +24,9 @@ LINK: Final = Reason("symbolic links are not followed", "put the file itself in 
 SPECIAL: Final = Reason("it is neither a file nor a directory", "remove it from the folder")
 TOO_LARGE: Final = Reason("it is larger than a document may be (256 KiB)", "split it into several documents")
 UNREADABLE: Final = Reason("it cannot be read", "check its permissions")
-BUSY: Final = Reason("the system was out of files or memory", "nothing: it is tried again", passing=True)
+BUSY: Final = Reason(
+    "the system was out of files or memory", "nothing: it is tried again", passing=True, urgent=False
+)
 FAILED: Final = Reason("the disk failed while it was read", "check the disk", passing=True)
 
 _BY_ERRNO: Final = {

@@ -77,7 +77,9 @@ class Finding:
     """A path below the skills folder, an id, a state key or a namespace; never a path outside."""
     reason: str
     fix: str
-    """What to do. It begins with "nothing" where nothing need be done, such as for the assets of a skill."""
+    """What to do about it."""
+    urgent: bool = True
+    """Whether somebody should do something; others, such as of the assets of a skill, are good to know."""
 
 
 class ParsedFile(NamedTuple):

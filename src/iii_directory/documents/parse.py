@@ -181,7 +181,8 @@ def _no_id(path: str, problem: str) -> ParsedFile:
     stem = path.rpartition("/")[2].removesuffix(".md")
     if stem.isupper() and stem not in ("SKILL", "SKILLS"):
         reason = "names in capitals are for files that are no documents; ids are lowercase"
-        return _skipped(path, reason, "nothing, if it is one of those, as a README is; else rename it")
+        fix = "nothing, if it is one of those, as a README is; else rename it"
+        return ParsedFile(findings=(Finding("skipped", path, reason, fix, urgent=False),))
     return _skipped(path, problem, "rename or move it if it should be a skill or a prompt")
 
 

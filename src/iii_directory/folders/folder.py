@@ -1,60 +1,75 @@
-"""The folder source of the catalogue: the documents of ``skills_folder`` with a local folder laid over it.
+"""The folder source of the catalogue: layers of documents on disk, seen as one folder.
 
-It keeps no bodies: `FolderSource.read_body` reads the file as it is at the call.
+From the top: ``local_skills_folder``, ``skills_folder``, and what is laid below them, such as the documents
+this package brings. It keeps no bodies: `FolderSource.read_body` reads the file as it is at the call.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from iii_directory import limits
-from iii_directory.disk.reasons import GONE
-from iii_directory.disk.safe_open import RefusedError, read_below
-from iii_directory.disk.stamps import settled_stamp
+from iii_directory.disk.safe_open import read_below
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file
 from iii_directory.folders.follow import FollowedFolder
 from iii_directory.folders.watch import system_watcher
 from iii_directory.lockfile.format import LOCKFILE
+from iii_directory.lockfile.reading import InstallRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
     from iii_directory.folders.scan import Parse
+    from iii_directory.folders.tree import Tree
     from iii_directory.folders.watch import Watcher
 
+    Changes = dict[str, ParsedFile | None]
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What is different since the changes were last taken."""
-
-    files: Mapping[str, ParsedFile | None] = field(default_factory=dict[str, "ParsedFile | None"])
-    """What became of each path that changed; None when it is gone."""
-    lock_file: bool = False
-    """True when ``skills.lock.json`` of ``skills_folder`` changed; also when it is first seen."""
-
-    def __bool__(self) -> bool:
-        return bool(self.files) or self.lock_file
-
-
-_NOTHING: Final = Changes()
-_SHADOWED: Final = "the namespace of the same name in local_skills_folder replaces it"
 _SHADOWED_FIX: Final = "nothing, if that is meant; else remove or rename one of the two"
 
 
+class Layer(Protocol):
+    """One folder of several. Whoever follows it holds a lock; reading and its stamp are for any thread."""
+
+    @property
+    def label(self) -> str | None:
+        """What the settings call it; None for one that nobody need be told of when another replaces it."""
+        ...
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def problems(self) -> Mapping[str, Finding]:
+        """What is wrong with the folder as a whole."""
+        ...
+
+    def catch_up(self, at_most: int | None = None) -> bool: ...
+
+    def take_changes(self) -> Changes: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def stamp(self, path: str) -> Stamp | None: ...
+
+    def wake_fd(self) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
 class FolderSource:
-    """What the files of a folder are, a local one laid over it: path below the folder -> `ParsedFile`.
+    """What the files of all layers are: path below the folder -> `ParsedFile`.
 
-    A namespace directory of the local folder replaces the whole namespace of the same name; a file at the
-    root of the local folder replaces the file of the same name.
+    A namespace directory of a layer replaces the whole namespace of the same name in those below it; a file
+    at its root replaces the file of the same name.
 
-    Whoever keeps a view of the files applies each `Changes` to it in the order they were taken, so one thread
-    should take them; ``catch_up`` may run in any.
+    Whoever keeps a view of the files applies what was taken in that order, so one thread should take it;
+    ``catch_up`` may run in any.
     """
 
     def __init__(
@@ -62,22 +77,29 @@ class FolderSource:
         skills_folder: str | os.PathLike[str],
         local_skills_folder: str | os.PathLike[str] | None = None,
         *,
+        below: Sequence[Layer] = (),
         parse: Parse = parse_file,
         watcher: Callable[[], Watcher | None] = system_watcher,
     ) -> None:
         # Links on the way to a folder, and the folder itself as a link, count once, at the start.
         self._base = FollowedFolder(os.path.realpath(skills_folder), "skills_folder", parse, watcher())
+        self.record = InstallRecord(self._base.path)
+        """What ``skills.lock.json`` of ``skills_folder`` says, as of the last `catch_up`."""
         self._local: FollowedFolder | None = None
         if local_skills_folder is not None:
             path = os.path.realpath(local_skills_folder)
             self._local = FollowedFolder(path, "local_skills_folder", parse, watcher())
-        self._replaced: frozenset[str] = frozenset()
+        above = () if self._local is None else (self._local,)
+        self._layers: tuple[Layer, ...] = (*above, self._base, *below)
+        self._owners: dict[str, Layer] = {}
+        """Whose namespaces are shown."""
+        self._problems: tuple[Finding, ...] = ()
+        self._shadowed: tuple[Finding, ...] = ()
+        self._local_namespaces: frozenset[str] = frozenset()
         self._findings: tuple[Finding, ...] = ()
-        self._rounds = 0
         self._work_lock = threading.Lock()
         self._publish_lock = threading.Lock()
-        self._pending: dict[str, ParsedFile | None] = {}
-        self._pending_lock_file = False
+        self._pending: Changes = {}
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -87,17 +109,12 @@ class FolderSource:
     @property
     def local_namespaces(self) -> frozenset[str]:
         """The namespaces that come from ``local_skills_folder``."""
-        return self._replaced
+        return self._local_namespaces
 
     @property
     def has_changes(self) -> bool:
         """True when `take_changes` has something to give."""
-        return bool(self._pending) or self._pending_lock_file
-
-    def refresh(self) -> Changes:
-        """What changed on disk up to now; at first everything. Call it before every answer."""
-        self.catch_up()
-        return self.take_changes()
+        return bool(self._pending)
 
     def catch_up(self, at_most: int | None = None) -> bool:
         """Read what changed on disk and keep it for `take_changes`.
@@ -108,99 +125,106 @@ class FolderSource:
         if not self._work_lock.acquire(blocking=at_most is None):
             return False
         try:
-            # Both are asked, even if one has too much to do: what it learnt is not lost.
-            done = [folder.catch_up(at_most) for folder in self._folders()]
+            # All are asked, even if one has too much to do: what it learnt is not lost.
+            done = [layer.catch_up(at_most) for layer in self._layers]
             self._stage()
             return all(done)
         finally:
             self._work_lock.release()
 
     def take_changes(self) -> Changes:
-        """What `catch_up` found since the last time. Never waits for the disk."""
-        if not self.has_changes:
-            return _NOTHING
+        """What became of each path that `catch_up` found changed since the last time; None when it is gone.
+
+        At first that is everything. ``skills.lock.json`` of ``skills_folder`` may be one of them, and is no
+        document. Never waits for the disk.
+        """
         with self._publish_lock:
             pending, self._pending = self._pending, {}
-            lock_file, self._pending_lock_file = self._pending_lock_file, False
-        return Changes(pending, lock_file)
+        return pending
 
     def read_body(self, path: str) -> bytes:
         """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""
-        folder = self._owner(path)
-        if folder.tree.get(path) is None:
-            raise RefusedError(GONE)
-        return read_below(folder.path, path, limits.MAX_BODY_BYTES)
+        return self._owner(path).read(path)
 
     def stamp(self, path: str) -> Stamp | None:
-        """What tells the present state of a file from any other; None where only reading it can tell.
-
-        That is so where a change may not show at once: on network file systems, and in the times of a file
-        that changed moments ago.
-        """
-        folder = self._owner(path)
-        if not folder.is_watched:
-            return None
-        try:
-            return settled_stamp(os.lstat(f"{folder.path}/{path}"))
-        except (OSError, ValueError):
-            return None
+        """What tells the present state of a file from any other; None where only reading it can tell."""
+        return self._owner(path).stamp(path)
 
     def read_installed(self, path: str) -> bytes:
-        """The bytes of a document of ``skills_folder``, also where a local one replaces it."""
+        """The bytes of a document of ``skills_folder``, also where another layer replaces it."""
         return read_below(self._base.path, path, limits.MAX_BODY_BYTES)
-
-    def read_lock_file(self) -> bytes:
-        """The bytes of ``skills.lock.json``; `RefusedError` when there is none that can be read."""
-        return read_below(self._base.path, LOCKFILE, limits.MAX_LOCK_FILE_BYTES)
 
     def wake_fds(self) -> tuple[int, ...]:
         """Descriptors that are readable when there is something to catch up with, of the watched folders."""
-        return tuple(fd for folder in self._folders() if (fd := folder.wake_fd()) is not None)
+        return tuple(fd for layer in self._layers if (fd := layer.wake_fd()) is not None)
 
     def close(self) -> None:
         """Give the watches back."""
         with self._work_lock:
-            for folder in self._folders():
-                folder.close()
+            for layer in self._layers:
+                layer.close()
 
-    def _folders(self) -> tuple[FollowedFolder, ...]:
-        return (self._base,) if self._local is None else (self._base, self._local)
-
-    def _owner(self, path: str) -> FollowedFolder:
-        """The folder whose file is shown at this path."""
-        if self._local is None:
-            return self._base
+    def _owner(self, path: str) -> Layer:
+        """The layer whose file is shown at this path."""
         namespace, slash, _ = path.partition("/")
-        is_local = namespace in self._replaced if slash else path in self._local.tree.root.entries
-        return self._local if is_local else self._base
+        if slash:
+            return self._owners.get(namespace, self._base)
+        return next((layer for layer in self._layers if path in layer.tree.root.entries), self._base)
 
     def _stage(self) -> None:
-        """Merge what changed in the folders into what waits to be taken."""
-        changed, lock_file = self._base.take_changes()
-        if self._local is not None:
-            changed = self._overlay(self._local, changed)
-        if changed or lock_file:
+        """Merge what changed in the layers into what waits to be taken."""
+        problems = tuple(problem for layer in self._layers for problem in layer.problems.values())
+        if problems != self._problems:
+            self._problems = problems
+            self._findings = (*problems, *self._shadowed)
+        changed = [(layer, layer.take_changes()) for layer in self._layers if layer.tree.changed]
+        if self.record.is_unread:
+            self.record.read()
+        moved = self._move_namespaces()
+        staged: Changes = {}
+        for layer, changes in changed:
+            if layer is not self._base:
+                changes.pop(LOCKFILE, None)
+            elif LOCKFILE in changes:
+                self.record.read()
+            for path, entry in changes.items():
+                owner = self._owner(path)
+                staged[path] = entry if owner is layer else owner.tree.get(path)
+        for path in moved:
+            staged[path] = self._owner(path).tree.get(path)
+        if staged:
             with self._publish_lock:
-                self._pending.update(changed)
-                self._pending_lock_file = self._pending_lock_file or lock_file
-        rounds = sum(folder.rounds for folder in self._folders())
-        if rounds != self._rounds:
-            self._rounds = rounds
-            self._findings = self._find()
+                self._pending.update(staged)
 
-    def _overlay(
-        self, local: FollowedFolder, base_changed: Mapping[str, ParsedFile | None]
-    ) -> dict[str, ParsedFile | None]:
-        touched = {*base_changed, *local.take_changes()[0]}
-        namespaces = local.tree.root.subdirectories
-        if namespaces.keys() != self._replaced:
-            before, self._replaced = self._replaced, frozenset(namespaces)
-            for namespace in before ^ self._replaced:
-                for folder in (self._base, local):
-                    touched.update(folder.tree.paths_in(namespace))
-        return {path: self._owner(path).tree.get(path) for path in touched}
+    def _move_namespaces(self) -> set[str]:
+        """See which layer owns each namespace now; the paths whose layer is another one than before."""
+        # Every one is asked, so that every one forgets that it changed.
+        reshaped = [layer.tree.take_reshaped() for layer in self._layers]
+        if not any(reshaped):
+            return set()
+        before = self._owners
+        self._owners = {
+            namespace: layer
+            for layer in reversed(self._layers)
+            for namespace in layer.tree.root.subdirectories
+        }
+        local = () if self._local is None else self._local.tree.root.subdirectories
+        self._local_namespaces = frozenset(local)
+        self._shadowed = tuple(
+            _shadowed(namespace, self._owners[namespace])
+            for layer in self._layers[1:]
+            if layer.label is not None
+            for namespace in sorted(layer.tree.root.subdirectories)
+            if self._owners[namespace] is not layer
+        )
+        self._findings = (*self._problems, *self._shadowed)
+        # One that came or went in every layer is among their changes.
+        moved = [
+            name for name in before.keys() & self._owners.keys() if before[name] is not self._owners[name]
+        ]
+        return {path for name in moved for layer in self._layers for path in layer.tree.paths_in(name)}
 
-    def _find(self) -> tuple[Finding, ...]:
-        problems = [problem for folder in self._folders() for problem in folder.problems.values()]
-        shadowed = sorted(self._replaced & self._base.tree.root.subdirectories.keys())
-        return (*problems, *(Finding("shadowed", name, _SHADOWED, _SHADOWED_FIX) for name in shadowed))
+
+def _shadowed(namespace: str, owner: Layer) -> Finding:
+    reason = f"the namespace of the same name in {owner.label} replaces it"
+    return Finding("shadowed", namespace, reason, _SHADOWED_FIX, urgent=False)

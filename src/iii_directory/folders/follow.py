@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from iii_directory import limits
 from iii_directory.disk.reasons import GONE, Reason, RefusedError
+from iii_directory.disk.safe_open import read_below
+from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents.model import Finding
 from iii_directory.folders.scan import Scanner
 from iii_directory.folders.watch import CannotWatchError, Watches
@@ -24,6 +26,7 @@ from iii_directory.lockfile.format import LOCKFILE
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
     from iii_directory.folders.scan import Parse
     from iii_directory.folders.tree import Directory, Tree
@@ -31,15 +34,13 @@ if TYPE_CHECKING:
 
 
 class FollowedFolder:
-    """One folder, kept in a tree. Not thread-safe: its owner holds a lock."""
+    """One folder, kept in a tree. Its owner holds a lock, but any thread may ask `read` and `stamp`."""
 
     def __init__(self, path: str, label: str, parse: Parse, watcher: Watcher | None) -> None:
         self.path = path
         self.problems: dict[str, Finding] = {}
         """What is wrong with the folder as a whole, by the part concerned."""
-        self.rounds = 0
-        """How often something had to be looked at."""
-        self._label = label
+        self.label = label
         self._watches = Watches(watcher)
         self._scanner = Scanner(path, parse, self._watches)
         self._identity: tuple[int, int] | None = None
@@ -73,11 +74,29 @@ class FollowedFolder:
             self._work()
         return True
 
-    def take_changes(self) -> tuple[dict[str, ParsedFile | None], bool]:
-        """What became of the paths that changed since the last time, and whether the lock file did."""
+    def take_changes(self) -> dict[str, ParsedFile | None]:
+        """What became of the paths that changed since the last time; the lock file may be one of them."""
         changed, self.tree.changed = self.tree.changed, {}
-        lock_file, self._scanner.lock_file_changed = self._scanner.lock_file_changed, False
-        return changed, lock_file
+        return changed
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""
+        if self.tree.get(path) is None:
+            raise RefusedError(GONE)
+        return read_below(self.path, path, limits.MAX_BODY_BYTES)
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What tells the present state of a file from any other; None where only reading it can tell.
+
+        That is so where a change may not show at once: on network file systems, and in the times of a file
+        that changed moments ago.
+        """
+        if not self.is_watched:
+            return None
+        try:
+            return settled_stamp(os.lstat(f"{self.path}/{path}"))
+        except (OSError, ValueError):
+            return None
 
     def wake_fd(self) -> int | None:
         """Readable when there is something to catch up with; None when nobody tells us."""
@@ -109,17 +128,19 @@ class FollowedFolder:
         """About how many entries are to be looked at; a directory may hold any number."""
         if self._stale and not self._watches.active and self._identity is not None:
             return self.tree.count
-        return limits.MAX_FOLDER_ENTRIES if self._stale or self._dirty_directory else len(self._dirty)
+        if self._stale or self._dirty_directory:
+            return limits.MAX_FOLDER_ENTRIES
+        return len(self._dirty) + self._scanner.weight_of_lock_file(self._dirty)
 
     def _work(self) -> None:
         dirty, self._dirty, self._dirty_directory = self._dirty, set(), False
         was_full, count = self.tree.full, self.tree.count
         # Should this round break off, the next one visits everything.
         everything, self._stale = self._stale, True
-        self.rounds += 1
         self._scanner.start()
         if everything:
-            self._scanner.lock_file_changed |= (self.tree.root, LOCKFILE) in dirty
+            if (self.tree.root, LOCKFILE) in dirty:
+                self._scanner.doubt_lock_file()
             self._visit_everything()
         else:
             by_directory: dict[Directory, list[str]] = {}
@@ -162,11 +183,11 @@ class FollowedFolder:
     def _report_unwatched(self, reason: str) -> None:
         text = f"it is not watched: {reason}; every call looks at every file instead"
         self.problems["watch"] = Finding(
-            "watch", self._label, text, "nothing is stale; for speed keep it on a local disk"
+            "watch", self.label, text, "nothing is stale; for speed keep it on a local disk", urgent=False
         )
 
     def _report(self, part: str, reason: str, fix: str) -> None:
-        self.problems[part] = Finding("skipped", self._label, reason, fix)
+        self.problems[part] = Finding("skipped", self.label, reason, fix)
 
 
 @contextmanager

@@ -7,8 +7,12 @@ from typing import Final
 from iii_directory import limits
 from iii_directory.disk.reasons import LINK, SPECIAL, Reason
 
-HIDDEN: Final = Reason("hidden files and directories are not documents", "nothing, if that is meant")
-NOT_MARKDOWN: Final = Reason("only .md files are documents", "nothing, if it is an asset of a skill")
+HIDDEN: Final = Reason(
+    "hidden files and directories are not documents", "nothing, if that is meant", urgent=False
+)
+NOT_MARKDOWN: Final = Reason(
+    "only .md files are documents", "nothing, if it is an asset of a skill", urgent=False
+)
 BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
 TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
 

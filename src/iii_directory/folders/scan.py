@@ -26,7 +26,7 @@ from iii_directory.folders.watch import CannotWatchError
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.folders.tree import Directory
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Parse = Callable[[str, bytes, int, str], ParsedFile]
 
 _TOGETHER: Final = 32
+# A lock file of this size takes about as long to read as one document.
+_DOCUMENT_BYTES: Final = 16 * 1024
 
 # What installs leave at the root of the folder: no documents, and nobody's mistake.
 _OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
@@ -49,8 +51,7 @@ class Scanner:
         self.again: set[tuple[Directory, str]] = set()
         """What could not be read for a passing reason."""
         self.root_again = False
-        self.lock_file_changed = False
-        self._lock_stamp: Stamp | None = None
+        self._lock_stamp: Stamp | tuple[()] | None = None
         self._parse = parse
         self._watches = watches
         self._racy = 0
@@ -81,8 +82,8 @@ class Scanner:
         """Settle what is no document; True for a document to be read."""
         if directory.parent is None and name in _OWN:
             if name == LOCKFILE:
+                self.doubt_lock_file()
                 self._check_lock_file(fd)
-                self.lock_file_changed = True
             return False
         try:
             mode = os.lstat(name, dir_fd=fd).st_mode
@@ -234,7 +235,7 @@ class Scanner:
             self.again.add((directory, name))
         if directory.stamps.get(name) is not reason:
             path = directory.prefix + name
-            finding = Finding("skipped", decodable_name(path), reason.text, reason.fix)
+            finding = Finding("skipped", decodable_name(path), reason.text, reason.fix, urgent=reason.urgent)
             self.tree.record(directory, name, path, ParsedFile(findings=(finding,)), reason)
 
     def _refuse_directory(self, parent: Directory, name: str, reason: Reason) -> None:
@@ -255,6 +256,19 @@ class Scanner:
         else:
             self.again.add((directory.parent, directory.name))
 
+    def doubt_lock_file(self) -> None:
+        """It was written to, even if that should not show."""
+        self._lock_stamp = ()
+
+    def weight_of_lock_file(self, names: Collection[tuple[Directory, str]]) -> int:
+        """If it is among the names that changed, as how many documents it counts: it may be a large one."""
+        if (self.tree.root, LOCKFILE) not in names:
+            return 0
+        try:
+            return os.lstat(f"{self.path}/{LOCKFILE}").st_size // _DOCUMENT_BYTES
+        except OSError:
+            return 0
+
     def _check_lock_file(self, root: int | None) -> None:
         stamp = None
         if root is not None:
@@ -262,4 +276,4 @@ class Scanner:
                 stamp = stamp_of(os.lstat(LOCKFILE, dir_fd=root))
         if stamp != self._lock_stamp:
             self._lock_stamp = stamp
-            self.lock_file_changed = True
+            self.tree.changed[LOCKFILE] = None if stamp is None else ParsedFile()

@@ -64,6 +64,12 @@ class Tree:
         """True when something was left out because of `limits.MAX_FOLDER_ENTRIES`."""
         self.changed: dict[str, ParsedFile | None] = {}
         """What became of each path that changed, None when it is gone. Whoever reads it empties it."""
+        self._reshaped = False
+
+    def take_reshaped(self) -> bool:
+        """Whether a directory at the root came or went since the last call."""
+        reshaped, self._reshaped = self._reshaped, False
+        return reshaped
 
     def record(
         self, directory: Directory, name: str, path: str, entry: ParsedFile, stamp: Stamp | Reason | None
@@ -83,6 +89,7 @@ class Tree:
         if known is not None or not parent.attached or not self._make_room():
             return known
         parent.subdirectories[name] = directory = Directory(name, parent)
+        self._reshaped = self._reshaped or parent.parent is None
         return directory
 
     def forget(self, directory: Directory, name: str) -> None:
@@ -98,6 +105,7 @@ class Tree:
         if directory is None:
             return
         self.count -= 1
+        self._reshaped = self._reshaped or parent.parent is None
         for below in list(directory.subdirectories):
             yield from self.detach(directory, below)
         for file in list(directory.entries):

@@ -23,19 +23,18 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.locking import RECORD, held
-from iii_directory.disk.safe_open import opened_folder, read_file, status_or_none
+from iii_directory.disk.safe_open import opened_folder, status_or_none
 from iii_directory.disk.writing import carry, remove_tree, write_file
-from iii_directory.errors import INSTALL_FAILED, DirectoryError
+from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
 from iii_directory.install.tree import Branch, Builder, Progress, Scan, lay_out, rescue, silent
 from iii_directory.lockfile.format import (
     LOCKFILE,
     Entry,
-    LockFile,
     parse_entry,
-    parse_lock,
     render_lock,
     unbroken,
 )
+from iii_directory.lockfile.reading import read_lock
 from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
@@ -124,10 +123,6 @@ def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
         return None
 
 
-def read_lock(files: FileOps, root: int) -> LockFile:
-    return parse_lock(read_file(files, LOCKFILE, root, limits.MAX_LOCKFILE_BYTES))
-
-
 def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
     """Make the plan true, telling of every file written. Raises OSError or D340 with nothing changed."""
     try:
@@ -202,7 +197,10 @@ def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, progress: 
 def _prepare_record(job: Transaction, entry: Entry | None) -> None:
     """Put the new record ready, so that after the switch one rename is all that can still fail."""
     changed = unbroken(read_lock(job.files, job.root)).with_entry(job.namespace, entry)
-    write_file(job.files, _NEW_RECORD, job.work, render_lock(changed))
+    rendered = render_lock(changed)
+    if len(rendered) > limits.MAX_LOCKFILE_BYTES:
+        raise refused(f"{LOCKFILE} would be too large to be read again; remove what is not needed first")
+    write_file(job.files, _NEW_RECORD, job.work, rendered)
     if status_or_none(job.files, LOCKFILE, job.root) is not None:
         carry(job.files, LOCKFILE, job.root, _OLD_RECORD, job.work)
 

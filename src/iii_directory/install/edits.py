@@ -12,8 +12,9 @@ from iii_directory.disk.locking import WORK_FOLDER
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import directory_below, hash_file
 from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
-from iii_directory.install.apply import WORK_SUFFIX, read_lock
+from iii_directory.install.apply import WORK_SUFFIX
 from iii_directory.install.reports import edited_file
+from iii_directory.lockfile.reading import read_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -22,14 +22,14 @@ from iii_directory.install.apply import (
     clear,
     commit,
     parse_journal,
-    read_lock,
     record_again,
     rescue_saved,
 )
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import rescue, scan_namespace, silent
-from iii_directory.lockfile.format import Entry, LockFile
+from iii_directory.lockfile.format import Entry, LockFile, unbroken
 from iii_directory.lockfile.names import is_namespace, vet_path
+from iii_directory.lockfile.reading import read_lock
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class SkillsFolder:
         ):
             job = Transaction(self._files, root, work_folder, namespace, self._wait)
             _recover(job)
-            known = read_lock(self._files, root).namespaces.get(namespace)
+            known = unbroken(read_lock(self._files, root)).namespaces.get(namespace)
             scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
             yield LockedNamespace(job, scan, known)
 

@@ -100,6 +100,7 @@ def edited_file(path: str) -> Finding:
         path,
         "it was edited by hand and is kept, so it is not what its source has",
         "nothing, if that is meant; else merge the two by hand, or replace it with an explicit download",
+        urgent=False,
     )
 
 
@@ -112,6 +113,7 @@ def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
             f"{bundle.namespace}/{path}",
             f"it is a dot file of the {origin}, and those are not installed",
             "nothing, unless it was meant to be installed: then it needs another name in the source",
+            urgent=False,
         )
         for path in bundle.left_out
     ]

@@ -112,7 +112,7 @@ class NamespaceChange:
 def unbroken(lock: LockFile) -> LockFile:
     """The same record; D340 when there is one and it cannot be read."""
     if lock.broken:
-        raise refused(f"{LOCKFILE} cannot be read; repair or remove it first")
+        raise refused(f"{lock.findings[0].reason}; repair or remove it first")
     return lock
 
 
@@ -135,11 +135,11 @@ def parse_lock(content: bytes | None) -> LockFile:
     try:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return _broken("it is not JSON")
+        return broken_lock("it is not JSON")
     if not is_object(document) or not is_object(document.get("namespaces")):
-        return _broken("it has no namespaces")
+        return broken_lock("it has no namespaces")
     if document.get("version") != _FORMAT:
-        return _broken(f"it is not of version {_FORMAT}")
+        return broken_lock(f"it is not of version {_FORMAT}")
     read: dict[str, Entry] = {}
     carried: dict[str, Any] = {}
     for name, value in document["namespaces"].items():
@@ -168,14 +168,12 @@ def parse_entry(value: object) -> Entry | None:
 
 
 def changed_namespaces(
-    before: LockFile,
-    after: LockFile,
-    is_as_installed: Callable[[str, str], bool] = lambda _path, _digest: True,
+    before: LockFile, after: LockFile, is_as_installed: Callable[[str, str], bool]
 ) -> list[NamespaceChange]:
     """What was installed between two readings: one row for each namespace that came or changed.
 
-    ``is_as_installed`` is asked whether a path below the folder has the content with a hash: what was edited
-    by hand, and kept for that, was not written. It is asked until one was, for skills and for prompts.
+    ``is_as_installed`` is asked whether a path below the folder has the content with a hash: a file that was
+    edited by hand, and kept for that, was not written. It is asked until one was, for skills and for prompts.
     """
     rows: list[NamespaceChange] = []
     for name, entry in sorted(after.namespaces.items()):
@@ -204,7 +202,8 @@ def _parse_source(value: object) -> Source | None:
     return None
 
 
-def _broken(reason: str) -> LockFile:
+def broken_lock(reason: str) -> LockFile:
+    """What stands for a file that is there and says nothing."""
     return LockFile(
         findings=(Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX),),
         broken=True,

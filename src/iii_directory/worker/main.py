@@ -13,6 +13,7 @@ from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
+from iii_directory.folders.bundled import BundledDocuments
 from iii_directory.folders.folder import FolderSource
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
@@ -51,7 +52,7 @@ class DirectoryWorker:
         self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
         self._notes = Notes()
         self._catalogue = Catalogue(
-            FolderSource(settings.skills_folder, settings.local_skills_folder),
+            FolderSource(settings.skills_folder, settings.local_skills_folder, below=[BundledDocuments()]),
             registered,
             self._installed,
             notes=self._notes,

@@ -1,0 +1,41 @@
+"""``up`` over a worker that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from iii_directory.cli import up
+from iii_directory.config import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.engine import EngineThread
+
+
+def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
+    tmp_path: Path, engine: EngineThread, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(up, "READY_SECONDS", 0)
+    plan = up.Plan(
+        settings=Settings(skills_folder=tmp_path),
+        home=tmp_path,
+        url=engine.url,
+        host=None,
+        data=None,
+        http_host="127.0.0.1",
+        http_port=0,
+    )
+
+    with pytest.raises(SystemExit) as ended:
+        asyncio.run(up._start(plan))
+
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert said.out == ""
+    assert said.err.strip().endswith(
+        f"the worker does not answer on the engine at {engine.url}; it was given 0 seconds"
+    )
