@@ -135,6 +135,8 @@ MAX_CACHED_ANSWERS: Final = 256
 ABSENT_WORKER_SECONDS: Final = 3600.0
 # Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.
 PARALLEL_DOWNLOADS: Final = 4
+# Downloads under way, waiting ones included; whoever comes then is told to come again.
+MAX_DOWNLOADS_AT_ONCE: Final = 16
 # The registry of one's own: requests that must be whole by then, and connections at once, a thread each.
 REGISTRY_REQUEST_SECONDS: Final = 15.0
 MAX_REGISTRY_CONNECTIONS: Final = 256

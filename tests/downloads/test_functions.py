@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from iii import InvocationError
 from tests.downloads.stage import GITHUB, V1, V2, shell_environment
 from tests.support.commands import COMMAND, START_SECONDS
 from tests.support.git import commit, git, make_repo
@@ -221,14 +222,18 @@ def test_prompts_of_the_registry_become_files_with_front_matter(depot: Depot) ->
     assert depot.call("directory::prompts::get", name="ask-db")["body"] == "Ask.\n"
 
 
-def test_downloads_at_the_same_time_all_succeed_and_leave_one_whole_set(depot: Depot) -> None:
+def test_downloads_at_the_same_time_leave_the_newest_whole_set(depot: Depot) -> None:
     depot.world.publish("db", "1.0.0", V1)
     depot.world.publish("db", "2.0.0", V2)
     versions = ["1.0.0", "2.0.0"] * 4
     replies: list[Any] = []
+    refusals: list[str] = []
 
     def download(version: str) -> None:
-        replies.append(depot.call("skills::download", worker="db", version=version))
+        try:
+            replies.append(depot.call("skills::download", worker="db", version=version))
+        except InvocationError as error:
+            refusals.append(str(error))
 
     threads = [threading.Thread(target=download, args=[version]) for version in versions]
     for thread in threads:
@@ -236,12 +241,16 @@ def test_downloads_at_the_same_time_all_succeed_and_leave_one_whole_set(depot: D
     for thread in threads:
         thread.join(30)
 
-    assert len(replies) == len(versions)
+    # Whoever comes with the older one after the newer is refused, and nobody else.
+    assert len(replies) + len(refusals) == len(versions)
+    assert all("older than the installed '2.0.0'" in refusal for refusal in refusals)
+    assert len(replies) >= versions.count("2.0.0")
     entry = depot.world.lock()["db"]
     there = hashes(contents(depot.folder / "db"))
     # What only the other version has stays where it was.
     assert {path: there[path] for path in entry["files"]} == entry["files"]
-    assert depot.title("db") == {"1.0.0": "db one", "2.0.0": "db two"}[entry["resolved"]]
+    assert entry["resolved"] == "2.0.0"
+    assert depot.title("db") == "db two"
 
 
 QUICK_START = """

@@ -27,7 +27,7 @@ for step in range(count):
     mark = f"{number}-{step}".encode()
     for namespace in ("db", "web"):
         files = {f"f{n}.md": mark * 500 for n in range(FILES)}
-        install(folder, bundle_of(files, f"{number}.{step}.0", namespace), wait=60.0)
+        install(folder, bundle_of(files, f"{number}.{step}.0", namespace), wait=60.0, allow_downgrade=True)
     own = f"only-{number}"
     install(folder, bundle_of({"SKILL.md": mark}, f"1.{step}.0", own), wait=60.0)
 print("done")
@@ -83,7 +83,7 @@ def test_processes_at_the_same_namespaces_lose_no_install_and_tear_no_read(
 ) -> None:
     folder, stop = tmp_path / "skills", tmp_path / "stop"
     for namespace in NAMESPACES:
-        install(folder, bundle_of({f"f{n}.md": b"x" * 500 for n in range(FILES)}, "0.0.0", namespace))
+        install(folder, bundle_of({f"f{n}.md": b"x" * 500 for n in range(FILES)}, "99.0.0", namespace))
     reading = [start(READER, str(folder), str(stop)) for _ in range(readers)]
     writing = [start(WRITER, str(folder), str(number), str(count)) for number in range(writers)]
     written = [process.communicate(timeout=2900)[0].strip() for process in writing]

@@ -85,6 +85,7 @@ def install(
     edited: EditedFiles = "overwrite",
     wait: float = 10.0,
     prune: bool = False,
+    allow_downgrade: bool = False,
 ) -> Plan:
     skills = SkillsFolder(folder, files=files, wait=wait)
     with skills.locked(bundle.namespace, bundle.files) as namespace:
@@ -96,6 +97,7 @@ def install(
             by="call",
             now="2026-01-01T00:00:00Z",
             prune=prune,
+            allow_downgrade=allow_downgrade,
         )
         namespace.commit(plan)
     return plan

@@ -60,6 +60,11 @@ def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., Non
     return click.option("--force", is_flag=True, help=text)
 
 
+downgrade_option = click.option(
+    "--allow-downgrade", is_flag=True, help="Take a version that is older than the installed one."
+)
+
+
 @click.command(
     help="Install skills and prompts: of a published worker (NAME, NAME@VERSION or NAME@TAG), or one folder "
     "below skills/ of a git repository (its address, with --skill). All of it is installed or nothing; files "
@@ -73,19 +78,34 @@ def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., Non
 @click.option("--branch", help="A branch, a tag or a full commit id of the repository.  [default: main]")
 @click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff.")
 @force_option("Replace files that were edited by hand, too.")
+@downgrade_option
 @options
 def add(
-    source: str, settings: Settings, dry_run: bool, force: bool, as_json: bool, **fields: str | None
+    source: str,
+    settings: Settings,
+    dry_run: bool,
+    force: bool,
+    allow_downgrade: bool,
+    as_json: bool,
+    **fields: str | None,
 ) -> None:
     request = _request(source, settings, fields)
     edited = "overwrite" if force else "keep"
     if dry_run:
-        preview = _run(settings, lambda installer: installer.preview(request, edited=edited))
+        preview = _run(
+            settings,
+            lambda installer: installer.preview(request, edited=edited, allow_downgrade=allow_downgrade),
+        )
         print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
         return
     words = {"fetch": f"fetching {source}", "write": f"writing {source}"}
     with progress_shown(words.__getitem__) as progress:
-        done = _run(settings, lambda installer: installer.download(request, edited=edited, progress=progress))
+        done = _run(
+            settings,
+            lambda installer: installer.download(
+                request, edited=edited, allow_downgrade=allow_downgrade, progress=progress
+            ),
+        )
     if as_json:
         found = [{"subject": one.subject, "reason": one.reason, "fix": one.fix} for one in done.findings]
         changes = done.changes.as_dict()
@@ -101,11 +121,17 @@ def add(
 )
 @namespaces_argument
 @click.option("--prune", is_flag=True, help="Remove unedited files that the source no longer has.")
+@downgrade_option
 @options
-def update(namespaces: tuple[str, ...], settings: Settings, prune: bool, as_json: bool) -> None:
+def update(
+    namespaces: tuple[str, ...], settings: Settings, prune: bool, allow_downgrade: bool, as_json: bool
+) -> None:
     with progress_shown(lambda name: f"update {name}") as progress:
         found = _run(
-            settings, lambda installer: installer.upkeep.update(namespaces, prune=prune, progress=progress)
+            settings,
+            lambda installer: installer.upkeep.update(
+                namespaces, prune=prune, allow_downgrade=allow_downgrade, progress=progress
+            ),
         )
     _finish(found, as_json=as_json)
 
@@ -197,7 +223,7 @@ def _run(settings: Settings, act: Callable[[Installer], Awaitable[Result]]) -> R
     from iii_directory.install.service import Installer
 
     async def inside() -> Result:
-        installer = Installer(settings)
+        installer = Installer(settings, by_operator=True)
         try:
             await installer.recover()
             return await act(installer)

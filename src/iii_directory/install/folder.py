@@ -68,6 +68,8 @@ class SkillsFolder:
         self._path = os.fspath(path)
         self._files = PosixFiles() if files is None else files
         self._wait = wait
+        self._identity: tuple[int, int] | None = None
+        """The folder as it was first opened: what takes its place later is not written to."""
 
     def lock(self) -> LockFile:
         """The record as it is now; empty when there is no folder yet."""
@@ -149,6 +151,7 @@ class SkillsFolder:
             yield None
             return
         with closing_fd(root):
+            self._identity = self._identity or _identity_of(root)
             yield root
 
     @contextmanager
@@ -158,12 +161,20 @@ class SkillsFolder:
         try:
             self._make(self._path, made)
             with closing_fd(self._files.open_root(self._path)) as root:
+                self._check_identity(root, is_new=self._path in made)
                 yield root
         except BaseException:
             with suppress(OSError):
                 for path in reversed(made):
                     self._files.remove_root(path)
             raise
+
+    def _check_identity(self, root: int, *, is_new: bool) -> None:
+        found = _identity_of(root)
+        if self._identity is None or is_new:
+            self._identity = found
+        if found != self._identity:
+            raise refused("the skills folder is another one than at the start; start again if it is meant")
 
     def _make(self, path: str, made: list[str]) -> None:
         if os.path.isdir(path):
@@ -177,6 +188,11 @@ class SkillsFolder:
         made.append(path)
         with closing_fd(self._files.open_root(parent)) as above:
             self._files.sync(above)
+
+
+def _identity_of(root: int) -> tuple[int, int]:
+    status = os.fstat(root)
+    return status.st_dev, status.st_ino
 
 
 def _vet(namespace: str) -> None:
@@ -214,12 +230,25 @@ def _was_switched(job: Transaction, journal: Journal) -> bool:
     if status_or_none(files, OLD, work) is None or new is None:
         return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
     if there is not None:
-        if new.st_ino == journal.staged:
-            with opened_folder(files, job.namespace, root) as rest:
+        with opened_folder(files, job.namespace, root) as rest:
+            if new.st_ino == journal.staged:
                 rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
+            else:
+                rescue(files, rest, work, NEW, {}, _also_in_old(job), work)
         remove_tree(files, job.namespace, root)
     files.rename(NEW, work, job.namespace, root)
     return True
+
+
+def _also_in_old(job: Transaction) -> Collection[str]:
+    """The files of a namespace that its old tree has, too.
+
+    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted:
+    what nobody has a second time is not thrown away.
+    """
+    here = scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
+    old = scan_namespace(job.files, job.work, OLD, None).disk.hashes
+    return [path for path, digest in here.items() if old.get(path) == digest]
 
 
 def _holds(job: Transaction, journal: Journal) -> bool:

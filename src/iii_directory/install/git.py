@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import tempfile
 import time
 from contextlib import contextmanager
@@ -34,7 +35,14 @@ from iii_directory.install.process import (
     folder_size,
     run,
 )
-from iii_directory.install.requests import Address, RepoRequest, address_of, is_commit
+from iii_directory.install.requests import (
+    Address,
+    RepoRequest,
+    address_of,
+    host_and_port,
+    is_commit,
+    is_public,
+)
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -71,7 +79,17 @@ class Fetched:
 class GitSource:
     """Git repositories under one set of rules. All methods block; run them in a thread."""
 
-    def __init__(self, *, mirrors: Mapping[str, str], allow_file: bool, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        *,
+        mirrors: Mapping[str, str],
+        allow_file: bool,
+        timeout_ms: int,
+        private: bool = False,
+        ssh_keys: bool = False,
+    ) -> None:
+        self._private = private
+        self._ssh_keys = ssh_keys
         self._mirrors = mirrors
         self._allow_file = allow_file
         self._timeout_ms = timeout_ms
@@ -102,10 +120,11 @@ class GitSource:
     @contextmanager
     def _git(self, request: RepoRequest) -> Generator[_Git]:
         address = address_of(request.repo, self._mirrors, allow_file=self._allow_file)
+        resolved = None if address.is_mirror else self._checked(request, address)
         deadline = time.monotonic() + self._timeout_ms / 1000
         try:
             with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
-                yield _Git(request, address, scratch, deadline)
+                yield _Git(request, address, scratch, deadline, resolved)
         except ProcessStoppedError as stopped:
             raise DirectoryError(SOURCE_FAILED, f"git was stopped at {request}: {stopped}") from None
         except FileNotFoundError:
@@ -116,11 +135,29 @@ class GitSource:
                 SOURCE_FAILED, f"git could not be run: the system refused ({reason})"
             ) from error
 
+    def _checked(self, request: RepoRequest, address: Address) -> str | None:
+        """Refuse what a caller may not reach; what the host's name was found to mean, for git to keep to."""
+        if address.protocol == "ssh" and not self._ssh_keys:
+            problem = f"{request} is reached by ssh, which would use keys of whoever runs this"
+            raise DirectoryError(SOURCE_REFUSED, f"{problem}: name an https address, or set allow_ssh_keys")
+        host, port = host_and_port(address)
+        if self._private or host is None:
+            return None
+        found = _addresses_of(host, port)
+        if any(not is_public(one) for one in found):
+            problem = f"{request} is on this machine or a private network"
+            raise DirectoryError(SOURCE_REFUSED, f"{problem}: set allow_private_repos, or name a mirror")
+        return f"{host}:{port}:{','.join(_in_brackets(one) for one in found)}" if found else None
+
 
 class _Git:
     """Git in a scratch folder, for one repository and until one deadline."""
 
-    def __init__(self, request: RepoRequest, address: Address, scratch: str, deadline: float) -> None:
+    def __init__(
+        self, request: RepoRequest, address: Address, scratch: str, deadline: float, resolved: str | None
+    ) -> None:
+        # A name that means something else a moment later leads to nowhere else.
+        self._settings = _SETTINGS if resolved is None else {**_SETTINGS, "http.curloptResolve": resolved}
         self._request = request
         self._address = address
         self._scratch = scratch
@@ -194,7 +231,7 @@ class _Git:
     def _run(
         self, arguments: list[str], *, sent: bytes = b"", room: int = limits.MAX_GIT_LISTING_BYTES
     ) -> Finished:
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         folder = self._repository if os.path.isdir(self._repository) else self._scratch
         return run(
             ["git", *settings, *arguments],
@@ -213,6 +250,19 @@ class _Git:
     def _expect(self, done: Finished) -> None:
         if done.code:
             raise failed(self._request, done.code, done.errors)
+
+
+def _addresses_of(host: str, port: int) -> list[str]:
+    """What a name means, none if nobody knows: then git cannot reach it, or a proxy knows better."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _in_brackets(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:

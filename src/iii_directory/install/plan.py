@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.errors import refused
-from iii_directory.lockfile.format import By, Entry
+from iii_directory.lockfile.format import By, Entry, RegistrySource
+from iii_directory.registry.versions import is_older, is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from iii_directory.install.bundle import Bundle
+    from iii_directory.lockfile.format import Source
 
 Node = Literal["file", "folder", "link", "other"]
 EditedFiles = Literal["overwrite", "keep"]
@@ -79,8 +81,11 @@ def plan_install(
     by: By,
     now: str,
     prune: bool = False,
+    allow_downgrade: bool = False,
 ) -> Plan:
     """Bring a namespace to what a bundle holds; files that are not in the bundle stay."""
+    if known is not None and disk.exists:
+        _check_moves_on(bundle, known, allow_downgrade=allow_downgrade)
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
     new = bundle.hashes
@@ -136,6 +141,31 @@ def _state(path: str, new: str, disk: Disk, recorded: Mapping[str, str], edited:
 
 def _where(states: Mapping[str, str], wanted: str) -> tuple[str, ...]:
     return tuple(sorted(path for path, state in states.items() if state == wanted))
+
+
+def _check_moves_on(bundle: Bundle, known: Entry, *, allow_downgrade: bool) -> None:
+    """A source does not take back what it brought, by an older version or by other bytes of the same."""
+    if bundle.resolved == known.resolved:
+        if _origin(bundle.source) == _origin(known.source) and bundle.hashes != known.files:
+            way = f"remove {bundle.namespace} first if that is meant"
+            raise refused(
+                f"the source has other content for {quoted(bundle.resolved)} than was installed: {way}"
+            )
+    elif not allow_downgrade and isinstance(bundle.source, RegistrySource) and is_version(known.resolved):
+        if is_version(bundle.resolved) and not is_older(bundle.resolved, known.resolved):
+            return
+        way = "use iii-directory skills add or update with --allow-downgrade if that is meant"
+        found, there = quoted(bundle.resolved), quoted(known.resolved)
+        raise refused(
+            f"the source has {found}, which is older than the installed {there} or no version: {way}"
+        )
+
+
+def _origin(source: Source) -> tuple[str, ...]:
+    """Whose versions they are, whatever was asked of it."""
+    if isinstance(source, RegistrySource):
+        return ("registry", source.worker)
+    return ("repository", source.repo, source.skill)
 
 
 def _check_places(paths: Iterable[str], disk: Disk) -> None:

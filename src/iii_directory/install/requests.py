@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from iii_directory import limits
 from iii_directory.documents.fields import optional_word
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Protocol = Literal["https", "http", "ssh", "file"]
 
 DEFAULT_BRANCH: Final = "main"
+_PORTS: Final = {"https": 443, "http": 80, "ssh": 22}
+_NAT64: Final = ip_network("64:ff9b::/96")
 
 _NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
 _HOST: Final = rf"{_NAME}(?::[0-9]{{1,5}})?"
@@ -106,6 +109,30 @@ def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> Ad
     except DirectoryError:
         hint = "set allow_file_repos, or name an https, ssh or git@ address"
         raise _refused(f"the mirror configured for {quoted(repo)} cannot be used: {hint}") from None
+
+
+def host_and_port(address: Address) -> tuple[str | None, int]:
+    """Where an address leads; no host for a folder of this machine."""
+    if address.protocol == "file":
+        return None, 0
+    if "://" not in address.url:
+        return address.url.partition("@")[2].partition(":")[0], _PORTS["ssh"]
+    parts = urlsplit(address.url)
+    try:
+        return parts.hostname, parts.port or _PORTS[address.protocol]
+    except ValueError:
+        raise _refused("the repository address names a port that is none") from None
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the internet: not of this machine, its network, or reserved."""
+    found = ip_address(address.partition("%")[0])
+    inner = None
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if found in _NAT64:
+            inner = IPv4Address(int(found) & 0xFFFFFFFF)
+    return (inner or found).is_global and not found.is_multicast
 
 
 def _is_below(repo: str, prefix: str) -> bool:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
 from iii_directory.documents.timestamps import rfc3339
-from iii_directory.errors import REGISTRY_NOT_FOUND, DirectoryError
+from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import plan_install
 from iii_directory.install.reports import Installation, Preview, installation, unified_diff
 from iii_directory.install.sources import Sources, is_pinned
+from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
-from iii_directory.install.upkeep import Upkeep, refuse_older
+from iii_directory.install.upkeep import Upkeep
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from iii_directory.config import Settings
     from iii_directory.install.bundle import Bundle
@@ -36,10 +37,18 @@ def _now() -> str:
 
 
 class Installer:
-    """Installs into the skills folder of the settings. Belongs to one event loop, as its client does."""
+    """Installs into the skills folder of the settings. Belongs to one event loop, as its client does.
+
+    ``by_operator`` is for commands that somebody types here: they may reach where calls may not.
+    """
 
     def __init__(
-        self, settings: Settings, *, registry: RegistryClient | None = None, now: Callable[[], str] = _now
+        self,
+        settings: Settings,
+        *,
+        registry: RegistryClient | None = None,
+        by_operator: bool = False,
+        now: Callable[[], str] = _now,
     ) -> None:
         self._own_registry = registry is None
         self._registry = registry or RegistryClient(
@@ -48,37 +57,48 @@ class Installer:
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
         self._folder = SkillsFolder(settings.skills_folder)
-        self._sources = Sources(settings, self._registry)
+        self._threads = Threads("install")
+        self._sources = Sources(settings, self._registry, by_operator=by_operator)
+        self._under_way = 0
         self._now = now
         self._absent: dict[str, float] = {}
-        self.upkeep = Upkeep(self._folder, self._sources, now)
+        self.upkeep = Upkeep(self._folder, self._sources, self._threads, now)
         """For what is installed already."""
 
     async def close(self) -> None:
-        """Close the registry client, unless it was given to us."""
+        """Let go of the threads, and of the registry client unless it was given to us."""
+        self._threads.close()
+        self._sources.close()
         if self._own_registry:
             await self._registry.close()
 
     async def recover(self) -> None:
         """Put right what crashed installs left; to be awaited at every start."""
-        await asyncio.to_thread(self._folder.recover)
+        await self._threads.run(self._folder.recover)
 
     async def download(
         self,
         request: DownloadRequest,
         *,
         edited: EditedFiles = "overwrite",
+        allow_downgrade: bool = False,
         progress: Progress = silent,
     ) -> Installation:
         """Install what a checked request stands for; the phases of its progress are "fetch" and "write"."""
-        progress("fetch", 0, 0)
-        bundle = await self._sources.bundle(request)
-        return await asyncio.to_thread(self._install, bundle, "call", edited, progress)
+        with self._room():
+            progress("fetch", 0, 0)
+            bundle = await self._sources.bundle(request)
+            return await self._threads.run(
+                self._install, bundle, "call", edited, progress, allow_downgrade=allow_downgrade
+            )
 
-    async def preview(self, request: DownloadRequest, *, edited: EditedFiles = "overwrite") -> Preview:
+    async def preview(
+        self, request: DownloadRequest, *, edited: EditedFiles = "overwrite", allow_downgrade: bool = False
+    ) -> Preview:
         """What `download` would do, with a diff, and without doing it."""
-        bundle = await self._sources.bundle(request)
-        return await asyncio.to_thread(self._preview, bundle, edited)
+        with self._room():
+            bundle = await self._sources.bundle(request)
+            return await self._threads.run(self._preview, bundle, edited, allow_downgrade=allow_downgrade)
 
     async def auto_download(self, worker: str) -> Installation | None:
         """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.
@@ -103,11 +123,9 @@ class Installer:
                 raise
             self._absent[worker] = time.monotonic() + limits.ABSENT_WORKER_SECONDS
             return None
-        if entry is not None:
-            if bundle.resolved == entry.resolved:
-                return None
-            refuse_older(bundle, entry)
-        return await asyncio.to_thread(self._install, bundle, "auto", "keep", silent)
+        if entry is not None and bundle.resolved == entry.resolved:
+            return None
+        return await self._threads.run(self._install, bundle, "auto", "keep", silent)
 
     async def _is_current(self, request: WorkerRequest, entry: Entry) -> bool:
         """Whether the registry says, without sending the bundle, that it has the same version."""
@@ -119,20 +137,47 @@ class Installer:
 
     async def _installed_entry(self, namespace: str) -> Entry | None:
         """The record of a namespace that is really there; without its folder it counts as not installed."""
-        disk, entry = await asyncio.to_thread(self._folder.look, namespace, ())
+        disk, entry = await self._threads.run(self._folder.look, namespace, ())
         return entry if disk.exists else None
 
-    def _install(self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress) -> Installation:
+    @contextmanager
+    def _room(self) -> Generator[None]:
+        """A place among the downloads under way; whoever finds none is told so and holds up nobody."""
+        if self._under_way >= limits.MAX_DOWNLOADS_AT_ONCE:
+            raise DirectoryError(SOURCE_FAILED, f"{self._under_way} downloads are under way already")
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    def _install(
+        self,
+        bundle: Bundle,
+        by: By,
+        edited: EditedFiles,
+        progress: Progress,
+        *,
+        allow_downgrade: bool = False,
+    ) -> Installation:
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
             plan = plan_install(
-                bundle, namespace.disk, namespace.known, edited=edited, by=by, now=self._now()
+                bundle,
+                namespace.disk,
+                namespace.known,
+                edited=edited,
+                by=by,
+                now=self._now(),
+                allow_downgrade=allow_downgrade,
             )
             namespace.commit(plan, progress)
         return installation(bundle, plan)
 
-    def _preview(self, bundle: Bundle, edited: EditedFiles) -> Preview:
+    def _preview(self, bundle: Bundle, edited: EditedFiles, *, allow_downgrade: bool) -> Preview:
         disk, known = self._folder.look(bundle.namespace, bundle.files)
-        plan = plan_install(bundle, disk, known, edited=edited, by="call", now=self._now())
+        plan = plan_install(
+            bundle, disk, known, edited=edited, by="call", now=self._now(), allow_downgrade=allow_downgrade
+        )
         old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
         diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
         return Preview(bundle.namespace, bundle.resolved, plan.changes, diff, bundle.left_out)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import GitSource
 from iii_directory.install.requests import RepoRequest, is_commit, repo_request
+from iii_directory.install.threads import Threads
 from iii_directory.lockfile.format import Entry, RegistrySource, RepoSource
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
 class Sources:
     """Fetches bundles under the rules of the settings."""
 
-    def __init__(self, settings: Settings, registry: RegistryClient) -> None:
+    def __init__(self, settings: Settings, registry: RegistryClient, *, by_operator: bool = False) -> None:
         self._registry = registry
+        self._threads = Threads("git")
         self._allow_file = settings.allow_file_repos
         self._git = GitSource(
             mirrors=settings.repo_mirrors,
             allow_file=settings.allow_file_repos,
             timeout_ms=settings.download_timeout_ms,
+            private=by_operator or settings.allow_private_repos,
+            ssh_keys=by_operator or settings.allow_ssh_keys,
         )
+
+    def close(self) -> None:
+        self._threads.close()
 
     async def bundle(self, request: DownloadRequest) -> Bundle:
         """What a request stands for right now, checked and ready to install."""
@@ -36,7 +43,7 @@ class Sources:
             answer = await self._registry.bundle(request)
             source = RegistrySource(request.worker, request.version, request.tag)
             return await asyncio.to_thread(registry_bundle, source, request.worker, answer)
-        return await asyncio.to_thread(self._repo_bundle, request)
+        return await self._threads.run(self._repo_bundle, request)
 
     async def recorded(self, entry: Entry) -> Bundle:
         """Exactly what was installed, from where it came."""
@@ -47,7 +54,7 @@ class Sources:
         source = entry.source
         if isinstance(source, RegistrySource):
             return await self._registry.current_version(worker_request(source.worker, tag=source.tag))
-        return await asyncio.to_thread(self._git.resolve, self._repo_request(source, source.branch))
+        return await self._threads.run(self._git.resolve, self._repo_request(source, source.branch))
 
     def request_for(self, entry: Entry) -> DownloadRequest:
         """What an update of a namespace asks for."""

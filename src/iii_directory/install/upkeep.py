@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.sources import Sources
+    from iii_directory.install.threads import Threads
     from iii_directory.install.tree import Progress
     from iii_directory.lockfile.format import Entry, LockFile
 
@@ -36,18 +37,28 @@ if TYPE_CHECKING:
 class Upkeep:
     """Works on what the record names: all of it, or some namespaces."""
 
-    def __init__(self, folder: SkillsFolder, sources: Sources, now: Callable[[], str]) -> None:
+    def __init__(
+        self, folder: SkillsFolder, sources: Sources, threads: Threads, now: Callable[[], str]
+    ) -> None:
         self._folder = folder
+        self._threads = threads
         self._sources = sources
         self._now = now
 
     async def update(
-        self, namespaces: Sequence[str] = (), *, prune: bool = False, progress: Progress = silent
+        self,
+        namespaces: Sequence[str] = (),
+        *,
+        prune: bool = False,
+        allow_downgrade: bool = False,
+        progress: Progress = silent,
     ) -> list[Report]:
         """Bring namespaces up to date: clean files are replaced, edited ones kept, and each is reported."""
-        return await self._each(
-            namespaces, lambda name, entry: self._update(name, entry, prune=prune), progress
-        )
+
+        def one(name: str, entry: Entry) -> Awaitable[Report]:
+            return self._update(name, entry, prune=prune, allow_downgrade=allow_downgrade)
+
+        return await self._each(namespaces, one, progress)
 
     async def outdated(self, namespaces: Sequence[str] = (), *, progress: Progress = silent) -> list[Report]:
         """Whether the sources have something newer; nothing is changed."""
@@ -66,7 +77,7 @@ class Upkeep:
         rows: list[dict[str, Any]] = []
         for name in namespaces or _names(lock):
             entry = _recorded(lock, name)
-            found = verify_entry(entry, (await asyncio.to_thread(self._folder.look, name))[0])
+            found = verify_entry(entry, (await self._threads.run(self._folder.look, name))[0])
             status = "edited" if found["edited"] or found["missing"] else "clean"
             rows.append({"namespace": name, "status": status, **found})
         return rows
@@ -80,7 +91,7 @@ class Upkeep:
     async def remove(self, namespace: str, *, force: bool = False) -> Report:
         """Take away what the record names of a namespace; edited files stay unless forced."""
         entry = _recorded(await self._lock(), namespace)
-        changes = await asyncio.to_thread(self._remove, namespace, force=force)
+        changes = await self._threads.run(self._remove, namespace, force=force)
         status = "edited" if changes.kept else "removed"
         return Report(namespace, status, installed=entry.resolved, changes=changes)
 
@@ -91,7 +102,7 @@ class Upkeep:
         return plan.changes
 
     async def _lock(self) -> LockFile:
-        return unbroken(await asyncio.to_thread(self._folder.lock))
+        return unbroken(await self._threads.run(self._folder.lock))
 
     async def _each(
         self,
@@ -123,23 +134,29 @@ class Upkeep:
 
         return await asyncio.gather(*(one(name) for name in names))
 
-    async def _update(self, name: str, entry: Entry, *, prune: bool) -> Report:
+    async def _update(self, name: str, entry: Entry, *, prune: bool, allow_downgrade: bool) -> Report:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
         bundle = await self._sources.bundle(self._sources.request_for(entry))
-        if bundle.resolved == entry.resolved and bundle.hashes != entry.files:
-            raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed")
-        refuse_older(bundle, entry)
-        changes = await asyncio.to_thread(self._bring, bundle, entry, prune=prune)
+        changes = await self._threads.run(
+            self._bring, bundle, entry, prune=prune, allow_downgrade=allow_downgrade
+        )
         moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
         status = "edited" if changes.kept else "updated" if moved else "current"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool) -> FileChanges:
+    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool, allow_downgrade: bool) -> FileChanges:
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
             known = namespace.known
             plan = plan_install(
-                bundle, namespace.disk, known, edited="keep", by=entry.by, now=self._now(), prune=prune
+                bundle,
+                namespace.disk,
+                known,
+                edited="keep",
+                by=entry.by,
+                now=self._now(),
+                prune=prune,
+                allow_downgrade=allow_downgrade,
             )
             if known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes:
                 # It is not installed anew, so the record keeps its time.
@@ -148,7 +165,7 @@ class Upkeep:
         return plan.changes
 
     async def _unmoved(self, name: str, entry: Entry) -> Report:
-        disk, _ = await asyncio.to_thread(self._folder.look, name, ())
+        disk, _ = await self._threads.run(self._folder.look, name, ())
         edited = tuple(verify_entry(entry, disk)["edited"])
         return Report(
             name,
@@ -167,13 +184,13 @@ class Upkeep:
         return Report(name, status, entry.resolved, available, pinned=is_pinned(entry))
 
     async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
-        disk, _ = await asyncio.to_thread(self._folder.look, name, ())
+        disk, _ = await self._threads.run(self._folder.look, name, ())
         found = verify_entry(entry, disk)
         if not found["missing"] and (edited == "keep" or not found["edited"]):
             kept = FileChanges(kept=tuple(found["edited"]))
             return Report(name, "edited" if found["edited"] else "current", entry.resolved, changes=kept)
         bundle = await self._sources.recorded(entry)
-        changes = await asyncio.to_thread(self._put_back, bundle, edited)
+        changes = await self._threads.run(self._put_back, bundle, edited)
         status = "edited" if changes.kept else "restored"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
@@ -186,15 +203,8 @@ class Upkeep:
 
     async def _edits(self, name: str, paths: list[str]) -> str:
         bundle = await self._sources.recorded(_recorded(await self._lock(), name))
-        here = {path: await asyncio.to_thread(self._folder.read, name, path) for path in paths}
+        here = {path: await self._threads.run(self._folder.read, name, path) for path in paths}
         return unified_diff(name, [(path, bundle.files.get(path), here[path]) for path in paths])
-
-
-def refuse_older(bundle: Bundle, entry: Entry) -> None:
-    """A tag that went back is followed only by whoever asks for that version."""
-    if is_older(bundle.resolved, entry.resolved):
-        way = f"download version {bundle.resolved} by an explicit call if it is wanted"
-        raise refused(f"the source has {quoted(bundle.resolved)}, older than what is installed: {way}")
 
 
 def _names(lock: LockFile) -> list[str]:

@@ -11,7 +11,7 @@ from iii_directory import limits
 from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryError
 from iii_directory.registry import answers
 from iii_directory.registry.http import get_json, make_client
-from iii_directory.registry.versions import is_version
+from iii_directory.registry.versions import can_be_version, is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class RegistryClient:
         version = (await self._detail(request))["worker"]["version"]
         if version is None:
             raise DirectoryError(REGISTRY_FAILED, f"the registry gives {_named(request)} no version")
+        _check_version(request, version)
         return version
 
     async def _page(self, request: PageRequest) -> dict[str, Any]:
@@ -165,6 +166,11 @@ def _named(request: WorkerRequest, prefix: str = "") -> str:
 
 def _check_version(request: WorkerRequest, answered: str) -> None:
     """An exact version is answered with that version: anything else is a mix-up, or an attack."""
+    if not can_be_version(answered):
+        raise DirectoryError(
+            REGISTRY_FAILED,
+            f"the registry gives {_named(request)} a version that can be none: {quoted(answered)}",
+        )
     if request.version is not None and is_version(request.version) and answered != request.version:
         raise DirectoryError(
             REGISTRY_FAILED,

@@ -16,6 +16,8 @@ _VERSION: Final = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_LABEL}(?:\.{_LABEL})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 
+_WORD: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
+
 # A release sorts after its pre-releases; within one, numbers sort before words.
 _Label = tuple[int, int, str]
 Order = tuple[int, int, int, bool, tuple[_Label, ...]]
@@ -37,6 +39,11 @@ def _label(label: str) -> _Label:
 
 def is_version(text: str) -> bool:
     return order_of(text) is not None
+
+
+def can_be_version(text: str) -> bool:
+    """Whether a registry may call a release so: a short word, though not always a semantic version."""
+    return len(text) <= limits.MAX_VERSION_CHARS and _WORD.fullmatch(text) is not None
 
 
 def is_stable(version: str) -> bool:

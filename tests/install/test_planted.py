@@ -1,0 +1,99 @@
+"""What somebody put into the skills folder, or in its place, so that an install does harm."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.installs import bundle_of, contents, install, put
+
+from iii_directory.errors import DirectoryError
+from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.plan import plan_install
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("staged", ["another disk", "this disk"])
+def test_a_planted_work_folder_deletes_nothing(tmp_path: Path, staged: str) -> None:
+    skills = tmp_path / "skills"
+    install(skills, bundle_of({"SKILL.md": b"# db"}))
+    put(skills, {"db/mine.md": b"mine", "own/mine.md": b"mine", "own/deep/notes.md": b"notes"})
+    entry = json.loads((skills / "skills.lock.json").read_text(encoding="utf-8"))["namespaces"]["db"]
+    for namespace in ("db", "own"):
+        work = skills / ".iii-directory" / f"{namespace}.work"
+        (work / "old").mkdir(parents=True)
+        put(work / "new", {"evil.md": b"# evil"})
+        journal = {
+            "namespace": namespace,
+            "staged": os.stat(work / "new").st_ino if staged == "this disk" else 1,
+            "entry": entry,
+            "marks": {},
+            "writes": {"evil.md": "x"},
+            "deletes": [],
+            "edits_win": True,
+        }
+        (work / "journal.json").write_text(json.dumps(journal), encoding="utf-8")
+    before = {
+        path: data for path, data in contents(skills).items() if ".iii" not in path and ".lock" not in path
+    }
+
+    SkillsFolder(skills).recover()
+
+    after = contents(skills)
+    assert before.items() <= after.items()
+
+
+def change(skills: SkillsFolder, version: str) -> None:
+    """An install by a folder that was opened before."""
+    with skills.locked("db") as namespace:
+        bundle = bundle_of({"SKILL.md": b"# db"}, version)
+        plan = plan_install(bundle, namespace.disk, namespace.known, edited="overwrite", by="call", now="")
+        namespace.commit(plan)
+
+
+def _link(skills: Path, other: Path) -> None:
+    skills.rename(skills.with_name("away"))
+    skills.symlink_to(other)
+
+
+def _exchange(skills: Path, other: Path) -> None:
+    skills.rename(skills.with_name("away"))
+    other.rename(skills)
+
+
+def _link_above(skills: Path, other: Path) -> None:
+    parent = skills.parent
+    parent.rename(parent.with_name("parent-away"))
+    (other / "skills").mkdir()
+    parent.symlink_to(other)
+
+
+@pytest.mark.parametrize("swap", [_link, _exchange, _link_above])
+def test_a_folder_that_took_the_place_of_the_one_at_the_start_is_not_written_to(
+    tmp_path: Path, swap: Callable[[Path, Path], None]
+) -> None:
+    folder, outside = tmp_path / "parent" / "skills", tmp_path / "outside"
+    install(folder, bundle_of({"SKILL.md": b"# db"}))
+    outside.mkdir()
+    skills = SkillsFolder(folder)
+    skills.recover()
+    swap(folder, outside)
+
+    with pytest.raises(DirectoryError, match="another one than at the start"):
+        change(skills, "2.0.0")
+
+    assert contents(folder) == {}
+
+
+def test_a_folder_that_went_is_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "skills"
+    skills = SkillsFolder(folder)
+    for version in ("1.0.0", "2.0.0"):
+        change(skills, version)
+        assert (folder / "db" / "SKILL.md").exists()
+        folder.rename(tmp_path / f"away-{version}")
