@@ -1,5 +1,6 @@
-# The directory with its embedded engine. Mount a volume at /srv for skills, state and config.yaml.
-#   docker run -e III_TOKEN=… -p 49134:49134 -v directory:/srv IMAGE engine --host 0.0.0.0
+# The directory for others: engine and MCP on every address of the container, behind a token.
+#   docker run -e III_TOKEN=… -p 49134:49134 -p 3117:3117 -v directory:/srv IMAGE
+# /srv holds skills/, config.yaml and the state. compose.yaml has the same, with the skills of this folder.
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY requirements.txt pyproject.toml README.md LICENSE ./
@@ -15,5 +16,8 @@ COPY --from=build /opt/iii-directory /opt/iii-directory
 ENV PATH=/opt/iii-directory/bin:$PATH
 USER directory
 WORKDIR /srv
+VOLUME /srv
+EXPOSE 49134 3117
+HEALTHCHECK --start-period=15s CMD ["iii-directory", "status"]
 ENTRYPOINT ["iii-directory"]
-CMD ["up"]
+CMD ["up", "--host", "0.0.0.0", "--http-host", "0.0.0.0"]

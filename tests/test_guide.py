@@ -1,7 +1,11 @@
-"""The guide's examples of publishing, run as printed."""
+"""The guide's examples, run as printed."""
 
 from __future__ import annotations
 
+import configparser
+import plistlib
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +16,14 @@ from tests.support.commands import START_SECONDS, environment, free_port, runnin
 from tests.support.directory import client
 from tests.support.markdown import code_blocks
 
+from iii_directory.cli.up import command as up_command
+from iii_directory.worker.surfaces import FUNCTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-PUBLISHING = Path(__file__).parent.parent / "docs" / "guide" / "publishing.md"
+GUIDE = Path(__file__).parent.parent / "docs" / "guide"
+PUBLISHING = GUIDE / "publishing.md"
 
 
 @pytest.fixture
@@ -72,3 +80,55 @@ def test_the_helper_publishes_a_folder(place: tuple[Path, str]) -> None:
 
     assert printed.splitlines()[-1] == "{}"
     assert shown(place[1]) == {"skills": ["resend", "resend/email/send"], "prompts": ["send"]}
+
+
+def test_the_words_are_shown_by_commands_that_work(place: tuple[Path, str]) -> None:
+    printed = "".join(
+        run(["sh", "-e", "-c", block], place) for block in code_blocks(GUIDE / "concepts.md", "sh")
+    )
+
+    assert "coffee/machines/left" in printed
+    assert "It needs a kick." in printed
+    assert "How to order coffee on this floor." in printed
+
+
+def test_the_system_prompt_names_functions_that_there_are() -> None:
+    (prompt,) = code_blocks(GUIDE / "concepts.md", "text")
+    known = {row.id for row in FUNCTIONS}
+
+    named = set(re.findall(r"[a-z]+(?:::[a-z-]+)+", prompt))
+
+    assert len(named) == 5
+    assert named <= known
+
+
+def test_the_commands_of_the_page_on_running_work(place: tuple[Path, str]) -> None:
+    printed = "".join(
+        run(["sh", "-e", "-c", block], place) for block in code_blocks(GUIDE / "running.md", "sh")
+    )
+
+    assert "needs a token" in printed
+    assert "Usage: iii-directory serve" in printed
+
+
+def test_the_services_of_the_guide_start_what_there_is() -> None:
+    (unit,) = code_blocks(GUIDE / "running.md", "ini")
+    (plist,) = code_blocks(GUIDE / "running.md", "xml")
+    systemd = configparser.ConfigParser(interpolation=None)
+    systemd.read_string(unit)
+
+    for command in (
+        shlex.split(systemd["Service"]["ExecStart"]),
+        plistlib.loads(plist.encode())["ProgramArguments"],
+    ):
+        program, name, *options = command
+        assert (Path(program).name, name) == ("iii-directory", "up")
+        up_command.make_context("up", options)
+
+
+def test_what_the_page_on_mcp_prints_is_printed(place: tuple[Path, str]) -> None:
+    blocks = [block for block in code_blocks(GUIDE / "mcp.md", "sh") if "--print-config" in block]
+
+    printed = "".join(run(["sh", "-e", "-c", block], place) for block in blocks)
+
+    assert printed.count('"--up"') == 2

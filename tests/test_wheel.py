@@ -16,7 +16,7 @@ from tests.support.commands import START_SECONDS, environment, free_port, runnin
 
 ROOT = Path(__file__).parent.parent
 # Every one is somebody else's code that runs with the rights of ours.
-MOST_DEPENDENCIES = 9
+MOST_DEPENDENCIES = 11
 
 
 def test_the_installed_wheel_answers_a_call_with_nothing_but_what_it_declares(tmp_path: Path) -> None:
@@ -43,6 +43,7 @@ def test_the_installed_wheel_answers_a_call_with_nothing_but_what_it_declares(tm
         assert up.stop() == 0
 
     assert json.loads(answer)["id"] == "iii-directory"
+    assert "mcp      http://" in up.output
     assert Path(where.strip()).is_relative_to(site)
 
 
@@ -69,14 +70,15 @@ def _execute(*command: str, cwd: Path = ROOT) -> str:
 
 def _lend_dependencies(ours: Distribution, site: Path) -> None:
     """Make what a distribution requires, and what that requires, importable there, and nothing else."""
-    waiting, lent = [ours], set[str]()
+    waiting: list[tuple[Distribution, str]] = [(ours, "")]
+    lent: set[tuple[str, str]] = set()
     while waiting:
-        for name in _required_by(waiting.pop()):
-            if name in lent:
+        for name, extra in _required_by(*waiting.pop()):
+            if (name, extra) in lent:
                 continue
-            lent.add(name)
+            lent.add((name, extra))
             found = distribution(name)
-            waiting.append(found)
+            waiting.append((found, extra))
             for file in found.files or ():
                 top = file.parts[0]
                 source = Path(str(found.locate_file(top)))
@@ -84,11 +86,12 @@ def _lend_dependencies(ours: Distribution, site: Path) -> None:
                     (site / top).symlink_to(source)
 
 
-def _required_by(one: Distribution) -> set[str]:
-    """The names of what is required here, on this machine and without extras."""
+def _required_by(one: Distribution, extra: str) -> set[tuple[str, str]]:
+    """The names of what is required here, on this machine, for an extra; each with extras wanted of it."""
     requirements = [Requirement(text) for text in one.requires or ()]
     return {
-        re.sub(r"[-_.]+", "-", requirement.name).lower()
+        (re.sub(r"[-_.]+", "-", requirement.name).lower(), wanted)
         for requirement in requirements
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        for wanted in ("", *requirement.extras)
     }

@@ -33,9 +33,9 @@ URL = "ws://127.0.0.1:50001"
 class Stdio:
     """The bridge with its pipes in hand."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *options: str) -> None:
         self.process = subprocess.Popen(
-            [COMMAND, "mcp", "--url", url],
+            [COMMAND, "mcp", "--url", url, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -67,6 +67,27 @@ def stdio(engine: EngineThread) -> Iterator[Stdio]:
     started = Stdio(engine.url)
     yield started
     started.close()
+
+
+def test_a_client_needs_no_second_terminal(tmp_path: Path) -> None:
+    (tmp_path / "skills" / "coffee").mkdir(parents=True)
+    (tmp_path / "skills" / "coffee" / "SKILL.md").write_text("# coffee\n\nHot.\n", encoding="utf-8")
+    url = f"ws://127.0.0.1:{free_port()}"
+    alone = Stdio(url, "--up", "--skills-folder", str(tmp_path / "skills"))
+    try:
+        alone.ask(HELLO)
+        read = {"uri": "iii://coffee"}
+        answer = alone.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": read})
+        # A second client finds the engine of the first.
+        assert run("skills", "show", "coffee", "--url", url).stdout == "# coffee\n\nHot.\n"
+        printed, said = alone.ended()
+    finally:
+        alone.close()
+
+    assert answer["result"]["contents"][0]["text"] == "# coffee\n\nHot.\n"
+    assert "Traceback" not in said
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in printed.splitlines())
+    assert (tmp_path / ".iii-directory" / "engine.db").exists()
 
 
 def test_only_messages_are_written_to_stdout_and_it_ends_when_the_client_leaves(stdio: Stdio) -> None:
@@ -222,14 +243,17 @@ def test_the_printed_configuration_starts_the_bridge(client: str) -> None:
     assert entry["command"] == COMMAND
     assert entry["args"] == ["mcp", "--url", URL, "--expose", "mail::*"]
     assert "env" not in entry
-    assert client.removesuffix("claude") in done.stderr
+    assert client.partition("-")[0].removesuffix("claude") in done.stderr.lower()
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_printed_configuration_names_the_address(client: str) -> None:
     done = run("mcp", "--print-config", client, "--http", "--http-port", "4000")
 
-    assert _entry(client, done.stdout)["url"] == "http://127.0.0.1:4000/mcp"
+    entry = _entry(client, done.stdout)
+    found = {"windsurf": "serverUrl", "gemini": "httpUrl"}.get(client, "url")
+    address = entry["args"][-1] if client == "claude-desktop" else entry[found]
+    assert address == "http://127.0.0.1:4000/mcp"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -240,7 +264,10 @@ def test_a_token_is_not_printed_but_its_place_is(client: str) -> None:
     assert _entry(client, started)["env"] == {"III_TOKEN": "<the engine's token>"}
     entry = _entry(client, served)
     headers = entry.get("headers") or entry.get("http_headers")
-    assert headers == {"Authorization": "Bearer <the engine's token>"}
+    if client == "claude-desktop":
+        assert entry["args"][-2:] == ["--header", "Authorization: Bearer <the engine's token>"]
+    else:
+        assert headers == {"Authorization": "Bearer <the engine's token>"}
     assert "s3cret" not in started + served
 
 
@@ -258,4 +285,5 @@ def test_clients_that_want_it_are_told_the_kind(client: str, kind: bool) -> None
 def _entry(client: str, text: str) -> dict[str, Any]:
     if client == "codex":
         return tomllib.loads(text)["mcp_servers"]["iii-directory"]
-    return json.loads(text)["servers" if client == "vscode" else "mcpServers"]["iii-directory"]
+    key = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
+    return json.loads(text)[key]["iii-directory"]

@@ -79,6 +79,38 @@ def _codex(target: Target) -> Snippet:
     return Snippet(".codex/config.toml at home", "\n".join((f"[mcp_servers.{SERVER}]", *lines)))
 
 
+def _claude_desktop(target: Target) -> Snippet:
+    # It starts programs and knows no addresses; this one passes on what it is told.
+    fields = target.fields()
+    if isinstance(target, Address):
+        header = ("--header", f"Authorization: Bearer {TOKEN_PLACE}") if target.needs_token else ()
+        fields = {"command": "npx", "args": ["-y", "mcp-remote", target.url, *header]}
+    return Snippet(
+        "claude_desktop_config.json (Settings, Developer, Edit Config)", _document("mcpServers", fields)
+    )
+
+
+def _windsurf(target: Target) -> Snippet:
+    file = ".codeium/windsurf/mcp_config.json at home"
+    return Snippet(file, _document("mcpServers", _url_as("serverUrl", target)))
+
+
+def _gemini(target: Target) -> Snippet:
+    return Snippet(
+        ".gemini/settings.json in the project or at home",
+        _document("mcpServers", _url_as("httpUrl", target)),
+    )
+
+
+def _zed(target: Target) -> Snippet:
+    file = "settings.json of Zed (.config/zed at home)"
+    return Snippet(file, _document("context_servers", {"source": "custom", **target.fields()}))
+
+
+def _url_as(name: str, target: Target) -> dict[str, Any]:
+    return {name if key == "url" else key: value for key, value in target.fields().items()}
+
+
 def _typed(target: Target) -> dict[str, Any]:
     return {"type": "stdio" if isinstance(target, Launch) else "http", **target.fields()}
 
@@ -96,7 +128,11 @@ def _toml(value: str | list[str] | dict[str, str]) -> str:
 
 CLIENTS: Final[dict[str, Callable[[Target], Snippet]]] = {
     "claude": _claude,
+    "claude-desktop": _claude_desktop,
     "cursor": _cursor,
     "vscode": _vscode,
     "codex": _codex,
+    "windsurf": _windsurf,
+    "gemini": _gemini,
+    "zed": _zed,
 }

@@ -46,7 +46,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "registry add": ("registry add ./my-worker --registry ./registry --version 1.0.0",),
     "registry serve": ("registry serve ./registry", "registry serve ./registry --port 0"),
-    "mcp": ("mcp", "mcp --http", "mcp --print-config claude", "mcp --expose 'mail::*'"),
+    "mcp": ("mcp", "mcp --http", "mcp --print-config claude-desktop --up", "mcp --expose 'mail::*'"),
     "completion": ("completion bash", "completion fish"),
     "trigger": (
         "trigger directory::skills::index",

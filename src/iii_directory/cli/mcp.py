@@ -6,13 +6,22 @@ import asyncio
 import os
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import engine_token, engine_url, fail, log, set_up_log, url_option
+from iii_directory.cli.common import (
+    default_data,
+    engine_token,
+    engine_url,
+    fail,
+    listens,
+    log,
+    set_up_log,
+    settings_from,
+    url_option,
+)
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
 
@@ -21,8 +30,7 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
-
-HOW_TO_INSTALL = "pip install 'iii-directory[mcp]'"
+    from iii_directory.worker.main import DirectoryWorker
 
 
 def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -55,6 +63,16 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
     help="Offer more functions of the engine as tools, by their ids, such as 'mail::*'. Repeatable.",
 )
 @click.option(
+    "--up",
+    is_flag=True,
+    help="If no engine answers, run the directory here, for as long as the client is there.",
+)
+@click.option(
+    "--skills-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder that --up shows.  [default: as configured]",
+)
+@click.option(
     "--print-config",
     type=click.Choice(list(CLIENTS)),
     help="Print what this client needs in its configuration, and end.",
@@ -65,16 +83,32 @@ def command(
     http_port: int,
     http_host: str,
     expose: tuple[str, ...],
+    up: bool,
+    skills_folder: Path | None,
     print_config: str | None,
 ) -> None:
     set_up_log()
+    if up and http:
+        fail("--up is for clients that start the bridge; iii-directory up serves the same over HTTP", code=2)
     address = engine_url(url)
     if print_config is not None:
-        _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None))
+        words = _up_words(skills_folder) if up else []
+        _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None, words))
     elif http:
         asyncio.run(_serve_http(address, expose, http_host, http_port))
     else:
-        asyncio.run(_serve_stdio(address, expose))
+        asyncio.run(_serve_stdio(address, expose, _home(skills_folder) if up else None))
+
+
+def _home(skills_folder: Path | None) -> Path:
+    """The folder with the configuration: beside the skills, as `iii-directory up` would find it there."""
+    return skills_folder.expanduser().resolve().parent if skills_folder else Path.cwd()
+
+
+def _up_words(skills_folder: Path | None) -> list[str]:
+    """``--up`` for a client, which starts us wherever it stands."""
+    folder = skills_folder or settings_from(Path("config.yaml")).skills_folder
+    return ["--up", "--skills-folder", str(folder.expanduser().resolve())]
 
 
 async def start_beside(
@@ -101,7 +135,9 @@ def _print_config(client: str, target: Launch | Address) -> None:
     click.echo(found.text)
 
 
-def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> Launch | Address:
+def _target(
+    url: str, expose: Sequence[str], http: tuple[str, int] | None, words: Sequence[str]
+) -> Launch | Address:
     needs_token = engine_token() is not None
     if http is not None:
         return Address(endpoint_url(*http), needs_token)
@@ -109,7 +145,7 @@ def _target(url: str, expose: Sequence[str], http: tuple[str, int] | None) -> La
     program = Path(sys.executable).with_name("iii-directory")
     start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
     globs = (part for glob in expose for part in ("--expose", glob))
-    return Launch(start[0], [*start[1:], "mcp", "--url", url, *globs], needs_token)
+    return Launch(start[0], [*start[1:], "mcp", "--url", url, *words, *globs], needs_token)
 
 
 async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> None:
@@ -126,15 +162,11 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> 
     click.echo("stopped")
 
 
-async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
+async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None) -> None:
     from iii_directory.cli.running import stop_signal
 
-    try:
-        _need_part_for_mcp()
-    except _NotServedError as error:
-        fail(str(error))
     stopping = asyncio.create_task(stop_signal().wait())
-    serving = asyncio.create_task(_serve_client(url, expose))
+    serving = asyncio.create_task(_serve_client(url, expose, home))
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
         serving.cancel()
@@ -145,19 +177,41 @@ async def _serve_stdio(url: str, expose: Sequence[str]) -> None:
     await serving
 
 
-async def _serve_client(url: str, expose: Sequence[str]) -> None:
-    """Greet the client of stdin and stdout, and only then import what is needed for the rest."""
+async def _serve_client(url: str, expose: Sequence[str], home: Path | None) -> None:
+    """Greet the client of stdin and stdout, and only then import what is needed for the rest.
+
+    With a home, its directory is started here if no engine answers.
+    """
     from iii_directory.mcp.hello import Wire
 
     wire = Wire()
     await asyncio.to_thread(wire.greet)
     bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
-    bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token())
+    inside = await _started_here(url, home) if home and not listens(url) else None
+    if inside is not None:
+        bus = bridges.bus_inside(inside[0])
+    else:
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token())
     bridge = bridges.Bridge(bus, expose=expose)
     try:
         await asyncio.to_thread(bridge.serve_stdio, wire)
     finally:
         await asyncio.to_thread(bridge.close)
+        if inside is not None:
+            await asyncio.to_thread(inside[1].stop)
+            await inside[0].stop()
+
+
+async def _started_here(url: str, home: Path) -> tuple[EngineServer, DirectoryWorker]:
+    """The engine and the worker that `iii-directory up` would start in a folder."""
+    from iii_directory.cli.up import Place, Plan, engine_and_worker
+
+    settings = settings_from(home / "config.yaml")
+    data = default_data(home, settings.skills_folder)
+    plan = Plan(settings, home, url, None, data, DEFAULT_HOST, None)
+    server, worker = await engine_and_worker(plan, Place(url), engine_token())
+    assert server is not None  # noqa: S101 - nothing answered at the address
+    return server, worker
 
 
 async def _listening(
@@ -166,7 +220,6 @@ async def _listening(
     """A bridge that serves HTTP, and where."""
     from iii_directory.cli.running import cannot_listen
 
-    _need_part_for_mcp()
     token = engine_token()
     try:
         listener = Listener(host, port, token)
@@ -182,8 +235,3 @@ async def _listening(
     bridge = bridges.Bridge(bus, expose=expose)
     await asyncio.to_thread(bridge.start_http, listener)
     return bridge, listener.url
-
-
-def _need_part_for_mcp() -> None:
-    if find_spec("mcp") is None:
-        raise _NotServedError(f"the part for MCP is not installed; get it with: {HOW_TO_INSTALL}")

@@ -174,7 +174,7 @@ async def _start(plan: Plan) -> Started:
     if not token and not is_loopback(plan.http_host):
         fail(f"serving /mcp on {plan.http_host} needs a token: set III_TOKEN", code=2)
     place = await _place(plan, token)
-    server, worker = await _engine_and_worker(plan, place, token)
+    server, worker = await engine_and_worker(plan, place, token)
     if place.whose is not None:
         return Started(place, server, worker, None, f"waits until {place.whose} leaves")
     if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
@@ -240,7 +240,7 @@ def _first_free(host: str, port: int) -> int:
     return port
 
 
-async def _engine_and_worker(
+async def engine_and_worker(
     plan: Plan, place: Place, token: str | None
 ) -> tuple[EngineServer | None, DirectoryWorker]:
     """The worker on the engine that answers at the address, else inside one that is started there."""
