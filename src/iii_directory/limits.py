@@ -223,6 +223,11 @@ MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
 # A value grown by updates must still fit a reply that carries the old and the new one.
 MAX_STATE_VALUE_CHARS: Final = 31 * MIB
+# Operations of one update, and the characters that appending to strings may copy on the way.
+MAX_STATE_OPS: Final = 10_000
+MAX_STATE_COPIED_CHARS: Final = 64 * MIB
+# All values of a scope come in one answer, which must fit a message with some room left.
+MAX_STATE_LIST_BYTES: Final = 62 * MIB
 # Paths and merged objects of an update: the real engine's own limits, which its callers know.
 MAX_STATE_PATH_DEPTH: Final = 32
 MAX_STATE_SEGMENT_BYTES: Final = 256
@@ -231,10 +236,13 @@ MAX_STATE_MERGE_DEPTH: Final = 16
 # Functions asked about at once, and the beginning of a binding's config in lists; as on the real engine.
 MAX_FUNCTION_BATCH: Final = 32
 CONFIG_SUMMARY_CHARS: Final = 80
-# Checking a value against its schema, while everybody waits, in steps of a pattern of about a microsecond;
-# to apply one schema within another takes as long as ten.
-MAX_SCHEMA_STEPS: Final = 1_000_000
-STEPS_PER_SUBSCHEMA: Final = 10
+# Checking a value against its schema, while everybody waits: about 50 ms, in steps of a pattern of about a
+# microsecond; to apply one schema within another takes as long as twenty-five.
+MAX_SCHEMA_STEPS: Final = 50_000
+STEPS_PER_SUBSCHEMA: Final = 25
+# What is checked at all: settings are a page, and their schemas a few.
+MAX_CHECKED_SCHEMA_BYTES: Final = 128 * KIB
+MAX_CHECKED_VALUE_BYTES: Final = 256 * KIB
 # A longer pattern is no rule a person wrote; .{1,4096} is one, and takes two steps for every character.
 MAX_PATTERN_CHARS: Final = 4 * KIB
 MAX_PATTERN_STEPS: Final = 10_000

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from iii_directory.engine.schemas import schema_problem
+from iii_directory.limits import MAX_CHECKED_SCHEMA_BYTES, MAX_CHECKED_VALUE_BYTES
 
 EVIL, TEXT = "^(a+)+$", "a" * 60 + "!"
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -55,6 +56,8 @@ TOO_LONG = "checking the value against its schema takes too long"
         ),
         ({"uniqueItems": True}, [[]], [[{"a": [1], "b": 2}, {"b": 2, "a": [1]}], [[False], [False]]]),
         ({"uniqueItems": False}, [[1, 1]], []),
+        ({"const": [1, {"a": 1}]}, [[1, {"a": 1}], [1.0, {"a": 1}]], [[True, {"a": 1}], [1], 1]),
+        ({"enum": [1, "a", [0], False]}, [1, 1.0, "a", [0], False], [True, 0, [False], "b"]),
         ({"$schema": DIALECT, "$ref": "#/definitions/a", "definitions": {"a": {"const": 1}}}, [1], [2]),
         (False, [], [1]),
     ],
@@ -81,6 +84,23 @@ def test_a_value_fits_or_does_not(schema: Any, fitting: list[Any], other: list[A
             "patternProperties and unevaluatedProperties cannot be used in one schema",
         ),
         (DOUBLING, 1, TOO_LONG),
+        ({"contains": {"const": -1}}, list(range(20_000)), TOO_LONG),
+        ({"items": {"const": list(range(1000))}}, [list(range(1000))] * 50, TOO_LONG),
+        ({"items": {"enum": list(range(10_000))}}, [9_999] * 50, TOO_LONG),
+        ({"items": {"type": "integer"}}, [1] * 20_000, TOO_LONG),
+        ({"uniqueItems": True}, [[n] * 100 for n in range(600)], TOO_LONG),
+        (
+            {"type": "string"},
+            "x" * MAX_CHECKED_VALUE_BYTES,
+            f"a value that is checked against a schema has at most {MAX_CHECKED_VALUE_BYTES} bytes",
+        ),
+        (
+            {"required": ["x" * MAX_CHECKED_SCHEMA_BYTES]},
+            {},
+            f"a schema has at most {MAX_CHECKED_SCHEMA_BYTES} bytes",
+        ),
+        (True, "x" * MAX_CHECKED_VALUE_BYTES, None),
+        ({}, "x" * MAX_CHECKED_VALUE_BYTES, None),
         ({**DOUBLING, "unevaluatedProperties": False}, {"a": 1}, TOO_LONG),
     ],
 )

@@ -392,3 +392,15 @@ def test_a_file_of_another_kind_of_database_is_left_alone(tmp_path: Path) -> Non
     with opened(tmp_path) as database:
         assert database.set_aside is None
         assert database._connection.execute("SELECT x FROM other").fetchall() == [(7,)]
+
+
+def test_the_size_of_a_scope_is_that_of_its_values_as_text(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    store = database.store("state")
+    store.set("s", "a", "äöü")
+    store.set("s", "b", [1, 2])
+    store.set("t", "a", "x" * 100)
+
+    assert store.size("s") == len('"äöü","[1,2],'.encode()) - 1
+    assert store.size("nothing") == 0
+    database.close()

@@ -11,7 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_directory.engine.patterns import PatternError, search
-from iii_directory.limits import MAX_SCHEMA_STEPS, QUOTED_CHARS, STEPS_PER_SUBSCHEMA
+from iii_directory.engine.wire_json import encode_message
+from iii_directory.limits import (
+    MAX_CHECKED_SCHEMA_BYTES,
+    MAX_CHECKED_VALUE_BYTES,
+    MAX_SCHEMA_STEPS,
+    QUOTED_CHARS,
+    STEPS_PER_SUBSCHEMA,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +37,12 @@ def schema_problem(schema: object, value: object) -> str | None:
     if not isinstance(schema, (dict, bool)):
         return None
     usable = cast("Json | bool", schema)
+    if usable in (True, {}):
+        return None
+    if len(encode_message(usable)) > MAX_CHECKED_SCHEMA_BYTES:
+        return f"a schema has at most {MAX_CHECKED_SCHEMA_BYTES} bytes"
+    if len(encode_message(value)) > MAX_CHECKED_VALUE_BYTES:
+        return f"a value that is checked against a schema has at most {MAX_CHECKED_VALUE_BYTES} bytes"
     _steps_left.set(MAX_SCHEMA_STEPS)
     # An empty registry: a schema that refers elsewhere must not make the engine fetch anything.
     nothing: Registry[Any] = Registry()
@@ -43,6 +56,11 @@ def schema_problem(schema: object, value: object) -> str | None:
     except Exception:  # noqa: BLE001 (a stranger's schema can make the validator stumble in any way)
         return "the schema cannot be used"
     return None if problem is None else str(problem.message)
+
+
+def load_library() -> None:
+    """Import what checks need: it takes longer than anybody should have to wait for a first check."""
+    _validator_class()
 
 
 _steps_left: ContextVar[int] = ContextVar("steps_left")
@@ -92,8 +110,24 @@ def _unique_items(validator: Any, wanted: object, value: Any, _schema: Json) -> 
         yield ValidationError(f"{value!r} has non-unique elements")
 
 
+def _const(_validator: Any, expected: object, value: object, _schema: Json) -> Iterator[Exception]:
+    from jsonschema import ValidationError
+
+    if _hashable(value) != _hashable(expected):
+        yield ValidationError(f"{expected!r} was expected")
+
+
+def _enum(_validator: Any, expected: Any, value: object, _schema: Json) -> Iterator[Exception]:
+    from jsonschema import ValidationError
+
+    wanted = _hashable(value)
+    if all(_hashable(one) != wanted for one in expected):
+        yield ValidationError(f"{value!r} is not one of {expected!r}")
+
+
 def _hashable(value: object) -> object:
-    """What is equal just when the JSON is: true is not 1."""
+    """What is equal just when the JSON is: true is not 1. It is paid for by every part of the value."""
+    _spend(1)
     if isinstance(value, dict):
         return frozenset((key, _hashable(item)) for key, item in cast("Json", value).items())
     if isinstance(value, list):
@@ -124,6 +158,15 @@ def _evolve(validator: Any, **changes: Any) -> Any:
     return theirs.evolve(validator, **changes)
 
 
+def _iter_errors(validator: Any, *arguments: Any) -> Any:
+    """A whole check, such as every one that ``contains`` makes of an item without a part of its own."""
+    from jsonschema import Draft202012Validator
+
+    _spend(STEPS_PER_SUBSCHEMA)
+    theirs: Any = Draft202012Validator
+    return theirs.iter_errors(validator, *arguments)
+
+
 def _without(schema: Json, keyword: str) -> Json:
     return {key: part for key, part in schema.items() if key != keyword} if keyword in schema else schema
 
@@ -138,7 +181,10 @@ def _validator_class() -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
+        "const": _const,
+        "enum": _enum,
     }
     bounded: Any = cast("Any", validators).extend(Draft202012Validator, keywords)
     bounded.evolve = _evolve
+    bounded.iter_errors = _iter_errors
     return bounded

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import math
+import threading
 import time
 import uuid
 from dataclasses import replace
@@ -19,6 +20,7 @@ from iii_directory.engine.messages import invocation_error
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.protocol import INVOCATION_RESULT, SERIALIZATION_ERROR
 from iii_directory.engine.relay import Relays
+from iii_directory.engine.schemas import load_library
 from iii_directory.engine.store import MemoryStore
 from iii_directory.engine.wire_json import encode_message
 
@@ -102,6 +104,7 @@ class EngineServer:
             lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
         )
         self.port = self._server.sockets[0].getsockname()[1]
+        threading.Thread(target=load_library, name="schemas", daemon=True).start()
         self._access = replace(self._access, port=self.port)
 
     async def stop(self) -> None:

@@ -77,6 +77,13 @@ class SqliteStore:
         # One parse of one array is much faster than a parse per row.
         return _parsed(f"[{','.join(row[0] for row in rows)}]")
 
+    def size(self, scope: str) -> int:
+        # As a blob its length is known without reading it.
+        rows = self._run(
+            "SELECT TOTAL(LENGTH(CAST(value AS BLOB)) + 1) FROM entries WHERE owner = ? AND scope = ?", scope
+        )
+        return int(rows[0][0])
+
     def scopes(self) -> list[str]:
         return [row[0] for row in self._run("SELECT DISTINCT scope FROM entries WHERE owner = ?")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.engine.wire_json import ABSENT, encode_message
 
 
 class Store(Protocol):
@@ -24,6 +24,10 @@ class Store(Protocol):
 
     def values(self, scope: str) -> list[object]: ...
 
+    def size(self, scope: str) -> int:
+        """About how many bytes the values of a scope take as one JSON text."""
+        ...
+
     def scopes(self) -> list[str]: ...
 
 
@@ -36,18 +40,24 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, object]] = {}
+        self._sizes: dict[tuple[str, str], int] = {}
 
     def get(self, scope: str, key: str) -> object:
         return self._scopes.get(scope, {}).get(key, ABSENT)
 
     def set(self, scope: str, key: str, value: object) -> None:
         self._scopes.setdefault(scope, {})[key] = value
+        self._sizes[scope, key] = len(encode_message(value))
 
     def delete(self, scope: str, key: str) -> None:
         self._scopes.get(scope, {}).pop(key, None)
+        self._sizes.pop((scope, key), None)
 
     def values(self, scope: str) -> list[object]:
         return list(self._scopes.get(scope, {}).values())
+
+    def size(self, scope: str) -> int:
+        return sum(self._sizes[scope, key] + 1 for key in self._scopes.get(scope, {}))
 
     def scopes(self) -> list[str]:
         return [scope for scope, values in self._scopes.items() if values]

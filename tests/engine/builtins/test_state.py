@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.driver import BrokenStore, Client, Driver
 
-from iii_directory.limits import MAX_STATE_VALUE_CHARS
+from iii_directory.engine.builtins.state_ops import apply_ops
+from iii_directory.limits import MAX_STATE_OPS, MAX_STATE_VALUE_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLACE = {"scope": "s", "key": "k"}
 
@@ -533,3 +537,82 @@ def test_a_subscriber_that_never_answers_holds_nobody_up(driver: Driver, client:
         put(client, number)
 
     assert len(first.take()) == len(second.take()) == 3
+
+
+# What would keep everybody waiting
+
+
+class Copied(dict[str, Any]):
+    """An object that knows how often it was copied."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.copies = 0
+
+    def keys(self) -> Any:
+        self.copies += 1
+        return super().keys()
+
+    def __iter__(self) -> Iterator[str]:
+        # Only what iterates in a way of its own is asked for its keys when it is copied.
+        return super().__iter__()
+
+
+def test_a_large_value_is_copied_once_for_all_operations_and_itself_left_alone() -> None:
+    inner = Copied(n=0)
+    outer = Copied(inner=inner, items=[0])
+    ops: list[dict[str, Any]] = [{"type": "set", "path": f"k{n}", "value": n} for n in range(50)]
+    ops += [{"type": "merge", "path": "inner", "value": {"n": n}} for n in range(50)]
+    ops += [{"type": "append", "path": "items", "value": n} for n in range(1, 50)]
+    ops += [{"type": "increment", "path": "total", "by": 2}] * 50
+    ops += [{"type": "remove", "path": f"k{n}"} for n in range(1, 50)]
+    new, errors = apply_ops(outer, ops)
+
+    assert errors == []
+    assert new == {"inner": {"n": 49}, "items": list(range(50)), "k0": 0, "total": 100}
+    assert (outer.copies, inner.copies) == (1, 1)
+    assert (outer["items"], inner["n"]) == ([0], 0)
+
+
+def test_what_an_operation_brought_is_not_changed_by_the_next(client: Client) -> None:
+    brought: dict[str, Any] = {"list": [1]}
+    ops = [
+        {"type": "set", "path": "a", "value": brought},
+        {"type": "append", "path": ["a", "list"], "value": 2},
+        {"type": "set", "path": "b", "value": brought},
+    ]
+    new, _ = apply_ops({}, ops)
+
+    assert new == {"a": {"list": [1, 2]}, "b": {"list": [1]}}
+
+
+def test_an_update_has_so_many_operations(client: Client) -> None:
+    put(client, {"n": 0})
+    step = {"type": "increment", "path": "n", "by": 1}
+    error = client.error("state::update", {**PLACE, "ops": [step] * (MAX_STATE_OPS + 1)})
+
+    assert error == {"code": "LIMIT_EXCEEDED", "message": f"an update has at most {MAX_STATE_OPS} operations"}
+    assert update(client, *[step] * 100)["new_value"] == {"n": 100}
+
+
+def test_appending_to_a_long_string_again_and_again_is_refused_and_changes_nothing(client: Client) -> None:
+    put(client, {"text": "x" * 1_000_000})
+    error = client.error(
+        "state::update", {**PLACE, "ops": [{"type": "append", "path": "text", "value": "y"}] * 1_000}
+    )
+
+    assert error["code"] == "LIMIT_EXCEEDED"
+    assert len(client.result("state::get", PLACE)["text"]) == 1_000_000
+
+
+def test_a_scope_that_fits_no_answer_is_refused_before_it_is_read(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.engine.builtins.state.MAX_STATE_LIST_BYTES", 50)
+    put(client, "x" * 30, key="a")
+    assert client.result("state::list", {"scope": "s"}) == ["x" * 30]
+    put(client, "x" * 30, key="b")
+    assert client.error("state::list", {"scope": "s"})["code"] == "LIMIT_EXCEEDED"
+    client.call("state::delete", {"scope": "s", "key": "a"})
+
+    assert client.result("state::list", {"scope": "s"}) == ["x" * 30]

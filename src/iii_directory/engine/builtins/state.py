@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from iii_directory.engine import protocol
-from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, apply_ops
+from iii_directory.engine.allowances import limit_exceeded
+from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, TooMuchWorkError, apply_ops
 from iii_directory.engine.builtins.table import (
     ANY,
     BuiltinFunction,
@@ -19,7 +20,7 @@ from iii_directory.engine.builtins.table import (
 from iii_directory.engine.engine_state import EngineFault, bad_input
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT, encode
-from iii_directory.limits import MAX_STATE_VALUE_CHARS
+from iii_directory.limits import MAX_STATE_LIST_BYTES, MAX_STATE_OPS, MAX_STATE_VALUE_CHARS, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,12 @@ class State:
 
     def list(self, request: Request) -> object:
         scope = text(request, "scope")
+        size = cast("int", _stored(protocol.LIST_ERROR, lambda: self._store.size(scope)))
+        if size > MAX_STATE_LIST_BYTES:
+            raise limit_exceeded(
+                f"the scope holds {size // MIB} MiB and one answer carries {MAX_STATE_LIST_BYTES // MIB}; "
+                "read its keys one by one with state::get"
+            )
         return _stored(protocol.LIST_ERROR, lambda: self._store.values(scope))
 
     def list_groups(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
@@ -75,7 +82,10 @@ class State:
         scope, key = text(request, "scope"), text(request, "key")
         ops = _checked_ops(request)
         old = _stored(protocol.UPDATE_ERROR, lambda: self._store.get(scope, key))
-        new, errors = apply_ops(old, ops)
+        try:
+            new, errors = apply_ops(old, ops)
+        except TooMuchWorkError:
+            raise limit_exceeded("appending to strings this long, this often, takes too long") from None
         if len(encode(new)) > MAX_STATE_VALUE_CHARS:
             raise EngineFault(
                 protocol.VALUE_TOO_LARGE, f"A value has at most {MAX_STATE_VALUE_CHARS} characters."
@@ -118,6 +128,8 @@ def _checked_ops(request: Request) -> list[Json]:
     ops = request.payload.get("ops")
     if not isinstance(ops, list):
         raise missing(request, "ops")
+    if len(cast("list[object]", ops)) > MAX_STATE_OPS:
+        raise limit_exceeded(f"an update has at most {MAX_STATE_OPS} operations")
     for op in cast("list[object]", ops):
         problem = _op_problem(cast("Json", op) if isinstance(op, dict) else {})
         if problem is not None:

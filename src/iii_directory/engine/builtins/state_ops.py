@@ -5,10 +5,11 @@ Operations are applied in order; one that fails is reported and the others still
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.limits import (
+    MAX_STATE_COPIED_CHARS,
     MAX_STATE_MERGE_DEPTH,
     MAX_STATE_MERGE_KEYS,
     MAX_STATE_PATH_DEPTH,
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.wire_json import Json
 
+    Apply = Callable[["Draft", object, Json], object]
+Made = TypeVar("Made")
 _POLLUTING: Final = frozenset(("__proto__", "constructor", "prototype"))
 # What a number can be on the wire: a signed or an unsigned integer of 64 bits, or a double.
 SMALLEST_INTEGER: Final = -(2**63)
@@ -35,33 +38,77 @@ class OpError(Exception):
         self.code = code
 
 
+class Draft:
+    """What an update has copied already, so that a large value is copied once and not for every operation."""
+
+    def __init__(self) -> None:
+        # Kept by their ids, and alive for as long as the update takes.
+        self._own: dict[int, object] = {}
+        self._copied = 0
+
+    def object(self, value: object) -> Json:
+        """The object to change in the place of ``value``; what is no object becomes an empty one."""
+        if id(value) in self._own:
+            return cast("Json", value)
+        return self._keep(dict(cast("Json", value)) if isinstance(value, dict) else {})
+
+    def list(self, value: list[object]) -> list[object]:
+        return value if id(value) in self._own else self._keep(list(value))
+
+    def text(self, held: str, added: str) -> str:
+        self._copied += len(held)
+        if self._copied > MAX_STATE_COPIED_CHARS:
+            raise TooMuchWorkError
+        return held + added
+
+    def _keep(self, made: Made) -> Made:
+        self._own[id(made)] = made
+        return made
+
+
+class TooMuchWorkError(Exception):
+    """An update that would keep everybody waiting."""
+
+
 def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
     """The new value, and an error row for each operation that failed. The old value is not changed.
 
     ``value`` may be ABSENT; what nothing was applied to then is an empty object.
+
+    Raises:
+        TooMuchWorkError: strings are appended to that are too long, too often.
     """
     errors: list[Json] = []
+    draft = Draft()
     for index, op in enumerate(ops):
         try:
-            value = _APPLY[op["type"]](value, op)
+            value = _APPLY[op["type"]](draft, value, op)
         except OpError as error:
             errors.append({"op_index": index, "code": error.code, "message": str(error), "doc_url": None})
     return {} if value is ABSENT else value, errors
 
 
-def _set(value: object, op: Json) -> object:
+def _set(draft: Draft, value: object, op: Json) -> object:
     path = cast("str", op["path"])
     _check_segments("set", _path(op))
-    return {**_target("set", value), path: op.get("value")} if path else op.get("value")
+    if not path:
+        return op.get("value")
+    target = draft.object(_target("set", value))
+    target[path] = op.get("value")
+    return target
 
 
-def _remove(value: object, op: Json) -> object:
+def _remove(draft: Draft, value: object, op: Json) -> object:
     path = cast("str", op["path"])
     _check_segments("remove", _path(op))
-    return {key: item for key, item in _target("remove", value).items() if key != path} if path else None
+    if not path:
+        return None
+    target = draft.object(_target("remove", value))
+    target.pop(path, None)
+    return target
 
 
-def _merge(value: object, op: Json) -> object:
+def _merge(draft: Draft, value: object, op: Json) -> object:
     path, merged = _path(op), op.get("value")
     _check_segments("merge", path)
     if not isinstance(merged, dict):
@@ -70,17 +117,25 @@ def _merge(value: object, op: Json) -> object:
     _check_merged(merged)
     if not path and not _is_object(value):
         return value  # at the root there is nothing to merge into, which is no error on the real engine
-    return _at(value, path, lambda leaf: {**_object_or_empty(leaf), **merged})
+
+    def merge_into(leaf: object) -> object:
+        target = draft.object(leaf)
+        target.update(merged)
+        return target
+
+    return _at(draft, value, path, merge_into)
 
 
-def _add(kind: str, sign: int) -> Callable[[object, Json], object]:
-    def apply(value: object, op: Json) -> object:
+def _add(kind: str, sign: int) -> Apply:
+    def apply(draft: Draft, value: object, op: Json) -> object:
         path, by = cast("str", op["path"]), sign * cast("int", op["by"])
         _check_segments(kind, _path(op))
         if not path:
             return _sum(kind, value, by)
-        target = _target(kind, value)
-        return {**target, path: _sum(kind, target.get(path, ABSENT), by)}
+        total = _sum(kind, _target(kind, value).get(path, ABSENT), by)
+        target = draft.object(_target(kind, value))
+        target[path] = total
+        return target
 
     return apply
 
@@ -96,23 +151,25 @@ def _sum(kind: str, held: object, by: int) -> object:
     return total
 
 
-def _append(value: object, op: Json) -> object:
+def _append(draft: Draft, value: object, op: Json) -> object:
     path, item = _path(op), op.get("value")
     _check_segments("append", path)
     if path:
         value = _target("append", value)
     # Below the first level a missing leaf becomes a list, even for a string.
     start: object = [item] if len(path) > 1 else _started(item)
-    return _at(value, path, lambda leaf: start if leaf is ABSENT else _appended(leaf, item))
+    return _at(draft, value, path, lambda leaf: start if leaf is ABSENT else _appended(draft, leaf, item))
 
 
-def _appended(leaf: object, item: object) -> object:
+def _appended(draft: Draft, leaf: object, item: object) -> object:
     if leaf is None:
         return _started(item)
     if isinstance(leaf, list):
-        return [*cast("list[object]", leaf), item]
+        longer = draft.list(cast("list[object]", leaf))
+        longer.append(item)
+        return longer
     if isinstance(leaf, str) and isinstance(item, str):
-        return leaf + item
+        return draft.text(leaf, item)
     raise OpError("append.type_mismatch", "append needs a list, or a string for a string")
 
 
@@ -120,12 +177,14 @@ def _started(item: object) -> object:
     return item if isinstance(item, str) else [item]
 
 
-def _at(value: object, path: list[str], change: Callable[[object], object]) -> object:
+def _at(draft: Draft, value: object, path: list[str], change: Callable[[object], object]) -> object:
     """The value with the leaf at the path changed; what is missing or no object on the way becomes one."""
     if not path:
         return change(value)
-    node = _object_or_empty(value)
-    return {**node, path[0]: _at(node.get(path[0], ABSENT), path[1:], change)}
+    inner = _at(draft, _object_or_empty(value).get(path[0], ABSENT), path[1:], change)
+    node = draft.object(value)
+    node[path[0]] = inner
+    return node
 
 
 def _object_or_empty(value: object) -> Json:
@@ -180,7 +239,7 @@ def _containers(node: object) -> list[object]:
     return [child for child in children if isinstance(child, (dict, list))]
 
 
-_APPLY: Final[dict[str, Callable[[object, Json], object]]] = {
+_APPLY: Final[dict[str, Apply]] = {
     "set": _set,
     "merge": _merge,
     "increment": _add("increment", 1),
