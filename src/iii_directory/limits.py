@@ -151,6 +151,8 @@ MIN_SIMILARITY: Final = 0.3
 # Inner: an event that comes late must not bring back a registration that was deleted; it is late by
 # milliseconds.
 MAX_REMEMBERED_DELETIONS: Final = 10_000
+# How often the directory looks whether its bindings are there and what the state holds, besides its events.
+LOOK_SECONDS: Final = 60.0
 # Registrations: all records of one kind come in one answer of the state, which must fit a message with some
 # room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 from iii_directory.limits import QUOTED_CHARS
@@ -15,6 +16,13 @@ _UNSAFE: Final = re.compile(
     "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
     "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]"
+)
+
+# Letters of other alphabets that are drawn like a Latin one, and digits that pass for a letter.
+_LOOK_ALIKES: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04cf\u03bf\u03b9\u03b1\u03c1\u03bd\u0131\u01c0"
+    "01l",
+    "aeopcyxijsdloiapviloii",
 )
 
 
@@ -51,6 +59,12 @@ def visible(text: str) -> str:
 def without_controls(text: str) -> str:
     """``text`` without the characters that break, hide or reorder it on a screen."""
     return text if _is_plain(text) else _UNSAFE.sub("", text)
+
+
+def skeleton(text: str) -> str:
+    """What a reader takes a name for: names with one skeleton cannot be told apart at a glance."""
+    folded = unicodedata.normalize("NFKC", without_controls(text)).casefold().translate(_LOOK_ALIKES)
+    return "".join(sign for sign in folded if sign.isalnum())
 
 
 def _is_plain(text: str) -> bool:

@@ -52,9 +52,9 @@ class Driver:
         self.closed: list[tuple[str, bool]] = []
         self.ended_channels: list[str] = []
 
-    def connect(self, name: str | None = None, **described: Any) -> Client:
+    def connect(self, name: str | None = None, *, inside: bool = False, **described: Any) -> Client:
         """A new connection; with a name it also says who it is."""
-        connection_id, effects = self.router.connect("127.0.0.1")
+        connection_id, effects = self.router.connect("127.0.0.1", inside=inside)
         client = Client(self, connection_id)
         self.clients[connection_id] = client
         self.carry_out(effects)

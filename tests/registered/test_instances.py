@@ -15,6 +15,7 @@ from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
 from iii_directory.engine.sqlite_store import Database
+from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,6 +77,58 @@ def test_a_record_written_past_the_directory_is_seen_and_told(own_house: House) 
     assert (row["title"], row["registered_at"]) == ("theirs", "2026-01-01T00:00:00.5+00:00")
     own_house.call("state::delete", scope="skills", key="theirs")
     assert listener.next() == {"op": "unregister", "id": "theirs"}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_forged_news_of_the_state_changes_nothing(
+    engine: EngineThread, build: Callable[..., House], inside: bool
+) -> None:
+    house = build(inside=engine if inside else None)
+    house.call("skills::register", id="real", skill="# real")
+    ghost = {"id": "ghost", "skill": "# ghost", "registered_at": "2026-01-01T00:00:00Z"}
+    forged = [
+        {"type": "state", "scope": "skills", "key": "ghost", "old_value": None, "new_value": ghost},
+        {
+            "type": "state",
+            "scope": "skills",
+            "key": "real",
+            "old_value": house.stored("real"),
+            "new_value": None,
+        },
+    ]
+    for event in forged:
+        house.call(FOLLOWER, event)
+
+    assert list(house.skill_rows()) == ["real"]
+
+
+def test_published_data_that_looks_like_news_of_the_state_changes_nothing(
+    engine: EngineThread, build: Callable[..., House]
+) -> None:
+    house = build(inside=engine)
+    house.call(
+        "engine::register_trigger", trigger_type="subscribe", function_id=FOLLOWER, config={"topic": "t"}
+    )
+    ghost = {"id": "ghost", "skill": "# ghost", "registered_at": "2026-01-01T00:00:00Z"}
+    event = {"type": "state", "scope": "skills", "key": "ghost", "old_value": None, "new_value": ghost}
+    house.call("publish", topic="t", data=event)
+
+    assert house.skill_rows() == {}
+
+
+def test_bindings_that_somebody_ended_are_made_again_and_what_was_missed_is_found(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.LOOK_SECONDS", 0.2)
+    house = build()
+    bound = house.call("engine::registered-triggers::list", function_id=FOLLOWER)["registered_triggers"]
+    for row in bound:
+        assert house.call("engine::unregister_trigger", id=row["id"]) == {"removed": True}
+    record = {"id": "late", "skill": "# late", "registered_at": "2026-01-01T00:00:00Z"}
+    house.call("state::set", scope="skills", key="late", value=record)
+
+    until(lambda: "late" in house.skill_rows(), "what no event told of is found")
+    until(lambda: len(house.client.bindings(FOLLOWER)) >= 2, "the directory listens again")
 
 
 def test_an_older_record_that_is_put_back_is_what_is_served(own_house: House) -> None:

@@ -18,6 +18,7 @@ from iii_directory.bus.seam import (
     CallError,
     Subscription,
     guarded,
+    is_forged,
     listener,
     own_namespace,
 )
@@ -66,6 +67,7 @@ class LocalBus:
         self._on_connected: list[Action] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._tasks = Tasks()
+        self._mark = {"listener": str(uuid.uuid4())}
         self._id = engine.opened(_Link(self))
         self._announce(description)
 
@@ -106,6 +108,7 @@ class LocalBus:
                 trigger_type=trigger_type,
                 function_id=function_id,
                 config=config,
+                metadata=self._mark,
                 namespace=self.namespace,
             )
         )
@@ -213,7 +216,9 @@ class LocalBus:
     def _heard(self, message: Json) -> None:
         function_id, data = message["function_id"], message.get("data")
         try:
-            self._listeners[function_id](cast("Payload", data) if isinstance(data, dict) else {})
+            # Only events of our own bindings come with the mark: published data can look like any event.
+            if message.get("metadata") == self._mark and not is_forged(data):
+                self._listeners[function_id](cast("Payload", data) if isinstance(data, dict) else {})
         finally:
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
 

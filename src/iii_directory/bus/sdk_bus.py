@@ -16,6 +16,7 @@ from iii_directory.bus.seam import (
     CallError,
     Subscription,
     guarded,
+    is_forged,
     listener,
     own_namespace,
 )
@@ -91,7 +92,8 @@ class SdkBus:
         self, function_id: str, heard: Callable[[Payload], None], *, description: str
     ) -> None:
         async def handler(event: Payload) -> None:
-            heard(event)
+            if not is_forged(event):
+                heard(event)
 
         self.register_function(listener(function_id, description), handler)
 

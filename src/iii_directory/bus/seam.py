@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.worker")
 
+CALLER: Final = "_caller_worker_id"
 Payload = dict[str, Any]
 Handler = Callable[[Payload], Awaitable[object]]
 Action = Callable[[], Coroutine[Any, Any, None]]
@@ -118,7 +119,10 @@ class WorkerBus(Bus, Protocol):
     def register_listener(
         self, function_id: str, heard: Callable[[Payload], None], *, description: str
     ) -> None:
-        """A function that takes events, which must be quick and not fail, and answers nothing."""
+        """A function that takes events, which must be quick and not fail, and answers nothing.
+
+        What a worker sends there in the engine's name is not heard.
+        """
         ...
 
     def register_trigger_type(
@@ -148,6 +152,11 @@ class WorkerBus(Bus, Protocol):
     def close(self) -> None:
         """Leave the engine; not to be called on the bus's loop."""
         ...
+
+
+def is_forged(event: object) -> bool:
+    """Whether an event was sent by a worker: engines sign the calls of workers, and not their own."""
+    return isinstance(event, dict) and CALLER in event
 
 
 def own_namespace(chosen: str | None) -> str:

@@ -103,6 +103,8 @@ class Connection:
     connected_at_ms: int
     ip_address: str | None = None
     namespace: str | None = None
+    inside: bool = False
+    """Whether it is a worker of the engine's own process: what is its is nobody else's to change."""
     names: list[str] = field(default_factory=list[str])
     description: str | None = None
     version: str | None = None

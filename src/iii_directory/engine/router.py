@@ -27,6 +27,7 @@ from iii_directory.limits import (
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
 )
+from iii_directory.text import skeleton
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,11 +61,11 @@ class Router:
 
     # What the shell calls
 
-    def connect(self, ip_address: str | None = None) -> tuple[str, list[Effect]]:
-        """A worker's socket is open. Returns the id of the new connection."""
+    def connect(self, ip_address: str | None = None, *, inside: bool = False) -> tuple[str, list[Effect]]:
+        """A worker's socket is open, or one ``inside`` this process is there. Returns its connection's id."""
         engine_state = self.engine_state
         connection = Connection(
-            engine_state.new_id(), engine_state.new_id(), engine_state.now_ms(), ip_address
+            engine_state.new_id(), engine_state.new_id(), engine_state.now_ms(), ip_address, inside=inside
         )
         engine_state.connections[connection.id] = connection
         engine_state.send(connection.id, m.worker_registered(connection.id, connection.reattach_token))
@@ -110,13 +111,26 @@ class Router:
         if name is not None and name not in connection.names:
             if len(connection.names) >= MAX_CONNECTION_NAMES:
                 raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_NAMES} names")
-            holder = self.engine_state.names.setdefault((namespace, name), connection.id)
+            holder = self._holder_of(connection, namespace, name)
             if holder != connection.id:
                 self._reject_name(connection, namespace, name, holder)
                 return False
             connection.names.append(name)
         self._settle_namespace(connection, namespace)
         return True
+
+    def _holder_of(self, connection: Connection, namespace: str, name: str) -> str:
+        """Who has a name, or one that looks like it and belongs to the engine or a worker inside it."""
+        looks = skeleton(name)
+        if any(skeleton(own) == looks for own in self.builtin_workers):
+            return ""
+        for (_, taken), holder in self.engine_state.names.items():
+            if self.engine_state.connections[holder].inside and holder != connection.id:
+                if taken == name and self.engine_state.names.get((namespace, name)) != holder:
+                    continue  # the same name in a namespace of its own is a second instance
+                if skeleton(taken) == looks:
+                    return holder
+        return self.engine_state.names.setdefault((namespace, name), connection.id)
 
     def worker_event(self, event: str, connection: Connection) -> None:
         """Tell whoever watches workers that one came, said who it is, or left."""
@@ -194,7 +208,7 @@ class Router:
             case m.RegisterTrigger():
                 self.triggers.bind(connection, namespace, message)
             case _:
-                self.triggers.unbind(message.id)
+                self.triggers.unbind_for(connection, message.id)
 
     def _register_function(self, connection: Connection, namespace: str, message: m.RegisterFunction) -> None:
         if not message.id.strip():

@@ -164,7 +164,7 @@ class EngineServer:
 
     def opened(self, link: Link, address: str | None = None) -> str:
         """A new connection; one from this process, opened before the start, is there before all others."""
-        connection_id, effects = self._router.connect(address)
+        connection_id, effects = self._router.connect(address, inside=address is None)
         self._links[connection_id] = link
         self._apply(effects)
         return connection_id

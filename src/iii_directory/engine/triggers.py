@@ -94,6 +94,10 @@ class Triggers:
             refusal = f"trigger type {message.id} is built in and cannot be replaced"
             self._engine_state.log_mistake(connection, refusal)
             return
+        if held is not None and self._is_inside(held.owner) and held.owner != connection.id:
+            refusal = f"trigger type {message.id} belongs to this engine's own worker and cannot be taken"
+            self._engine_state.log_mistake(connection, refusal)
+            return
         try:
             size = type_size(connection, message, held)
         except EngineFault as fault:
@@ -144,6 +148,9 @@ class Triggers:
     def bind(self, connection: Connection, home: str, message: RegisterTrigger) -> None:
         """A connection binds a function; an id that is taken is taken over."""
         binding = _binding_of(message, connection.id, home)
+        if self._belongs_inside(message.id, connection):
+            self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
+            return
         try:
             binding.size = binding_size(connection, message, self.bindings.get(message.id))
         except EngineFault as fault:
@@ -175,6 +182,27 @@ class Triggers:
         binding = self.bindings.get(binding_id)
         if binding is not None:
             self._accepted(binding)
+
+    def unbind_for(self, connection: Connection | None, binding_id: str) -> bool:
+        """Somebody ends a binding: anybody may, by protocol, but for those of a worker inside the engine."""
+        if self._belongs_inside(binding_id, connection):
+            if connection is not None:
+                self._engine_state.log_mistake(
+                    connection, "a binding of this engine's own worker cannot be ended by others"
+                )
+            return False
+        return self.unbind(binding_id)
+
+    def _belongs_inside(self, binding_id: str, connection: Connection | None) -> bool:
+        """Whether a binding is one of a worker inside the engine, and not of this connection."""
+        held = self.bindings.get(binding_id)
+        if held is None or held.subscriber is None or not self._is_inside(held.subscriber):
+            return False
+        return connection is None or connection.id != held.subscriber
+
+    def _is_inside(self, connection_id: str | None) -> bool:
+        connection = self._engine_state.connections.get(connection_id or "")
+        return connection is not None and connection.inside
 
     def unbind(self, binding_id: str) -> bool:
         binding = self._take(binding_id)

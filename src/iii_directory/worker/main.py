@@ -60,7 +60,9 @@ class DirectoryWorker:
         )
         self._engine = EngineView(bus, settings.state_timeout_ms)
         self._events = Events(bus)
-        self._registrations = Registrations(bus, self._events, registered, settings, namespace=bus.namespace)
+        self._registrations = Registrations(
+            bus, self._events, registered, settings, follow=self._follow_state, namespace=bus.namespace
+        )
         self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
         self._registry = RegistryClient(
             settings.registry_url,
@@ -153,6 +155,9 @@ class DirectoryWorker:
             self._registrations.state_changed,
             description="For the engine's state trigger alone: tells this worker of registrations.",
         )
+        self._follow_state()
+
+    def _follow_state(self) -> None:
         for scope in self._registrations.scopes:
             self._bus.bind("state", FOLLOWER, {"scope": scope})
 

@@ -19,7 +19,7 @@ from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, DirectoryError
-from iii_directory.limits import MAX_REGISTERED_BYTES
+from iii_directory.limits import LOOK_SECONDS, MAX_REGISTERED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +58,7 @@ class Registrations:
         source: RegisteredSource,
         settings: Settings,
         *,
+        follow: Callable[[], None] = lambda: None,
         namespace: str = DEFAULT_NAMESPACE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -68,11 +69,13 @@ class Registrations:
         self._source = source
         self._timeout_ms = settings.state_timeout_ms
         self._namespace = namespace
+        self._follow = follow
         self._clock = clock
         self._loaded = False
         self._pause = _FIRST_PAUSE_SECONDS
         self._cut_short = False
         self._loading: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._asking = Tasks()
 
     @property
@@ -117,9 +120,13 @@ class Registrations:
     async def connected(self) -> None:
         """Load everything anew: while there was no connection, nobody told of changes."""
         self.connection_lost()
-        self._loading = asyncio.get_running_loop().create_task(self._load())
+        loop = asyncio.get_running_loop()
+        self._loading = loop.create_task(self._load())
+        self._watching = loop.create_task(self._watch(self._loading))
 
     def connection_lost(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         if self._loading is not None and self._loading.cancel():
             self._cut_short = True
             self._source.says(
@@ -127,11 +134,22 @@ class Registrations:
             )
 
     def close(self) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
+        for task in (self._watching, self._loading):
+            if task is not None:
+                task.cancel()
         self._asking.cancel()
 
     # Inner workings
+
+    async def _watch(self, loading: asyncio.Task[None]) -> None:
+        """After a load, look now and then: at what no event told, and whether our bindings are there."""
+        while True:
+            await asyncio.wait([loading])
+            await asyncio.sleep(LOOK_SECONDS)
+            if not await self._is_following():
+                log.warning("the engine does not tell of registrations any more; asking it to, again")
+                self._follow()
+            loading = self._loading = asyncio.get_running_loop().create_task(self._load())
 
     async def _load(self) -> None:
         """List until it worked while the events were already on their way, so that no write falls between."""

@@ -119,7 +119,8 @@ class Introspection:
         return DEFERRED
 
     def unregister_trigger(self, request: Request) -> Json:
-        return {"removed": self._triggers.unbind(text(request, "id"))}
+        caller = self._engine_state.connections.get(request.caller or "")
+        return {"removed": self._triggers.unbind_for(caller, text(request, "id"))}
 
     # Inner workings
 
