@@ -144,6 +144,11 @@ def skills(world: World) -> list[dict[str, Any]]:
             continue
         raw = world.files[path]
         found[skill_id] = skill_row(skill_id, text_of(raw) or "", len(raw)) | {"source": "folder"}
+    for skill_id in [key for key, row in found.items() if row["source"] == "registered"]:
+        # To readers a folder and its overview are one address, and files come first.
+        twin = skill_id.removesuffix("/index") if skill_id.endswith("/index") else f"{skill_id}/index"
+        if found.get(twin, {}).get("source") == "folder":
+            del found[skill_id]
     rows = [{"id": shown_as(skill_id, set(found)), **row} for skill_id, row in found.items()]
     return sorted(rows, key=lambda row: row["id"])
 

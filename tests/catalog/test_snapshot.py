@@ -115,8 +115,9 @@ def test_an_overview_is_shown_by_the_name_of_its_folder_unless_that_is_taken(
     assert of_paths(*paths).skills.keys == shown
 
 
-def test_a_registered_skill_takes_the_name_of_a_folder_too() -> None:
-    assert with_records(of_paths("db/index.md"), db="# T").skills.keys == ["db", "db/index"]
+def test_a_registered_skill_does_not_take_the_name_of_a_folder_with_an_overview() -> None:
+    assert with_records(of_paths("db/index.md"), db="# T").skills.keys == ["db"]
+    assert with_records(of_paths("db/other.md"), db="# T").skills.keys == ["db", "db/other"]
 
 
 def test_a_skill_that_comes_or_goes_renames_the_overview_below_it() -> None:

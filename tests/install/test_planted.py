@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.installs import bundle_of, contents, install, put
+from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
 from iii_directory.install.folder import SkillsFolder
@@ -97,3 +98,15 @@ def test_a_folder_that_went_is_made_again(tmp_path: Path) -> None:
         change(skills, version)
         assert (folder / "db" / "SKILL.md").exists()
         folder.rename(tmp_path / f"away-{version}")
+
+
+@pytest.mark.parametrize("fields", [{"worker": "iii-directory"}, {"worker": "iii"}])
+def test_nothing_is_downloaded_in_the_name_of_the_engine_or_the_directory(
+    tmp_path: Path, fields: dict[str, str]
+) -> None:
+    world = World(tmp_path, "http://127.0.0.1:1")
+
+    with pytest.raises(DirectoryError, match="is reserved"):
+        world.download(**fields)
+    with pytest.raises(DirectoryError, match="is reserved"):
+        world.download(repo="https://github.com/a/b", skill=fields["worker"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from iii_directory.catalog.snapshot import outranked_by
 from iii_directory.documents.ids import RESERVED_IDS
 from iii_directory.documents.model import Finding, Prompt, Skill
 from iii_directory.text import escaped, quoted
@@ -62,6 +63,7 @@ def _findings(snapshot: Snapshot) -> list[Finding]:
     found = _of_entries(snapshot.files) + _of_entries(snapshot.registered)
     winners = snapshot.skill_claims.winners
     found += _shadowed(snapshot.skill_claims, "id")
+    found += _outranked(snapshot)
     found += _shadowed(snapshot.prompt_claims, "name")
     found += [_unreachable(winners[key]) for key in sorted(RESERVED_IDS) if key in winners]
     found += [_hidden(namespace) for namespace in snapshot.hidden]
@@ -82,6 +84,25 @@ def _shadowed(claims: Claims[Skill] | Claims[Prompt], what: str) -> list[Finding
         )
         for key, losers in claims.losers.items()
         for loser in losers
+    ]
+
+
+def _outranked(snapshot: Snapshot) -> list[Finding]:
+    """Registrations that would be read in the place of a file: an overview, or the document above it."""
+    winners = snapshot.skill_claims.winners
+    pairs = [
+        (skill, file)
+        for entry in snapshot.registered.values()
+        if (skill := entry.skill) is not None and (file := outranked_by(winners, skill)) is not None
+    ]
+    return [
+        Finding(
+            "shadowed",
+            _origin(skill),
+            f"{_origin(file)} is read by the same address as {quoted(skill.id)} and is served instead",
+            f"rename or remove one of the two; {_PRECEDENCE}",
+        )
+        for skill, file in pairs
     ]
 
 

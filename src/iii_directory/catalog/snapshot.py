@@ -83,7 +83,7 @@ class Snapshot:
     def find(self, skill_id: str) -> Skill | None:
         """The skill an address leads to: of this id, or the overview right below it."""
         winners = self.skill_claims.winners
-        return winners.get(skill_id) or winners.get(skill_id + INDEX_SUFFIX)
+        return _shown(winners, skill_id) or _shown(winners, skill_id + INDEX_SUFFIX)
 
     def prompt(self, name: str) -> Prompt | None:
         return self.prompt_claims.winners.get(name)
@@ -157,12 +157,17 @@ class Snapshot:
         self.skill_claims, moved = before.skill_claims.changed(_skills(removed), _skills(added))
         old, new = before.skill_claims.winners, self.skill_claims.winners
         if len(moved) * _BULK > len(new):
-            self.skills = shelve({_display_id(key, new): skill for key, skill in new.items()})
+            self.skills = shelve(
+                {_display_id(key, new): skill for key in new if (skill := _shown(new, key)) is not None}
+            )
             return
-        # Whether an overview is shown by the name of its folder depends on the skill of that name.
-        affected = moved | {skill_id + INDEX_SUFFIX for skill_id in moved}
+        # Whether an overview is shown, and by the name of its folder, depends on the skill of that name.
+        affected = moved | {_twin(skill_id) for skill_id in moved}
+        affected |= {skill_id + INDEX_SUFFIX for skill_id in affected}
         edits: dict[str, Skill | None] = {_display_id(key, old): None for key in affected if key in old}
-        edits.update({_display_id(key, new): new[key] for key in affected if key in new})
+        edits.update(
+            {_display_id(key, new): skill for key in affected if (skill := _shown(new, key)) is not None}
+        )
         self.skills = before.skills.changed(edits)
 
     def _shelve_prompts(self, before: Snapshot, removed: list[ParsedFile], added: list[ParsedFile]) -> None:
@@ -181,9 +186,28 @@ def _rank(entry: Skill | Prompt) -> tuple[bool, bool, str]:
     return entry.source != "folder", claimed, path
 
 
+def outranked_by(winners: Pages[Skill], skill: Skill) -> Skill | None:
+    """The file that is served instead of a registration: to readers ``x`` and ``x/index`` are one id."""
+    if skill.source == "folder":
+        return None
+    twin = winners.get(_twin(skill.id))
+    return twin if twin is not None and twin.source == "folder" else None
+
+
+def _twin(skill_id: str) -> str:
+    """The other id by which readers mean the same document."""
+    bare = bare_id(skill_id)
+    return bare if bare != skill_id else skill_id + INDEX_SUFFIX
+
+
+def _shown(winners: Pages[Skill], skill_id: str) -> Skill | None:
+    skill = winners.get(skill_id)
+    return None if skill is None or outranked_by(winners, skill) is not None else skill
+
+
 def _display_id(skill_id: str, known: Pages[Skill]) -> str:
     bare = bare_id(skill_id)
-    return skill_id if bare in known else bare
+    return bare if bare == skill_id or _shown(known, bare) is None else skill_id
 
 
 def _moved_paths(

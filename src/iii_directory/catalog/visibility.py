@@ -7,11 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from iii_directory.documents.ids import RESERVED_NAMESPACES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # The engine and this worker are there wherever the catalogue is.
-ALWAYS_SHOWN: Final = frozenset({"iii", "iii-directory"})
+ALWAYS_SHOWN: Final = RESERVED_NAMESPACES
 
 
 class Recorded(Protocol):

@@ -12,6 +12,8 @@ from iii_directory.text import quoted
 # Behind these the tree index is served, so a skill of that id has no URI.
 RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})
 INDEX_SUFFIX: Final = "/index"
+# What the engine and this worker say of themselves comes from the operator's folder or this package alone.
+RESERVED_NAMESPACES: Final = frozenset({"iii", "iii-directory"})
 
 _SEGMENT: Final = re.compile(rf"[a-z0-9_-]{{1,{MAX_SEGMENT_CHARS}}}")
 _SKILL_PATH: Final = re.compile(rf"(?!fn[/.])(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
@@ -62,6 +64,10 @@ def check_new_skill_id(skill_id: str) -> None:
     if skill_id in RESERVED_IDS:
         raise DirectoryError(
             BAD_SKILL_ID, f"the id '{skill_id}' is reserved: iii://{skill_id} is the index of all skills"
+        )
+    if namespace_of(skill_id) in RESERVED_NAMESPACES:
+        raise DirectoryError(
+            BAD_SKILL_ID, f"the id '{skill_id}' is reserved: '{namespace_of(skill_id)}' speaks for itself"
         )
 
 

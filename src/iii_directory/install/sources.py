@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from iii_directory.documents.ids import RESERVED_NAMESPACES
+from iii_directory.errors import refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import GitSource
 from iii_directory.install.requests import RepoRequest, is_commit, repo_request
@@ -12,6 +14,7 @@ from iii_directory.install.threads import Threads
 from iii_directory.lockfile.format import Entry, RegistrySource, RepoSource
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
@@ -39,6 +42,9 @@ class Sources:
 
     async def bundle(self, request: DownloadRequest) -> Bundle:
         """What a request stands for right now, checked and ready to install."""
+        namespace = request.worker if isinstance(request, WorkerRequest) else request.skill
+        if namespace in RESERVED_NAMESPACES:
+            raise refused(f"the namespace {quoted(namespace)} is reserved: nothing is downloaded into it")
         if isinstance(request, WorkerRequest):
             answer = await self._registry.bundle(request)
             source = RegistrySource(request.worker, request.version, request.tag)

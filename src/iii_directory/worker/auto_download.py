@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from iii_directory import limits
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
+from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.worker")
 ADDED: Final = "directory::__on_worker_added"
-_NOT_ASKED_FOR: Final = frozenset({"iii-directory", "iii"})
 _HEALTH_TIMEOUT_MS: Final = 5_000
 
 
@@ -94,7 +94,7 @@ class AutoDownload:
     # Inner workings
 
     def _fetch(self, name: str) -> None:
-        if name in self._waiting or name in _NOT_ASKED_FOR or not is_worker(name):
+        if name in self._waiting or name in RESERVED_NAMESPACES or not is_worker(name):
             return
         self._waiting.add(name)
         self._tasks.start(self._in_turn(name))
