@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.catalog.worlds import Record, of_paths, parsed, parsed_records
+from tests.catalog.worlds import of_paths, parsed, parsed_records, recorded
 
 from iii_directory.catalog.diagnostics import findings, report
 from iii_directory.catalog.snapshot import EMPTY
@@ -20,7 +20,7 @@ def test_every_kind_of_finding_is_there_with_a_reason_and_what_to_do() -> None:
         "db/index.md": b"x",
         "auto/a.md": b"x",
     }
-    rule = Visibility(frozenset(), {"auto": Record("auto", {"a.md": ""})})
+    rule = Visibility(frozenset(), {"auto": recorded("auto", {"a.md": ""})})
     snapshot = EMPTY.changed(parsed(files), parsed_records({"directory/skills": "x", "db/index": "y"}), rule)
 
     found = [(finding.kind, finding.subject) for finding in findings(snapshot)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.catalog.worlds import Record, of_paths, parsed, parsed_records
+from tests.catalog.worlds import of_paths, parsed, parsed_records, recorded
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 
-AUTO = {"db": Record("auto", {"a.md": "", "prompts/p.md": ""})}
+AUTO = {"db": recorded("auto", {"a.md": "", "prompts/p.md": ""})}
 NOBODY = frozenset[str]()
 
 
@@ -22,8 +22,8 @@ NOBODY = frozenset[str]()
         (Visibility(frozenset({"db"}), AUTO), True),
         (Visibility(NOBODY, AUTO, local=frozenset({"db"})), True),
         (Visibility(NOBODY, {}), True),
-        (Visibility(NOBODY, {"db": Record("call", {"a.md": ""})}), True),
-        (Visibility(NOBODY, {"db": Record("auto", {"b.md": ""})}), True),
+        (Visibility(NOBODY, {"db": recorded("call", {"a.md": ""})}), True),
+        (Visibility(NOBODY, {"db": recorded("auto", {"b.md": ""})}), True),
     ],
 )
 def test_a_namespace_is_shown_when_somebody_wants_it(rule: Visibility, *, shown: bool) -> None:
@@ -36,7 +36,7 @@ def test_a_namespace_is_shown_when_somebody_wants_it(rule: Visibility, *, shown:
 
 @pytest.mark.parametrize("namespace", ["iii", "iii-directory"])
 def test_the_engine_and_the_directory_itself_are_always_shown(namespace: str) -> None:
-    rule = Visibility(NOBODY, {namespace: Record("auto", {"a.md": ""})})
+    rule = Visibility(NOBODY, {namespace: recorded("auto", {"a.md": ""})})
 
     assert of_paths(f"{namespace}/a.md").changed(visibility=rule).skills.keys == [f"{namespace}/a"]
 
@@ -66,7 +66,7 @@ def test_prompts_are_hidden_with_their_namespace() -> None:
 
 
 def test_a_file_at_the_root_is_always_shown() -> None:
-    rule = Visibility(NOBODY, {"db": Record("auto", {"a.md": ""})})
+    rule = Visibility(NOBODY, {"db": recorded("auto", {"a.md": ""})})
 
     assert of_paths("db.md", "db/a.md").changed(visibility=rule).skills.keys == ["db"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hypothesis import strategies as st
 from tests.catalog.slow_model import World
@@ -11,6 +10,7 @@ from tests.catalog.slow_model import World
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.parse import parse_file, parse_registered_skill
+from iii_directory.lockfile.format import By, Entry, RegistrySource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,12 +86,9 @@ WORLDS = st.builds(
 )
 
 
-@dataclass(frozen=True)
-class Record:
-    """A namespace as the lock file has it."""
-
-    by: str
-    files: Mapping[str, str]
+def recorded(by: By, files: Mapping[str, str]) -> Entry:
+    """What the lock file says of a namespace."""
+    return Entry(RegistrySource("w"), "1.0.0", "2026-01-01T00:00:00Z", by, files)
 
 
 def parsed(files: Mapping[str, bytes | None]) -> dict[str, ParsedFile | None]:
@@ -108,7 +105,10 @@ def parsed_records(bodies: Mapping[str, str | None]) -> dict[str, ParsedFile | N
 
 
 def visibility(world: World) -> Visibility:
-    records = {name: Record(by, dict.fromkeys(files, "")) for name, (by, files) in world.recorded.items()}
+    records = {
+        name: recorded(cast("By", by), dict.fromkeys(files, ""))
+        for name, (by, files) in world.recorded.items()
+    }
     return Visibility(world.installed, records)
 
 

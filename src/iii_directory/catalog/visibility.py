@@ -5,29 +5,17 @@ Pure."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.documents.ids import RESERVED_NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from iii_directory.lockfile.format import Entry
+
 # The engine and this worker are there wherever the catalogue is.
 ALWAYS_SHOWN: Final = RESERVED_NAMESPACES
-
-
-class Recorded(Protocol):
-    """What the lock file says of one namespace."""
-
-    @property
-    def by(self) -> str:
-        """``call`` when somebody asked for the download, ``auto`` when the worker made it by itself."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """The files it was installed with, by their paths below the namespace."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +24,8 @@ class Visibility:
 
     installed: frozenset[str] | None = None
     """Names of the installed workers; None when the engine cannot say, or when nothing is to be hidden."""
-    recorded: Mapping[str, Recorded] = field(default_factory=dict[str, Recorded])
+    recorded: Mapping[str, Entry] = field(default_factory=dict[str, "Entry"])
+    """What the lock file says of each namespace."""
     local: frozenset[str] = frozenset()
     """Namespaces that come from ``local_skills_folder``."""
 

@@ -40,7 +40,7 @@ _MOST_LOOKS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class Collection:
     """One kind of registered entries: where the state keeps them, the copy in memory, and who is told."""
 
     scope: str
@@ -62,8 +62,8 @@ class Registrations:
         namespace: str = DEFAULT_NAMESPACE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.skills = Registry(settings.skills_scope, source.skills, "skills")
-        self.prompts = Registry(settings.prompts_scope, source.prompts, "prompts")
+        self.skills = Collection(settings.skills_scope, source.skills, "skills")
+        self.prompts = Collection(settings.prompts_scope, source.prompts, "prompts")
         self._bus = bus
         self._events = events
         self._source = source
@@ -85,10 +85,10 @@ class Registrations:
 
     # Writing
 
-    async def register(self, registry: Registry, fields: dict[str, Any]) -> str:
+    async def register(self, collection: Collection, fields: dict[str, Any]) -> str:
         """Store checked fields as a record; the answer is its ``registered_at``."""
-        record = registry.table.draft(fields, self._clock())
-        size = registry.table.size_with(record)
+        record = collection.table.draft(fields, self._clock())
+        size = collection.table.size_with(record)
         if size > MAX_REGISTERED_BYTES:
             raise DirectoryError(
                 BAD_BODY,
@@ -96,15 +96,15 @@ class Registrations:
                 f"at most {MAX_REGISTERED_BYTES}",
                 next_steps=("call skills::unregister for what is not needed any more",),
             )
-        request = {"scope": registry.scope, "key": record.key, "value": record.value}
+        request = {"scope": collection.scope, "key": record.key, "value": record.value}
         await self._ask_state("state::set", request)
-        self._learned(registry, record.key, registry.table.written(record))
+        self._learned(collection, record.key, collection.table.written(record))
         return record.registered_at
 
-    async def unregister(self, registry: Registry, key: str) -> bool:
+    async def unregister(self, collection: Collection, key: str) -> bool:
         """Delete a record; False when there was none."""
-        old = await self._ask_state("state::delete", {"scope": registry.scope, "key": key})
-        self._learned(registry, key, registry.table.deleted(key, old))
+        old = await self._ask_state("state::delete", {"scope": collection.scope, "key": key})
+        self._learned(collection, key, collection.table.deleted(key, old))
         return old is not None
 
     # Following
@@ -112,10 +112,10 @@ class Registrations:
     def state_changed(self, event: Payload) -> None:
         """The engine tells of a write to one of the scopes, by whomever."""
         key, old, new = event.get("key"), event.get("old_value"), event.get("new_value")
-        for registry in (self.skills, self.prompts):
-            if event.get("scope") == registry.scope and isinstance(key, str):
-                known_as = registry.table.key_of(key, old, new)
-                self._learned(registry, known_as, registry.table.seen(known_as, old, new))
+        for collection in (self.skills, self.prompts):
+            if event.get("scope") == collection.scope and isinstance(key, str):
+                known_as = collection.table.key_of(key, old, new)
+                self._learned(collection, known_as, collection.table.seen(known_as, old, new))
 
     async def connected(self) -> None:
         """Load everything anew: while there was no connection, nobody told of changes."""
@@ -173,13 +173,13 @@ class Registrations:
     async def _list_all(self) -> str | None:
         """What went wrong, or None."""
         try:
-            for registry in (self.skills, self.prompts):
-                registry.table.listing_asked()
-                answer = await self._call("state::list", {"scope": registry.scope})
-                for key, outcome in registry.table.listed(values_of(answer)):
+            for collection in (self.skills, self.prompts):
+                collection.table.listing_asked()
+                answer = await self._call("state::list", {"scope": collection.scope})
+                for key, outcome in collection.table.listed(values_of(answer)):
                     # The first load is no change; later ones tell of what happened meanwhile.
                     if self._loaded:
-                        self._learned(registry, key, outcome)
+                        self._learned(collection, key, outcome)
         except CallError as error:
             return str(error)
         self._loaded = True
@@ -194,27 +194,29 @@ class Registrations:
             return False
         return set(self.scopes) <= bound_scopes(answer)
 
-    def _learned(self, registry: Registry, key: str, outcome: Outcome) -> None:
+    def _learned(self, collection: Collection, key: str, outcome: Outcome) -> None:
         match outcome:
             case Outcome.REGISTERED | Outcome.UNREGISTERED:
-                self._events.fire(registry.topic, {"op": outcome.value, registry.table.kind.key_field: key})
+                self._events.fire(
+                    collection.topic, {"op": outcome.value, collection.table.kind.key_field: key}
+                )
             case Outcome.DOUBTFUL:
-                self._asking.start(self._settle(registry, key))
+                self._asking.start(self._settle(collection, key))
             case Outcome.NOTHING:
                 pass
 
-    async def _settle(self, registry: Registry, key: str) -> None:
+    async def _settle(self, collection: Collection, key: str) -> None:
         outcome = Outcome.DOUBTFUL
         while outcome is Outcome.DOUBTFUL:
             try:
-                value = await self._call("state::get", {"scope": registry.scope, "key": key})
+                value = await self._call("state::get", {"scope": collection.scope, "key": key})
             except CallError as error:
                 log.warning("the state of %s is in doubt, and iii-state does not answer: %s", key, error)
-                registry.table.leave_doubtful(key)
+                collection.table.leave_doubtful(key)
                 await self.connected()
                 return
-            outcome = registry.table.settle(key, value)
-        self._learned(registry, key, outcome)
+            outcome = collection.table.settle(key, value)
+        self._learned(collection, key, outcome)
 
     async def _ask_state(self, function_id: str, payload: Payload) -> Any:
         try:
