@@ -1,0 +1,73 @@
+"""What is wrong around the documents: the configuration, the folders, the programs and packages needed."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from iii_directory.config import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from iii_directory.config import Settings
+
+_PACKAGES: Final = {"iii-sdk": (0, 23), "mcp": (2, 3)}
+"""Packages that another program may have replaced by an older one, and the first that does."""
+
+
+class Problem(NamedTuple):
+    """A row for the doctor, in the columns of a finding."""
+
+    kind: str
+    subject: str
+    reason: str
+    fix: str
+    urgent: bool = True
+
+
+def problems(config_path: Path) -> list[Problem]:
+    """Everything that is wrong; nothing where all is well."""
+    settings, warnings = load_settings(config_path)
+    found = [
+        Problem(
+            "config", config_path.name, warning, "mend the file; iii-directory config check says the same"
+        )
+        for warning in warnings
+    ]
+    return [*found, *_folders(settings, config_path), *_packages(), *_programs()]
+
+
+def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
+    """Folders that somebody chose and that are not there; the usual one comes with the first skill."""
+    usual = config_path.resolve().parent / "skills"
+    chosen = {
+        "skills_folder": None if settings.skills_folder == usual else settings.skills_folder,
+        "local_skills_folder": settings.local_skills_folder,
+    }
+    for key, folder in chosen.items():
+        if folder is not None and not folder.is_dir():
+            yield Problem("folder", key, f"there is no folder {folder}", f"make it, or mend {key}")
+
+
+def _packages() -> Iterator[Problem]:
+    for name, first in _PACKAGES.items():
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            yield Problem("package", name, "it is not installed", "install iii-directory again")
+            continue
+        numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
+        if numbers < first:
+            wanted = ".".join(map(str, first))
+            yield Problem(
+                "package", name, f"{found} is older than {wanted}", f"install {name} {wanted} or newer"
+            )
+
+
+def _programs() -> Iterator[Problem]:
+    if shutil.which("git") is None:
+        reason = "it is not installed, so nothing can be installed from repositories"
+        yield Problem("program", "git", reason, "nothing, or install git", urgent=False)
