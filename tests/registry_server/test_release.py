@@ -306,3 +306,12 @@ def test_a_version_folder_made_by_hand_is_served_without_what_is_odd_in_it(regis
     assert [skill["path"] for skill in bundle["skills"]] == ["a.md"]
     assert store.versions("db") == ["1.0.0"]
     assert store.detail("db", "1.0.0")["worker"]["description"] is None
+
+
+def test_the_manifest_that_workers_have_for_the_engine_names_them(tmp_path: Path, registry: Path) -> None:
+    put(tmp_path / "here", {"iii.worker.yaml": b"iii: v1\nname: mailer\n", "skills/SKILL.md": b"# Mail\n"})
+
+    done = publish(tmp_path / "here", registry, "1.0.0", None)
+
+    assert done.worker == "mailer"
+    assert (registry / "mailer" / "1.0.0" / "worker.yaml").read_text() == "iii: v1\nname: mailer\n"

@@ -58,8 +58,8 @@ def serve(folder: Path, port: int, host: str) -> None:
 
 
 @command.command(
-    help="Publish the worker in a folder (worker.yaml, README.md, skills/, prompts/). A version never "
-    "changes; the worker's name is that in worker.yaml, else that of the folder.",
+    help="Publish the worker in a folder (worker.yaml or iii.worker.yaml, README.md, skills/, prompts/). A "
+    "version never changes; the worker's name is that in the first, else that of the folder.",
     epilog=EXIT_CODES,
 )
 @click.argument("path", type=click.Path(path_type=Path, file_okay=False))

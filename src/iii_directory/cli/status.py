@@ -35,7 +35,7 @@ def command(as_json: bool, url: str | None) -> None:
     if as_json:
         print_json({"url": address, "state": state, "runs": [asdict(run) for run in runs]})
     elif runs:
-        print_table(("url", "folder", "skills", "mcp", "pid"), [_row(run) for run in runs], whole=True)
+        print_table(("url", "folder", "mcp", "pid"), [_row(run) for run in runs], whole=True)
     note(sentence)
     if state != "directory":
         raise SystemExit(1)
@@ -61,5 +61,5 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     return "directory", f"{whose}{elsewhere} answers at {url}: {len(index['skills'])} skills"
 
 
-def _row(run: Run) -> tuple[str, str, str, str | None, str]:
-    return run.url, run.home, run.skills_folder, run.mcp, str(run.pid)
+def _row(run: Run) -> tuple[str, str, str | None, str]:
+    return run.url, run.skills_folder, run.mcp, str(run.pid)

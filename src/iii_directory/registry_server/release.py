@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+MANIFEST: Final = "iii.worker.yaml"
+"""What workers have for the engine; published as worker.yaml where there is none."""
 _FOLDERS: Final = ("skills", "prompts")
 _WORK: Final = "publish.work"
 _NEW_TAGS: Final = "tags.new"
@@ -113,6 +115,8 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     for name in (WORKER, README):
         if os.path.lexists(path / name):
             yield name, _read(root, name)
+        elif name == WORKER and os.path.lexists(path / MANIFEST):
+            yield WORKER, _read(root, MANIFEST)
     for folder in _FOLDERS:
         if (path / folder).is_symlink():
             raise refused(f"{quoted(folder)} is a link")
@@ -138,7 +142,7 @@ def _read(root: str, path: str) -> bytes:
 
 
 def _name(path: Path, contents: dict[str, bytes]) -> str:
-    """The worker's name: what worker.yaml says, else what the folder is called."""
+    """The worker's name: what worker.yaml or iii.worker.yaml says, else what the folder is called."""
     if WORKER not in contents:
         return path.resolve().name
     too_large = len(contents[WORKER]) > limits.MAX_WORKER_YAML_BYTES
