@@ -53,6 +53,7 @@ class Settings:
     show_paths: bool = False
     allow_writing: bool = False
     configuration_env: tuple[str, ...] = ()
+    search_judge: bool = False
 
 
 class _WrongValueError(Exception):
@@ -372,6 +373,11 @@ SETTINGS: Final = (
         "environment variables that configuration values on the embedded engine may expand",
         _TEXTS,
         _variables,
+        hot=False,
+    ),
+    _switch(
+        "search_judge",
+        "let judge::evaluate order the best hits of a search anew, if it answers in time",
         hot=False,
     ),
 )

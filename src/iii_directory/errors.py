@@ -34,6 +34,7 @@ class ErrorKind:
 
 
 _SEE_SCHEMA = "call directory::engine::functions::info with the function id to see its fields"
+_SEARCH = "call directory::search with words for what is wanted"
 _LIST_SKILLS = "call directory::skills::list to see every skill id"
 _LIST_PROMPTS = "call directory::prompts::list to see every prompt"
 _LIST_REGISTRY = "call directory::registry::workers::list to see what is published"
@@ -48,7 +49,7 @@ INVALID_FIELD = ErrorKind(
 SKILL_NOT_FOUND = ErrorKind(
     "D110",
     "not_found",
-    (_LIST_SKILLS, "call directory::skills::index for one line per worker"),
+    (_LIST_SKILLS, _SEARCH),
     meaning="No skill has this id, and none is close enough to be served instead.",
 )
 BAD_SKILL_ID = ErrorKind(

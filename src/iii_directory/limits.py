@@ -80,6 +80,13 @@ MAX_SUGGESTIONS: Final = 3
 # Search. A longer question is a document of its own: whoever asks it wants some words of it found.
 MAX_QUESTION_CHARS: Final = 2000
 MAX_QUESTION_WORDS: Final = 40
+# Requests in one search, each answered for itself; rows of each kind; and the longest answer.
+MAX_CAPABILITIES: Final = 8
+MAX_SEARCH_HITS: Final = 25
+MAX_ANSWER_CHARS: Final = 64 * KIB
+# What a judge is asked to order of one search, and how long it may take: a search that waits longer is none.
+JUDGE_CANDIDATES: Final = 16
+JUDGE_SECONDS: Final = 2.0
 # Of a long body the beginning says what it is about; tokenising more than this takes over five milliseconds.
 MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
 # Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
@@ -131,6 +138,8 @@ MAX_REGISTRY_QUERY_CHARS: Final = 1024
 MAX_VERSION_CHARS: Final = 128
 # Inner: answers of the registry kept for registry_cache_ttl_ms, a few kilobytes each.
 MAX_CACHED_ANSWERS: Final = 256
+# Published workers that search knows of from earlier lists: more than the public registry has.
+MAX_PUBLISHED_WORKERS: Final = 5000
 # Inner: most installed workers publish no skills; asking for them again and again tells the registry, not us.
 ABSENT_WORKER_SECONDS: Final = 3600.0
 # Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.

@@ -28,6 +28,7 @@ def test_each_worker_has_its_title_its_description_and_the_call_that_reads_it() 
     assert count == 2
     assert body == (
         "# Skills index\n"
+        '\nFor a task: `directory::search { "query": "…" }`\n'
         "\n## App\n"
         '\n`directory::skills::get { "id": "app" }`\n'
         "\n## Database\n"
@@ -46,7 +47,10 @@ def test_a_registered_worker_is_in_the_index_and_counted_once() -> None:
 
 
 def test_an_empty_catalogue_has_an_empty_index() -> None:
-    assert workers_index(EMPTY) == ("# Skills index\n", 0)
+    body, count = workers_index(EMPTY)
+
+    assert count == 0
+    assert body == '# Skills index\n\nFor a task: `directory::search { "query": "…" }`\n'
 
 
 def many(count: int, description: str) -> Snapshot:

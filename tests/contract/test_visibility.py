@@ -49,6 +49,8 @@ def test_what_the_worker_fetched_by_itself_is_shown_while_its_worker_is_installe
         assert directory.ids() == ["iii", "mailer"]
         assert "D110" in directory.miss("absent")
         assert "iii://absent" not in directory.read_uri("iii://skills")["text"]
+        (result,) = directory.call("directory::search", query="absent", kinds=["skill"])["results"]
+        assert "absent" not in [hit["id"] for section in result["sections"] for hit in section["hits"]]
         (finding,) = directory.findings("absent")
         assert finding["kind"] == "hidden"
         assert finding["fix"]

@@ -227,6 +227,22 @@ def test_a_tool_searches_by_filter(client: Session) -> None:
     assert [row["id"] for row in found["skills"]] == ["coffee/beans/origin"]
 
 
+def test_a_search_answers_in_text_with_links_to_what_it_found(client: Session) -> None:
+    answer = client.ask("call_tool", "search", {"query": "coffee", "kinds": ["skill"]})
+
+    text, *links = answer.content
+    (result,) = json.loads(text.text)["results"]
+    assert result["fits"]
+    assert {"iii://coffee"} <= {link.uri for link in links}
+    assert all(client.text(link.uri) for link in links)
+
+
+def test_a_search_only_reads(client: Session) -> None:
+    hints = client.tools()["search"].annotations
+
+    assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)
+
+
 def test_an_error_of_the_directory_is_a_tool_error_of_one_sentence(client: Session) -> None:
     text = client.tool_error("directory__skills__get", id="cofee")
 

@@ -64,6 +64,17 @@ def test_what_is_offered_is_what_the_worker_has() -> None:
     assert set(OFFERED) <= known
 
 
+def test_search_goes_by_its_short_name_unless_somebody_else_has_it() -> None:
+    names = {one.function_id: one.name for one in exposed([row("directory::search")], (), "default")}
+    assert names == {"directory::search": "search"}
+
+    taken = exposed([row("directory::search"), row("search")], ("search",), "default")
+    assert {one.function_id: one.name for one in taken} == {
+        "directory::search": "directory__search",
+        "search": "search",
+    }
+
+
 def test_every_function_that_an_error_sends_an_agent_to_is_a_tool() -> None:
 
     named = {

@@ -74,7 +74,6 @@ def documents(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Document, str]]:
                 worker=row["id"].replace("::", "/").partition("/")[0],
                 keywords=tuple(row.get("keywords", ())),
                 arguments=tuple(row.get("arguments", ())),
-                group=row.get("group", ""),
             ),
             row.get("body", ""),
         )
@@ -108,8 +107,14 @@ def ids(finding: Finding) -> list[str]:
     return [hit.document.id for hit in rows_of(finding)]
 
 
+def skill_of(document_id: str) -> str:
+    """The skill that a document of ours is part of."""
+    parts = {row["id"]: row["group"] for row in read_yaml("skills.yaml") if "group" in row}
+    return parts.get(document_id, document_id)
+
+
 def ask(index: Index, request: str, kind: Kind = "function", limit: int = 12) -> Finding:
-    return find({kind: index}, request, limit=limit)
+    return find({kind: index}, request, limit=limit, skill_of=skill_of)
 
 
 class Quality(NamedTuple):

@@ -173,7 +173,7 @@ class Model:
 
     def told(self, word: str) -> float:
         count = self.count(word)
-        return log(1 + (len(self.documents) - count + 0.5) / (count + 0.5))
+        return log(1 + (max(len(self.documents), 100) - count + 0.5) / (count + 0.5))
 
     def told_form(self, word: str) -> float:
         return min(map(self.told, [word, *self.forms(word)]))
@@ -212,7 +212,7 @@ def _first_sentence(text: str) -> tuple[str, str]:
 
 
 def _without_ids(text: str) -> str:
-    return re.sub(r"[\w-]+(?:::[\w-]+)+", " ", text)
+    return re.sub(r"[\w-]+(?:::[\w-]+)+|[a-z]+://\S+", " ", text)
 
 
 def _number(document_id: str) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Prompt, PromptArgument, Skill
 
-_WORKERS_HEAD: Final = "# Skills index\n"
+_WORKERS_HEAD: Final = '# Skills index\n\nFor a task: `directory::search { "query": "…" }`\n'
 _WORKERS_CUT: Final = "\nSome descriptions are left out here: `directory::skills::list` has them all.\n"
 _TREE_HEAD: Final = (
     "# Skills\n\nEvery skill of this directory, parents before children. "

@@ -5,6 +5,7 @@ The worker answers with them on an engine, and the command line where there is n
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog import rows
@@ -12,6 +13,8 @@ from iii_directory.catalog.composed import registered_prompt_body, worker_overvi
 from iii_directory.catalog.resolve import Undocumented, find_prompt, resolve_skill
 from iii_directory.documents.fields import flag, optional_text, text
 from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
+from iii_directory.limits import QUOTED_CHARS
+from iii_directory.text import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +57,10 @@ def skills_list(look: Look, payload: Payload) -> Row:
         type_=optional_text(payload, "type"),
         include_description=flag(payload, "include_description", default=True),
     )
-    return {"skills": found}
+    if found or not payload.get("search"):
+        return {"skills": found}
+    asked = json.dumps({"query": cut(payload["search"], QUOTED_CHARS)}, ensure_ascii=False)
+    return {"skills": [], "next": f"call directory::search {asked} to look for the words one by one"}
 
 
 def skill(look: Look, payload: Payload) -> Row | Undocumented:

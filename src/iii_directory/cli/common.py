@@ -27,6 +27,7 @@ PROGRAM: Final = "iii-directory"
 STATE_FOLDER: Final = ".iii-directory"
 
 COMMAND_OF: Final = {
+    "directory::search": "search WORDS",
     "directory::skills::list": "skills list",
     "directory::skills::index": "skills index",
     "directory::skills::get": "skills show ID",

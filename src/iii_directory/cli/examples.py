@@ -14,11 +14,13 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "engine": ("engine", "engine --port 0 --in-memory"),
     "serve": ("serve", "serve --url ws://engine.example:49134"),
     "status": ("status", "status --json"),
+    "search": ("search fill in a form", "search send mail --kind function", "search excel --json"),
     "skills": ("skills list", "skills show iii-directory", "skills outdated"),
     "skills list": ("skills list", "skills list --search mail", "skills list --json"),
     "skills show": ("skills show iii-directory", "skills show iii-directory/find --no-pager"),
     "skills index": ("skills index",),
     "skills new": ("skills new order-coffee",),
+    "skills eval": ("skills eval pdf", "skills eval cases.yaml"),
     "skills check": ("skills check", "skills check ./skills/order-coffee"),
     "skills add": (
         "skills add agent-memory",

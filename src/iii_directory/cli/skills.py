@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli import authoring, installs
+from iii_directory.cli import authoring, evaluating, installs
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.groups import Group
@@ -53,7 +53,8 @@ def list_skills(
         print_json(reply)
     else:
         columns = ("id", "title", "type", *(() if no_description else ("description",)))
-        print_rows(reply["skills"], columns, empty="no skills")
+        empty = f"no skills; {reply['next']}" if "next" in reply else "no skills"
+        print_rows(reply["skills"], columns, empty=empty)
 
 
 @command.command(help="Show one skill. ID is forgiving, as directory::skills::get is.", epilog=EXIT_CODES)
@@ -71,5 +72,5 @@ def index(as_json: bool, where: Where) -> None:
     print_json(reply) if as_json else print_markdown(reply["body"])
 
 
-for further in (*installs.COMMANDS, *authoring.COMMANDS):
+for further in (*installs.COMMANDS, *authoring.COMMANDS, evaluating.command):
     command.add_command(further)

@@ -5,6 +5,7 @@ Both answer the same functions with the same replies, so a command need not know
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -29,7 +30,7 @@ from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from iii_directory.catalog.look import Look
@@ -106,11 +107,9 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
     """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
     from iii_directory.catalog import replies
-    from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.folders.bundled import BundledDocuments
-    from iii_directory.folders.folder import FolderSource
 
     answers: dict[str, Callable[[Look, Answer], object]] = {
+        "directory::search": _search,
         "directory::skills::list": replies.skills_list,
         "directory::skills::get": replies.skill,
         "directory::skills::index": replies.skills_index,
@@ -118,14 +117,31 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::prompts::get": replies.prompt,
         "directory::diagnostics": lambda look, _: _diagnostics(look, settings),
     }
+    with loaded(settings) as look:
+        return cast("Answer", answers[function_id](look, payload))
+
+
+@contextlib.contextmanager
+def loaded(settings: Settings) -> Generator[Look]:
+    """The documents of the folder as they are now; bodies can be read until the end of the block."""
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.folders.bundled import BundledDocuments
+    from iii_directory.folders.folder import FolderSource
+
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
     folders = FolderSource(settings.skills_folder, settings.local_skills_folder, below=[BundledDocuments()])
     catalogue = Catalogue(folders)
     try:
-        return cast("Answer", answers[function_id](catalogue.load(), payload))
+        yield catalogue.load()
     finally:
         catalogue.close()
+
+
+def _search(look: Look, payload: Answer) -> Answer:
+    from iii_directory.worker.indexing import search_documents
+
+    return search_documents(look, payload)
 
 
 def _diagnostics(look: Look, settings: Settings) -> Answer:

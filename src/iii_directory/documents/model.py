@@ -30,6 +30,8 @@ class Skill(NamedTuple):
     """Function ids a how-to declares in its front matter, ``function_id`` apart."""
     path: str | None = None
     """The file below the folder, or None for a registered skill."""
+    keywords: tuple[str, ...] = ()
+    """Other words its author wants it found by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,9 +117,12 @@ def _skill(
         description = first_paragraph(text, body_start)
     elif len(description) > MAX_DESCRIPTION_CHARS:
         description = cut(description, MAX_DESCRIPTION_CHARS)
-    functions = _functions(values["functions"], problems) if "functions" in values else ()
+    functions = _list(values, "functions", "function ids", problems) if "functions" in values else ()
+    keywords = _keywords(values, problems) if "keywords" in values else ()
     source = "registered" if path is None else "folder"
-    skill = Skill(skill_id, title, kind, function_id, description, size, modified_at, source, functions, path)
+    skill = Skill(
+        skill_id, title, kind, function_id, description, size, modified_at, source, functions, path, keywords
+    )
     return ParsedFile(skill, None, _findings(path or skill_id, problems, title + description))
 
 
@@ -153,14 +156,24 @@ def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -
     return found
 
 
-def _functions(value: Any, problems: list[str]) -> tuple[str, ...]:
+def _keywords(values: dict[str, Any], problems: list[str]) -> tuple[str, ...]:
+    """A list of words, or one line with commas between them."""
+    value = values["keywords"]
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return _list(values, "keywords", "words", problems)
+
+
+def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> tuple[str, ...]:
+    """A key that must be a list of strings; one of another shape loses only itself."""
+    value = values[key]
     if isinstance(value, list):
         items = cast("list[object]", value)
         found = tuple(item for item in items if isinstance(item, str))
         if len(found) == len(items):
             return found
     if value is not None:
-        problems.append("'functions' in its front matter is not a list of function ids and is ignored")
+        problems.append(f"'{key}' in its front matter is not a list of {what} and is ignored")
     return ()
 
 

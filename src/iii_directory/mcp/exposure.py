@@ -25,6 +25,9 @@ PROMPTS_LIST: Final = "prompts::mcp-list"
 PROMPTS_GET: Final = "prompts::mcp-get"
 FUNCTIONS_LIST: Final = "engine::functions::list"
 FUNCTIONS_INFO: Final = "engine::functions::info"
+SEARCH: Final = "directory::search"
+_SHORT_NAMES: Final = {SEARCH: "search"}
+"""What is called more shortly than its id, because agents call it first."""
 
 TOOL_NAME: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_TOOL_NAME_CHARS}}}")
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -58,6 +61,7 @@ _UNKNOWN: Final = Hints()
 OFFERED: Final[Mapping[str, Hints]] = {
     # A live section behind an iii://fn/ link is a function that writes a document: reading it is its purpose.
     "skill::fetch": _READS,
+    SEARCH: _READS,
     "directory::skills::index": _READS,
     "directory::skills::list": _READS,
     "directory::skills::get": _READS,
@@ -158,6 +162,10 @@ def tool_names(function_ids: Iterable[str]) -> dict[str, str]:
     """
     ids = sorted(set(function_ids))
     names = {plain_name(one): one for one in ids if _is_reversible(one)}
+    for one, short in _SHORT_NAMES.items():
+        if one in ids and short not in names:
+            del names[plain_name(one)]
+            names[short] = one
     for one in ids:
         if not _is_reversible(one):
             names[_hashed_name(one, taken=names)] = one

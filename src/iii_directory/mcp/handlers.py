@@ -23,13 +23,14 @@ from iii_directory.mcp.exposure import (
     RESOURCES_LIST,
     RESOURCES_READ,
     RESOURCES_TEMPLATES,
+    SEARCH,
     result_text,
 )
 from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 
     from mcp.server.context import ServerRequestContext
 
@@ -112,7 +113,8 @@ class Handlers:
             answer = await self._called(ctx, tool, params.arguments or {})
         except BridgeError as failure:
             return _said(str(failure), is_error=True)
-        return _said(result_text(answer))
+        links = rows.links(answer) if tool.function_id == SEARCH else []
+        return _said(result_text(answer), links=links)
 
     # Completion
 
@@ -200,5 +202,6 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(INVALID_PARAMS, "there is no such page: every list comes whole, without a cursor")
 
 
-def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
+def _said(text: str, *, is_error: bool = False, links: Sequence[rows.Row] = ()) -> types.CallToolResult:
+    found = [types.ResourceLink.model_validate(link) for link in links]
+    return types.CallToolResult(content=[types.TextContent(text=text), *found], is_error=is_error)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 NAME: Final = "iii-directory"
 TITLE: Final = "iii directory"
 INSTRUCTIONS: Final = (
-    "Skills of an iii engine: documents that say what its workers can do and how to use them. Start with the "
-    "tool directory__skills__index or the resource iii://skills, then read what you need: skill__fetch takes "
-    "iii:// links, several at once. Texts name functions as a::b; where there is a tool for one it is called "
-    "a__b. Prompts are slash-commands for the user."
+    "Skills of an iii engine: documents that say what its workers can do and how to use them. For a task, "
+    "call the tool search with what you need in words; to see what there is, directory__skills__index or the "
+    "resource iii://skills. Then read what you need: skill__fetch takes iii:// links, several at once. Texts "
+    "name functions as a::b; where there is a tool for one it is called a__b. Prompts are slash-commands for "
+    "the user."
 )
 # The versions that begin with a handshake, and what the SDK's server makes of the handlers it is given. A
 # test holds both against the SDK.

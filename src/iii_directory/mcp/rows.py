@@ -65,6 +65,19 @@ def contents(answer: object) -> list[Row] | None:
     return found if found and all(_texts(row, "uri", "text") for row in found) else None
 
 
+def links(answer: object) -> list[Row]:
+    """What ``directory::search`` found and a client can read as a resource: documents, each once."""
+    found: dict[str, Row] = {}
+    for result in rows_of(answer, "results"):
+        for section in rows_of(result, "sections"):
+            for hit in rows_of(section, "hits") if section.get("kind") == "skill" else ():
+                uri = f"{SCHEME}{hit.get('in') or hit.get('id')}"
+                link = {"type": "resource_link", "uri": uri, "name": visible(str(hit.get("title") or uri))}
+                said = visible(str(hit.get("description") or ""))
+                found[uri] = {**link, "mimeType": "text/markdown", **({"description": said} if said else {})}
+    return list(found.values())
+
+
 def skill_ids(answer: object) -> list[str]:
     """What ``{skill_id}`` can stand for, from the list of resources."""
     return [uri.removeprefix(SCHEME) for row in resources(answer) if (uri := row["uri"]).startswith(SCHEME)]

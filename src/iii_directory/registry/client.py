@@ -80,6 +80,8 @@ class RegistryClient:
         self._url = url.rstrip("/")
         self._timeout_ms = timeout_ms
         self._cache: AnswerCache[dict[str, Any]] = AnswerCache(cache_ttl_ms, clock=clock)
+        self.seen: dict[str, dict[str, Any]] = {}
+        """Published workers of the pages that were asked for, by their names; the newest answer of each."""
         self._client: httpx.AsyncClient | None = None
         self._making = asyncio.Lock()
 
@@ -127,7 +129,11 @@ class RegistryClient:
     async def _page(self, request: PageRequest) -> dict[str, Any]:
         query = {"search": request.search, "cursor": request.cursor}
         sent = {name: value for name, value in query.items() if value is not None}
-        return answers.parse_page(await self._get("/w", sent, limits.MAX_REGISTRY_PAGE_BYTES, "the list"))
+        page = answers.parse_page(await self._get("/w", sent, limits.MAX_REGISTRY_PAGE_BYTES, "the list"))
+        self.seen |= {row["name"]: row for row in page["workers"]}
+        while len(self.seen) > limits.MAX_PUBLISHED_WORKERS:
+            del self.seen[next(iter(self.seen))]
+        return page
 
     async def _info(self, request: WorkerRequest) -> dict[str, Any]:
         detail, tree = await asyncio.gather(self._detail(request), self._tree(request))

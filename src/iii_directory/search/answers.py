@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Detail = Literal["ids", "brief", "full"]
 
+DETAILS: Final[tuple[Detail, ...]] = ("ids", "brief", "full")
 DESCRIPTION_CHARS: Final = 160
 # A shorter description says too little to choose by; with less room than this for each, rows go.
 _SHORT_DESCRIPTION_CHARS: Final = 40

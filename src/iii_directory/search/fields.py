@@ -36,8 +36,6 @@ class Document(NamedTuple):
     worker: str = ""
     keywords: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    group: str = ""
-    """The id of the thing this one belongs to and counts for, or nothing."""
 
 
 class Field(NamedTuple):
@@ -74,7 +72,7 @@ _INTERNAL_SHARE: Final = 0.5
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n\n")
 _HEADING: Final = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
-_FUNCTION_ID: Final = re.compile(r"[\w-]+(?:::[\w-]+)+")
+_OTHERS: Final = re.compile(r"[\w-]+(?:::[\w-]+)+|[a-z]+://\S+")
 _FENCE: Final = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 
 
@@ -124,8 +122,8 @@ def short_fields(document: Document) -> dict[str, list[str]]:
 
 
 def own_words(description: str) -> str:
-    """A description without the ids of functions in it: they say what something else is called."""
-    return _FUNCTION_ID.sub(" ", description) if "::" in description else description
+    """A description without ids of functions and addresses: they say what something else is called."""
+    return _OTHERS.sub(" ", description) if ":" in description else description
 
 
 def split_id(identifier: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from iii_directory.limits import MAX_CORRECTED_WORDS
 from iii_directory.search.alternatives import ONE_SLIP, TWO_SLIPS
@@ -35,6 +35,8 @@ _CONSIDERED: Final = 12
 _WHY_CHARS: Final = 60
 _SHOWN_AS: Final = {"details": "description", "namespace": "name"}
 _EXACT: Final = "exact id"
+_TYPED: Final = Evidence(1.0, 0.0, 0, literal=True)
+"""What speaks for a document whose id was typed whole."""
 _FUNCTION_ID: Final = re.compile(r"[\w-]+(?:::[\w-]+)+$")
 
 
@@ -84,14 +86,20 @@ def find(
     limit: int = 5,
     shown: Callable[[Kind, Document], bool] | None = None,
     exactly: Callable[[Kind, str], str | None] | None = None,
+    skill_of: Callable[[str], str] | None = None,
 ) -> Finding:
-    """The best of each kind. ``shown`` leaves documents out; ``exactly`` knows ids in other spellings."""
+    """The best of each kind.
+
+    ``shown`` leaves documents out, ``exactly`` knows ids in other spellings, and ``skill_of`` says which
+    skill a document is part of and counts for.
+    """
     question = parse_question(request)
     strange = (word for word in question.words if _is_unknown(word, indexes.values()))
     unknown = frozenset(islice(strange, MAX_CORRECTED_WORDS))
     wanted = frozenset(kinds)
     asked: list[Kind] = [kind for kind in KINDS if kind in wanted and kind in indexes]
-    found = [_Ranking(kind, indexes[kind], question, unknown, shown, exactly) for kind in asked]
+    rankings = (_Ranking(kind, indexes[kind], question, unknown, shown, exactly) for kind in asked)
+    found = [one.folded(skill_of) if one.kind == "skill" and skill_of else one for one in rankings]
     fitting = sorted((one for one in found if one.fits), key=lambda one: -one.value)
     if _FUNCTION_ID.match(question.text) and not any(one.exact for one in found):
         fitting = []
@@ -121,6 +129,12 @@ class _Ranking:
         number = index.number(exact) if exact and index.find(exact) else None
         self.exact = number if among is None or number in among else None
         self._best = self._evidence(self._matches[0]) if self._matches else None
+        self._owner_of: Callable[[str], str] = _itself
+
+    def folded(self, owner_of: Callable[[str], str]) -> Self:
+        """The same with one row for everything that has the same owner."""
+        self._owner_of = owner_of
+        return self
 
     @property
     def fits(self) -> bool:
@@ -134,33 +148,44 @@ class _Ranking:
 
     def hits(self, limit: int) -> list[Hit]:
         """The best rows, a document of a skill counted for its skill."""
-        rows: dict[str, Hit] = {}
+        return [self._hit(*row) for row in self._rows(limit)]
+
+    def nearest(self) -> list[Hit]:
+        """Where nothing fits, what speaks for a document tells more than its place in the ranking."""
+        rows = sorted(self._rows(_CONSIDERED), key=lambda row: -row[1].value)
+        return [self._hit(*row) for row in rows[:_NEAREST]]
+
+    def _rows(self, limit: int) -> list[tuple[int, Evidence]]:
+        """Numbers of documents with what speaks for them, best first."""
+        rows: dict[str, tuple[int, Evidence]] = {}
         if self.exact is not None:
-            hit = self._exact_hit(self.exact)
-            rows[hit.document.id] = hit
+            rows[self._key(self.exact)] = self.exact, _TYPED
         least = _TAIL * self._matches[0].score if self._matches else 0.0
         for match in self._matches:
             if len(rows) >= limit or match.score < least:
                 break
-            document = self._index.document(match.number)
-            key = document.group or document.id
-            if key not in rows and (not rows or self._evidence(match).more_than_chance):
-                rows[key] = self._hit(match, document)
+            key = self._key(match.number)
+            if key not in rows:
+                found = self._evidence(match)
+                if not rows or found.more_than_chance:
+                    rows[key] = match.number, found
         return list(rows.values())
 
-    def _exact_hit(self, number: int) -> Hit:
-        found = Evidence(1.0, 0.0, 0, literal=True)
-        return Hit(self.kind, self._index.document(number), _EXACT, found, "", (), only_body=False)
+    def _key(self, number: int) -> str:
+        return self._owner_of(self._index.document(number).id)
 
-    def _hit(self, match: Match, document: Document) -> Hit:
-        reasons = _reasons(self._index, self.groups, match.number, document)
-        first = self._index.find(document.group) if document.group else None
+    def _hit(self, number: int, found: Evidence) -> Hit:
+        document = self._index.document(number)
+        if found is _TYPED:
+            return Hit(self.kind, document, _EXACT, found, "", (), only_body=False)
+        reasons = _reasons(self._index, self.groups, number, document)
+        owner = self._index.find(self._owner_of(document.id)) or document
         return Hit(
             self.kind,
-            first or document,
+            owner,
             _why(reasons),
-            self._evidence(match),
-            document.id if first and first is not document else "",
+            found,
+            document.id if owner is not document else "",
             tuple(reason.said for reason in reasons),
             only_body=all(reason.field == "body" for reason in reasons),
         )
@@ -211,6 +236,10 @@ def _why(reasons: Sequence[_Reason]) -> str:
     return text
 
 
+def _itself(document_id: str) -> str:
+    return document_id
+
+
 def _is_unknown(word: str, indexes: Iterable[Index]) -> bool:
     """Whether no document has a word and it is no word of English either, so that it may be misspelt."""
     return not any(word in index or index.thesaurus.knows(word) for index in indexes)
@@ -222,12 +251,8 @@ def _numbers(index: Index, shown: Callable[[Document], bool]) -> frozenset[int]:
 
 
 def _nearest(found: Sequence[_Ranking]) -> list[Hit]:
-    """The best of the kind that comes nearest, then of the next, and so round until there are three.
-
-    Where nothing fits, what speaks for a document tells more than its place in the ranking.
-    """
-    ordered = sorted(found, key=lambda one: -one.value)
-    rows = [sorted(one.hits(_CONSIDERED), key=lambda hit: -hit.evidence.value) for one in ordered]
+    """The best of the kind that comes nearest, then of the next, and so round until there are three."""
+    rows = [one.nearest() for one in sorted(found, key=lambda one: -one.value)]
     return [hits[at] for at in range(_NEAREST) for hits in rows if at < len(hits)][:_NEAREST]
 
 

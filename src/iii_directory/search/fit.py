@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.search.alternatives import SYNONYM
 from iii_directory.search.fields import SATURATION
-from iii_directory.search.words import is_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +28,6 @@ _CHANCE: Final = -5.0
 """What is below this has a word or two by chance and is no hit, not even behind a better one."""
 HIGH_SHARE: Final = 0.6
 """A document that has this much of what was asked is a hit of high confidence."""
-# In a script without spaces every other pair of characters belongs to two words; such a one nobody has.
-_STRADDLING: Final = 0.5
 # One or two words that are all there as written need no further evidence.
 _FEW_WORDS: Final = 2
 
@@ -70,21 +67,13 @@ def evidence(index: Index, groups: Sequence[Group], number: int) -> Evidence:
     asked = told = 0.0
     words = as_written = 0
     for group in groups:
-        information = index.surprise(group.word) * _share(index, group.word)
         said = _said(index, group, number)
-        asked += information
-        told += information * said
+        asked += group.information
+        told += group.information * said
         words += said > 0
         as_written += index.strength(number, group.word) > 0
     literal = 0 < len(groups) <= _FEW_WORDS and as_written == len(groups)
     return Evidence(told / asked if asked else 0.0, told, words, literal)
-
-
-def _share(index: Index, word: str) -> float:
-    """How much a word counts: less if it is ordinary, or a pair of characters that may be of two words."""
-    if word not in index and is_pair(word):
-        return _STRADDLING
-    return index.thesaurus.share_of(word)
 
 
 def _said(index: Index, group: Group, number: int) -> float:

@@ -34,6 +34,7 @@ Posting = int
 """How strongly a document says a word, and which one: see :func:`strength_in` and :func:`number_in`."""
 
 
+_ENOUGH: Final = 100
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -123,9 +124,12 @@ class Index:
         return len(self._postings.get(word, ()))
 
     def surprise(self, word: str) -> float:
-        """How much it tells that a document says a word, in nats (BM25's idf)."""
+        """How much it tells that a document says a word, in nats (BM25's idf).
+
+        Among three documents every word is in a third of them: a few count as if they were among a hundred.
+        """
         count = self.count(word)
-        return log(1 + (len(self._entries) - count + 0.5) / (count + 0.5))
+        return log(1 + (max(len(self._entries), _ENOUGH) - count + 0.5) / (count + 0.5))
 
     def strongest(self, word: str, limit: int, among: frozenset[int] | None = None) -> Sequence[Posting]:
         """The documents that say a word most strongly, of all or only of some."""

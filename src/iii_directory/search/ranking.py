@@ -13,7 +13,7 @@ from iii_directory.limits import MAX_READ_POSTINGS, MAX_READ_SOFT_POSTINGS
 from iii_directory.search.alternatives import FORM, SYNONYM, Alternative, alternatives, synonyms
 from iii_directory.search.fields import pair_hash
 from iii_directory.search.index import number_in, strength_in
-from iii_directory.search.words import form_key
+from iii_directory.search.words import form_key, is_pair
 
 if TYPE_CHECKING:
     from iii_directory.search.index import Index
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NEIGHBOURS: Final = 0.3
 """What two words beside one another add, as a share of what the more ordinary of them tells."""
+# In a script without spaces every other pair of characters belongs to two words; such a one nobody has.
+_STRADDLING: Final = 0.5
 CANDIDATES: Final = 60
 """The best by their words alone; neighbours only change the order among these."""
 
@@ -32,6 +34,8 @@ class Group(NamedTuple):
     alternatives: tuple[Alternative, ...]
     surprises: tuple[float, ...]
     """How much it tells that a document has an alternative, in nats; none tells more than the word itself."""
+    information: float
+    """How much the word itself asks for, in nats; the more ordinary it is, the less."""
 
 
 class Match(NamedTuple):
@@ -79,7 +83,15 @@ def _group(index: Index, question: Question, word: str, *, maybe_misspelt: bool)
         word,
         tuple(Alternative(other, weight) for other, weight in weights.items()),
         tuple(told if most is None else min(told, most) for told in surprises),
+        index.surprise(word) * _share(index, word),
     )
+
+
+def _share(index: Index, word: str) -> float:
+    """How much a word counts: less if it is ordinary, or a pair of characters that may be of two words."""
+    if word not in index and is_pair(word):
+        return _STRADDLING
+    return index.thesaurus.share_of(word)
 
 
 def _best_of(index: Index, group: Group, among: frozenset[int] | None) -> dict[int, float]:

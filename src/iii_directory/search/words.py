@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def is_pair(word: str) -> bool:
     return not word.isascii() and _IS_UNSPACED.match(word) is not None
 
 
+@lru_cache(maxsize=8192)
 def form_key(word: str) -> str:
     """What the forms of a word have in common: ``resizes``, ``resizing`` and ``resizer`` are ``resiz``.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.bus.seam import CallError
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
 from iii_directory.worker import engine_rows as shape
@@ -34,6 +35,19 @@ class EngineView:
     async def functions(self) -> list[Row]:
         answer = await self._ask("engine::functions::list", {"include_internal": False})
         return [shape.function_row(row) for row in shape.rows_of(answer, "functions")]
+
+    async def described_functions(self) -> list[Row]:
+        """Every function with its schemas and metadata, where the engine tells of them."""
+        answer = await self._ask("engine::functions::list", {"include_internal": False})
+        rows = [shape.function_detail(row, []) for row in shape.rows_of(answer, "functions")]
+        if not await self._is_modern():
+            return rows
+        details: dict[str, Row] = {}
+        for start in range(0, len(rows), MAX_FUNCTION_BATCH):
+            ids = [row["function_id"] for row in rows[start : start + MAX_FUNCTION_BATCH]]
+            found = await self._find("engine::functions::info", {"function_ids": ids})
+            details |= {str(row.get("function_id")): row for row in shape.rows_of(found, "functions")}
+        return [shape.function_detail(details.get(row["function_id"], row), []) for row in rows]
 
     async def function(self, function_id: str) -> Row:
         if await self._is_modern():

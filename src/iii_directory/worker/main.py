@@ -25,15 +25,25 @@ from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import handler_of
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.reading import Reading
+from iii_directory.worker.handlers.searching import (
+    ENGINE_LISTENER,
+    ENGINE_NEWS,
+    EngineIndexes,
+    Searching,
+)
 from iii_directory.worker.handlers.writing import Downloads, Registering, RegistryProxy
+from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
+from iii_directory.worker.judging import Judge
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
+    from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
+    from iii_directory.worker.judging import Ranker
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -69,6 +79,8 @@ class DirectoryWorker:
             timeout_ms=settings.download_timeout_ms,
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
+        self._documents = DocumentIndexes()
+        self._on_engine = EngineIndexes(self._engine, self._registry)
         self._installer = Installer(settings, registry=self._registry)
         self._automatic = AutoDownload(
             bus, self._installer, self._arrivals, self._installed, wanted=_auto_download(settings)
@@ -110,6 +122,7 @@ class DirectoryWorker:
         groups = self._handlers()
         for row in self._functions:
             self._bus.register_function(row, handler_of(row, self._catalogue, groups))
+        self._follow_functions()
         self._follow_engine()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
@@ -137,11 +150,23 @@ class DirectoryWorker:
         edits = Edits(self._settings.skills_folder)
         return (
             Reading(self._catalogue, self._bus, self._engine, edits, self._settings),
+            Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),
             Downloads(self._installer, self._arrivals, self._automatic, self._settings),
             RegistryProxy(self._registry),
         )
+
+    def _ranker(self) -> Ranker | None:
+        return Judge(self._bus) if self._settings.search_judge else None
+
+    def _follow_functions(self) -> None:
+        self._bus.register_listener(
+            ENGINE_LISTENER,
+            self._on_engine.changed,
+            description="For the engine's news of functions alone: tells search what came and went.",
+        )
+        self._bus.bind(ENGINE_NEWS, ENGINE_LISTENER, {})
 
     def _follow_engine(self) -> None:
         self._bus.register_listener(
@@ -166,12 +191,17 @@ class DirectoryWorker:
             await self._installer.recover()
         except DirectoryError as error:
             self._notes.put("recover", _not_recovered(error))
-        await self._catalogue.open(self._arrivals.tell)
+        await self._catalogue.open(self._looked)
+
+    def _looked(self, look: Look) -> None:
+        self._arrivals.tell(look)
+        self._documents.follow(look)
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
         self._installed.forget_way()
         self._engine.forget()
+        self._on_engine.changed()
         await self._registrations.connected()
         await self._automatic.connected()
 
@@ -197,6 +227,7 @@ class DirectoryWorker:
     async def _close(self) -> None:
         await self._events.close()
         self._automatic.close()
+        self._documents.close()
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()

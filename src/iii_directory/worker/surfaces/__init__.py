@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.worker.surfaces import engine, prompts, registry, skills
+from iii_directory.worker.surfaces import engine, prompts, registry, search, skills
 from iii_directory.worker.surfaces.schema import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 """The published versions of this worker that clients were written for, and what each brought."""
 
 SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
+    "Search": search.FUNCTIONS,
     "Skills": skills.FUNCTIONS,
     "Prompts and registering": prompts.FUNCTIONS,
     "The engine": engine.FUNCTIONS,

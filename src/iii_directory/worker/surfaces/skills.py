@@ -139,7 +139,13 @@ FUNCTIONS: Final = (
                 "include_description": flag("False leaves descriptions empty.", default=True),
             }
         ),
-        response=obj({"skills": rows(_ROW, "One row per skill, sorted by id.")}),
+        response=obj(
+            {
+                "skills": rows(_ROW, "One row per skill, sorted by id."),
+                "next": text("What to call when search found nothing."),
+            },
+            optional=("next",),
+        ),
         example={"search": "greet"},
     ),
     FunctionRow(

@@ -1,0 +1,103 @@
+"""``iii-directory search``: find skills, prompts, functions and workers by words. No engine needed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.output import note, print_json, print_table
+from iii_directory.cli.source import answer, reading_options
+from iii_directory.search.finding import KINDS
+from iii_directory.search.words import fold
+from iii_directory.text import escaped, one_line
+
+if TYPE_CHECKING:
+    from iii_directory.cli.source import Where
+
+    Row = dict[str, Any]
+
+
+@click.command(
+    help="Find what helps with a task: skills with their bodies, prompts, and on an engine its functions, "
+    "triggers and workers too. Say it in words, or type an id.",
+    epilog=EXIT_CODES,
+)
+@click.argument("words", metavar="WORDS…", nargs=-1, required=True)
+@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Look only among these.")
+@click.option("--limit", type=int, help="Rows of each kind; 5 by default.")
+@reading_options
+def command(
+    words: tuple[str, ...], kinds: tuple[str, ...], limit: int | None, as_json: bool, where: Where
+) -> None:
+    reply = answer(
+        where,
+        "directory::search",
+        query=" ".join(words),
+        kinds=list(kinds) or None,
+        limit=limit,
+        detail="brief",
+    )
+    if as_json:
+        print_json(reply)
+        return
+    (result,) = reply["results"]
+    for typed, taken in reply["corrected"].items():
+        note(f"{typed} was taken for {taken}")
+    if not reply["complete"]:
+        note("the bodies of some documents were not taken in yet")
+    rows = _rows(result)
+    if not result["fits"]:
+        note("nothing fits" + ("; this came nearest" if rows else ""))
+    if sys.stdout.isatty():
+        _draw(rows)
+    else:
+        columns = ("kind", "id", "description", "why")
+        print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def _rows(result: Row) -> list[Row]:
+    """What was found, or came nearest, each with its kind, and its description or the line that matched."""
+    found = [{"kind": section["kind"], **hit} for section in result["sections"] for hit in section["hits"]]
+    return [
+        {**row, "id": row.get("in") or row["id"], "description": row.get("snippet") or row["description"]}
+        for row in found or result["nearest"]
+    ]
+
+
+def _draw(rows: list[Row]) -> None:
+    """On a terminal: the rows of each kind below its name, the words that matched in bold."""
+    kind = None
+    for row in rows:
+        if row["kind"] != kind:
+            kind = row["kind"]
+            click.secho(f"{kind}s", dim=True)
+        matched = matched_words(row["why"])
+        click.echo(f"  {marked(row['id'], matched)}  {click.style(escaped(row['why']), dim=True)}")
+        if row["description"]:
+            click.echo(f"      {marked(one_line(row['description']), matched)}")
+
+
+def matched_words(why: str) -> list[str]:
+    """The words of a document that a reason names: of ``photo→image, resize (name)`` image and resize."""
+    said = re.sub(r" \([a-z]+\)", ",", why).replace(";", ",").split(",")
+    return [word.rpartition("→")[2].strip() for word in said if word.strip()]
+
+
+def marked(text: str, words: list[str]) -> str:
+    """``text``, harmless, with every word in bold that starts like one of ``words``."""
+    shown = escaped(text)
+    if not words:
+        return shown
+    folded = fold(shown).lower()
+    if len(folded) != len(shown):
+        return shown
+    pieces: list[str] = []
+    end = 0
+    for found in re.finditer("|".join(map(re.escape, words)), folded):
+        pieces += [shown[end : found.start()], click.style(shown[found.start() : found.end()], bold=True)]
+        end = found.end()
+    return "".join([*pieces, shown[end:]])

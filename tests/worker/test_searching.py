@@ -1,0 +1,287 @@
+"""``directory::search`` and ``directory::search_functions`` on an engine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import orjson
+import pytest
+from tests.support.directory import Client, client, directory
+from tests.support.engine import WAIT, EngineThread, RawClient
+
+from iii_directory.worker.surfaces import FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+PDF = "---\ndescription: Extract text and tables from PDF files.\n---\n# PDF\n\nSplit and merge.\n"
+FORMS = "# Filling forms\n\nFirst look for fields.\n\nBates numbering of exhibits stands at the end.\n"
+CHARTS = "---\ndescription: Draw charts.\nkeywords: [histogram, box plot]\n---\n# Charts\n\nBars and lines.\n"
+REVIEW = "---\ndescription: Review a change before it is merged.\n---\nLook at $1.\n"
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {
+        "pdf/SKILL.md": PDF,
+        "pdf/references/forms.md": FORMS,
+        "charts/SKILL.md": CHARTS,
+        "tools/prompts/review-change.md": REVIEW,
+    }
+    write(tmp_path, files)
+    return tmp_path
+
+
+@pytest.fixture
+def engine(folder: Path) -> Generator[EngineThread]:
+    with EngineThread() as started, directory(started.url, folder):
+        yield started
+
+
+@pytest.fixture
+def caller(engine: EngineThread) -> Generator[Client]:
+    with client(engine.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def mailer(engine: EngineThread) -> Generator[RawClient]:
+    """A worker that sends mail, and has a function nobody should find."""
+    with RawClient(engine.url, name="mailer") as worker:
+        register(worker)
+        yield worker
+
+
+def register(worker: RawClient) -> None:
+    worker.send(
+        type="registerfunction",
+        id="mailer::send",
+        description="Send an e-mail.",
+        request_format={"type": "object", "properties": {"recipient": {"type": "string"}}},
+        metadata={"keywords": ["postbox"]},
+    )
+    worker.send(type="registerfunction", id="mailer::x", description="postbox", metadata={"internal": True})
+    worker.send(
+        type="registertrigger",
+        id="on-change",
+        trigger_type="skills::on-change",
+        function_id="mailer::send",
+        config={},
+    )
+    worker.result("engine::functions::info", {"function_id": "mailer::send"})
+
+
+def until(answers: Callable[[], bool]) -> bool:
+    """Whether something comes true within the time a test waits."""
+    deadline = time.monotonic() + WAIT
+    while not answers():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def search(caller: Client, **payload: Any) -> dict[str, Any]:
+    reply = caller.call("directory::search", payload)
+    response = next(row.response for row in FUNCTIONS if row.id == "directory::search")
+    jsonschema.validate(reply, response or {})
+    return reply
+
+
+def hits(reply: dict[str, Any], kind: str | None = None) -> list[dict[str, Any]]:
+    return [
+        hit
+        for result in reply["results"]
+        for section in result["sections"]
+        if kind in (None, section["kind"])
+        for hit in section["hits"]
+    ]
+
+
+def ids(reply: dict[str, Any], kind: str | None = None) -> list[str]:
+    return [hit["id"] for hit in hits(reply, kind)]
+
+
+def test_a_skill_is_found_with_the_reason_and_the_call_that_reads_it(caller: Client) -> None:
+    reply = search(caller, query="merge pdf files")
+
+    best = hits(reply)[0]
+    assert best["id"] == "pdf"
+    assert best["why"] == "pdf (name); merge (body); files (description)"
+    read = best["read"]
+    assert caller.call(read["function"], read["payload"])["title"] == "PDF"
+
+
+def test_a_document_of_a_skill_counts_for_it_and_is_what_is_read(caller: Client) -> None:
+    reply = search(caller, query="bates numbering")
+
+    (hit,) = hits(reply, "skill")
+    assert (hit["id"], hit["in"]) == ("pdf", "pdf/references/forms")
+    assert hit["snippet"] == "Bates numbering of exhibits stands at the end."
+    assert "Filling forms" in caller.call(hit["read"]["function"], hit["read"]["payload"])["body"]
+
+
+def test_functions_prompts_triggers_and_workers_have_sections_of_their_own(
+    mailer: RawClient, caller: Client
+) -> None:
+    assert ids(search(caller, query="send an email"), "function")[0] == "mailer::send"
+    assert ids(search(caller, query="recipient"), "function") == ["mailer::send"]
+    assert ids(search(caller, query="postbox")) == ["mailer::send"]
+    assert "on-change" in ids(search(caller, query="skills on-change mailer", kinds=["trigger"]))
+    assert ids(search(caller, query="mailer", kinds=["worker"])) == ["mailer"]
+    assert ids(search(caller, query="review a change"), "prompt") == ["review-change"]
+
+
+def test_a_function_is_found_with_the_next_search_and_gone_with_its_worker(
+    engine: EngineThread, caller: Client
+) -> None:
+    assert "mailer::send" not in ids(search(caller, query="mailer::send"))
+
+    with RawClient(engine.url, name="mailer") as worker:
+        register(worker)
+        assert until(lambda: ids(search(caller, query="mailer::send"), "function")[:1] == ["mailer::send"])
+
+    assert until(lambda: not search(caller, query="mailer::send")["results"][0]["fits"])
+
+
+def test_what_was_just_written_is_found_and_what_was_deleted_is_not(caller: Client, folder: Path) -> None:
+    write(folder, {"knots/SKILL.md": "# Knots\n\nTie a bowline.\n"})
+    assert ids(search(caller, query="bowline")) == ["knots"]
+
+    (folder / "knots/SKILL.md").write_text("# Knots\n\nTie a sheepshank.\n", encoding="utf-8")
+    assert ids(search(caller, query="sheepshank")) == ["knots"]
+    assert not search(caller, query="bowline")["results"][0]["fits"]
+
+    (folder / "knots/SKILL.md").unlink()
+    assert not search(caller, query="sheepshank")["results"][0]["fits"]
+
+
+def test_many_documents_are_found_by_what_lists_show_before_their_bodies_are_taken_in(
+    caller: Client, folder: Path
+) -> None:
+    write(
+        folder, {f"bulk/doc-{n}.md": f"# Zebra {n}\n\nStripes.\n\nbody word okapi{n}\n" for n in range(150)}
+    )
+
+    first = search(caller, query="zebra 149")
+
+    assert ids(first, "skill")
+    assert until(lambda: search(caller, query="okapi149")["complete"])
+    assert ids(search(caller, query="okapi149")) == ["bulk/doc-149"]
+
+
+def test_keywords_of_the_front_matter_are_found_like_a_title(caller: Client) -> None:
+    reply = search(caller, query="histogram")
+
+    assert [(hit["id"], hit["why"]) for hit in hits(reply)] == [("charts", "histogram (keyword)")]
+
+
+@pytest.mark.parametrize(
+    "typed", ["pdf", "PDF", "iii://pdf", "pdf/SKILL.md", "pdf/index", " pdf ", "pdf/references/forms.md"]
+)
+def test_an_id_in_any_spelling_that_get_forgives_is_exact(caller: Client, typed: str) -> None:
+    best = hits(search(caller, query=typed), "skill")[0]
+
+    assert best["why"] == "exact id"
+    assert caller.call("directory::skills::get", {"id": typed})["id"] == best["read"]["payload"]["id"]
+
+
+def test_each_capability_is_answered_for_itself_in_order(caller: Client) -> None:
+    reply = search(caller, capabilities=["draw charts", "zxqv blorp", "merge pdf files"])
+
+    assert [result["capability"] for result in reply["results"]] == [
+        "draw charts",
+        "zxqv blorp",
+        "merge pdf files",
+    ]
+    assert [result["fits"] for result in reply["results"]] == [True, False, True]
+
+
+def test_nothing_that_fits_says_what_to_try(caller: Client) -> None:
+    (result,) = search(caller, query="knit a scarf from merino wool")["results"]
+
+    assert (result["fits"], result["sections"]) == (False, [])
+    assert "directory::registry::workers::list" in result["next"]
+
+
+def test_filters_keep_what_belongs_to_a_worker_or_starts_so(caller: Client) -> None:
+    assert ids(search(caller, query="files", worker="charts")) == []
+    assert ids(search(caller, query="draw", prefix="char")) == ["charts"]
+
+
+def test_a_default_answer_is_at_most_1500_bytes(caller: Client, folder: Path) -> None:
+    long = "Resize, crop and convert pictures of every kind, for the web and for print. " * 4
+    write(
+        folder,
+        {f"img{n}/SKILL.md": f"---\ndescription: {long}\n---\n# Pictures {n}\n\nx\n" for n in range(8)},
+    )
+
+    reply = search(caller, query="resize pictures for the web")
+
+    assert len(ids(reply)) >= 3
+    assert len(orjson.dumps(reply)) <= 1700
+    assert len(orjson.dumps(reply["results"])) <= 1500
+    assert reply["truncated"]
+
+
+def test_full_detail_has_the_schema_of_a_function(mailer: RawClient, caller: Client) -> None:
+    hit = hits(search(caller, query="send an email", detail="full"), "function")[0]
+
+    assert hit["schema"]["properties"] == {"recipient": {"type": "string"}}
+
+
+def test_ids_alone_come_without_descriptions(caller: Client) -> None:
+    (hit,) = hits(search(caller, query="draw charts", detail="ids"))
+
+    assert set(hit) == {"id", "why", "confidence", "read"}
+
+
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        ({}, "query"),
+        ({"query": " "}, "query"),
+        ({"query": 7}, "query"),
+        ({"query": "a", "capabilities": ["b"]}, "query"),
+        ({"capabilities": []}, "capabilities"),
+        ({"capabilities": ["x"] * 9}, "capabilities"),
+        ({"query": "a", "kinds": ["cat"]}, "kinds"),
+        ({"query": "a", "limit": 0}, "limit"),
+        ({"query": "a", "limit": 26}, "limit"),
+        ({"query": "a", "detail": "some"}, "detail"),
+        ({"query": "a", "budget_chars": -1}, "budget_chars"),
+        ({"query": "a", "installable": "yes"}, "installable"),
+    ],
+)
+def test_a_wrong_field_is_named(caller: Client, payload: dict[str, Any], field: str) -> None:
+    failure = caller.failure("directory::search", payload)
+
+    assert f"D100 invalid_input: field '{field}' must be" in str(failure)
+
+
+def test_the_references_door_groups_functions_by_their_workers(mailer: RawClient, caller: Client) -> None:
+    reply = caller.call("directory::search_functions", {"capabilities": ["send an email", "merge pdf files"]})
+
+    assert reply["workers"][0] == {
+        "namespace": "mailer",
+        "functions": [{"function_id": "mailer::send", "description": "Send an e-mail."}],
+    }
+    assert "pdf" in [row["id"] for row in reply["skills"]]
+    assert reply["search_mode"] == "lexical"
+
+
+def test_the_references_door_tells_when_nothing_fits(caller: Client) -> None:
+    reply = caller.call("directory::search_functions", {"capabilities": ["knit a scarf from merino wool"]})
+
+    assert (reply["workers"], reply["skills"], reply["triggers"]) == ([], [], [])
+    assert "Nothing on this engine fits" in reply["guidance"]
