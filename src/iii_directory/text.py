@@ -61,6 +61,13 @@ def without_controls(text: str) -> str:
     return text if _is_plain(text) else _UNSAFE.sub("", text)
 
 
+def shown_url(url: str) -> str:
+    """An address without the user and the password in it, as output, logs and errors may repeat it."""
+    scheme, found, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{found}{place.rpartition('@')[2]}{slash}{path}"
+
+
 def skeleton(text: str) -> str:
     """What a reader takes a name for: names with one skeleton cannot be told apart at a glance."""
     folded = unicodedata.normalize("NFKC", without_controls(text)).casefold().translate(_LOOK_ALIKES)

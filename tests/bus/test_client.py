@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread
 from websockets.sync.server import serve
 
@@ -81,3 +82,13 @@ def test_a_token_that_is_missing_is_asked_for() -> None:
         with pytest.raises(EngineUnreachableError, match="III_TOKEN"):
             call_function(engine.url, "f", {})
         assert probe(engine.url, token="secret")
+
+
+def test_a_password_in_the_address_is_not_repeated() -> None:
+    url = f"ws://someone:hunter2@127.0.0.1:{free_port()}"
+    with pytest.raises(EngineUnreachableError) as failed:
+        call_function(url, "a::b", {}, timeout=2)
+
+    assert "hunter2" not in str(failed.value)
+    assert "someone" not in str(failed.value)
+    assert "ws://127.0.0.1:" in str(failed.value)

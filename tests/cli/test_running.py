@@ -208,3 +208,14 @@ def test_the_token_cannot_be_listed(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("configuration_env: [III_TOKEN]\n", encoding="utf-8")
     with running("engine", "--in-memory", "--port", str(free_port()), cwd=tmp_path) as engine:
         engine.wait_for("'configuration_env' must be a list without III_TOKEN")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["engine", "--token", "short"], ["engine", "--host", "0.0.0.0", "--token", "x" * 15]]
+)
+def test_a_token_that_can_be_guessed_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(*arguments, "--in-memory", "--port", "0", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "a token has at least 16 characters" in done.stderr
+    assert "Traceback" not in done.stderr

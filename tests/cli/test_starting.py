@@ -226,11 +226,20 @@ def test_up_beyond_loopback_needs_a_token_and_then_asks_for_it(tmp_path: Path) -
         assert "needs a token" in refused.stderr
 
     served = ("--host", "0.0.0.0", "--http-host", "0.0.0.0", "--http-port", "0")
-    with running("up", *served, "--port", str(port), "--in-memory", cwd=tmp_path, III_TOKEN="s3cret") as up:
+    with running(
+        "up", *served, "--port", str(port), "--in-memory", cwd=tmp_path, III_TOKEN="a-token-of-twenty-letters"
+    ) as up:
         shown = banner(up)
         url = f"ws://127.0.0.1:{port}"
         without = run("trigger", "directory::skills::index", "--url", url, cwd=tmp_path)
-        given = run("trigger", "directory::skills::index", "--url", url, cwd=tmp_path, III_TOKEN="s3cret")
+        given = run(
+            "trigger",
+            "directory::skills::index",
+            "--url",
+            url,
+            cwd=tmp_path,
+            III_TOKEN="a-token-of-twenty-letters",
+        )
 
     assert shown["engine"].startswith(f"ws://0.0.0.0:{port} ")
     assert shown["mcp"].startswith("http://0.0.0.0:")

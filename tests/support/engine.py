@@ -38,6 +38,7 @@ class EngineThread:
         *,
         port: int = 0,
         token: str | None = None,
+        asks_everybody: bool = True,
         database: Database | None = None,
         limits: SocketLimits | None = None,
         dialect: Dialect = "0.22",
@@ -45,6 +46,7 @@ class EngineThread:
         self._dialect: Dialect = dialect
         self._wanted_port = port
         self._token = token
+        self._asks_everybody = asks_everybody
         self._database = database
         self._limits = limits
         self._started = threading.Event()
@@ -94,6 +96,7 @@ class EngineThread:
             self.server = EngineServer(
                 port=self._wanted_port,
                 token=self._token,
+                asks_everybody=self._asks_everybody,
                 database=self._database,
                 limits=self._limits,
                 dialect=self._dialect,

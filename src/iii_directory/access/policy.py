@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+ROOT = 0
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -53,26 +54,45 @@ class Access:
     host: str
     port: int
     token: str | None = None
+    owner: int | None = None
+    """The user whose processes, and root's, need no token on loopback; None where users cannot be told."""
+    asks_everybody: bool = True
+    """Whether a token, where there is one, is asked of the owner too."""
 
-    def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
+    @property
+    def looks_at_users(self) -> bool:
+        """Whether it makes a difference whose a connection is."""
+        return self.owner is not None and (self.token is None or not self.asks_everybody)
+
+    def decide(
+        self, path: str, headers: Mapping[str, Sequence[str]], user: int | None = None
+    ) -> Admitted | Refused:
         """What a handshake may go on to be. ``headers`` has lower-case names and every value given."""
         wanted = purpose_of(path)
         # A channel's key is a secret of its own, which only an admitted worker can be given. Older SDKs send
         # nothing else there, and the real engine asks for nothing else.
         keyed = isinstance(wanted, Admitted) and wanted.purpose == "channel"
-        refused = self._foreign(headers) if keyed else self.refusal(headers)
+        refused = self._foreign(headers) if keyed else self.refusal(headers, user)
         if refused is not None:
             return refused
         if "upgrade" not in ",".join(headers.get("connection", ())).lower():
             return Refused(400, "Connection header did not include 'upgrade'")
         return wanted
 
-    def refusal(self, headers: Mapping[str, Sequence[str]]) -> Refused | None:
-        """Why a request without another secret than the token is none of ours, or None."""
+    def refusal(self, headers: Mapping[str, Sequence[str]], user: int | None = None) -> Refused | None:
+        """Why a request without another secret than the token is none of ours, or None.
+
+        ``user`` is whose the connection is, if the kernel says; an unknown one is nobody's.
+        """
         foreign = self._foreign(headers)
-        if foreign is not None or self._token_given(headers):
+        if foreign is not None or self._token_given(headers) or self._is_owners(user):
             return foreign
+        if self.token is None:
+            return Refused(401, "This belongs to another user of this machine, who asks for no token yet.\n")
         return Refused(401, "A token is needed: Authorization: Bearer …\n")
+
+    def _is_owners(self, user: int | None) -> bool:
+        return self.looks_at_users and user in (self.owner, ROOT)
 
     def _foreign(self, headers: Mapping[str, Sequence[str]]) -> Refused | None:
         host = _single(headers, "host")
@@ -96,7 +116,7 @@ class Access:
 
     def _token_given(self, headers: Mapping[str, Sequence[str]]) -> bool:
         if self.token is None:
-            return True
+            return self.owner is None
         return same_secret(_single(headers, "authorization") or "", f"Bearer {self.token}")
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import connect
 
+from iii_directory.access.ownership import user_listening
+from iii_directory.access.policy import ROOT, is_loopback
 from iii_directory.engine.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 from iii_directory.limits import MAX_MESSAGE_BYTES
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
@@ -43,7 +48,7 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
     except InvalidStatus as error:
         raise EngineUnreachableError(_refusal(url, error)) from None
     except OSError as error:
-        raise EngineUnreachableError(f"no iii engine answers at {url}: {_reason(error)}") from None
+        raise EngineUnreachableError(f"no iii engine answers at {shown_url(url)}: {_reason(error)}") from None
     except (WebSocketException, ValueError) as error:
         raise EngineUnreachableError(_no_engine(url, error)) from None
 
@@ -82,17 +87,18 @@ def call_function(
     except TimeoutError:
         raise EngineUnreachableError(f"{function_id} did not answer within {timeout:g} s") from None
     except (OSError, InvalidHandshake, InvalidURI) as error:
-        raise EngineUnreachableError(f"no iii engine answers at {url}: {_reason(error)}") from None
+        raise EngineUnreachableError(f"no iii engine answers at {shown_url(url)}: {_reason(error)}") from None
     except ValueError as error:
         raise EngineUnreachableError(_no_engine(url, error)) from None
     except WebSocketException as error:
-        raise EngineUnreachableError(f"the engine at {url} went away: {error}") from None
+        raise EngineUnreachableError(f"the engine at {shown_url(url)} went away: {error}") from None
     if reply.get("error") is not None:
         raise RemoteError(cast("dict[str, Any]", reply["error"]))
     return reply.get("result")
 
 
 def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
+    check_listener(url, token)
     headers = {"Authorization": f"Bearer {token}"} if token else None
     return connect(
         url,
@@ -102,6 +108,24 @@ def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
         close_timeout=1,
         max_size=MAX_MESSAGE_BYTES,
     )
+
+
+def check_listener(url: str, token: str | None) -> None:
+    """Keep a token from whoever took the place of an engine on this machine: it would learn it.
+
+    Raises:
+        EngineUnreachableError: what listens there belongs to another user, who is not root.
+    """
+    parts = urlsplit(url)
+    if not token or not is_loopback(parts.hostname or ""):
+        return
+    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
+    user = user_listening((host, parts.port or (443 if parts.scheme == "wss" else 80)))
+    if user is not None and user not in (os.getuid(), ROOT):
+        raise EngineUnreachableError(
+            f"what listens at {shown_url(url)} belongs to another user of this machine; "
+            "the token was not sent there"
+        )
 
 
 def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str, Any]:
@@ -122,12 +146,12 @@ def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:
 def _refusal(url: str, error: InvalidStatus) -> str:
     status = error.response.status_code
     if status == 401:
-        return f"the engine at {url} asks for a token: set III_TOKEN"
-    return f"what listens at {url} refused the connection (HTTP {status})"
+        return f"the engine at {shown_url(url)} asks for a token: set III_TOKEN"
+    return f"what listens at {shown_url(url)} refused the connection (HTTP {status})"
 
 
 def _no_engine(url: str, error: Exception) -> str:
-    return f"what listens at {url} is no iii engine: {error}"
+    return f"what listens at {shown_url(url)} is no iii engine: {error}"
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ from iii.iii import III
 from iii.iii_constants import ReconnectionConfig
 from iii.trigger import TriggerHandler
 
+from iii_directory.bus.client import EngineUnreachableError, check_listener
 from iii_directory.bus.seam import (
     CallError,
     Subscription,
@@ -23,6 +24,7 @@ from iii_directory.bus.seam import (
 from iii_directory.bus.tasks import Tasks
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -53,7 +55,12 @@ class SdkBus:
     ) -> None:
         _quiet_the_sdk()
         self.name = name
-        self.url = url
+        self.url = shown_url(url)
+        try:
+            check_listener(url, token)
+        except EngineUnreachableError as error:
+            log.warning("%s", error)
+            token = None
         # The SDK has no way to ask it for its answer.
         self.namespace = own_namespace(namespace)
         self._closing = False

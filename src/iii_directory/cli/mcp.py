@@ -24,6 +24,7 @@ from iii_directory.cli.common import (
 )
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +157,7 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> 
         bridge, address = await _listening(url, expose, host, port)
     except _NotServedError as error:
         fail(str(error))
-    click.echo(f"MCP at {address} for the engine at {url}. Ctrl-C stops it.")
+    click.echo(f"MCP at {address} for the engine at {shown_url(url)}. Ctrl-C stops it.")
     await stopped.wait()
     await asyncio.to_thread(bridge.close)
     click.echo("stopped")

@@ -12,7 +12,7 @@ from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
 from iii_directory.cli.port_owner import port_owner
 from iii_directory.cli.runs import all_runs
-from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
+from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, MIN_TOKEN_CHARS, RESERVED_FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +76,8 @@ def new_engine(
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.server import EngineServer
 
+    if token is not None and len(token) < MIN_TOKEN_CHARS:
+        fail(f"a token has at least {MIN_TOKEN_CHARS} characters; this one has {len(token)}", code=2)
     listed = {name: os.environ[name] for name in settings.configuration_env if name in os.environ}
     try:
         return EngineServer(

@@ -21,6 +21,7 @@ from iii_directory.cli.common import (
     url_option,
 )
 from iii_directory.cli.runs import Run, announced
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +51,7 @@ async def _serve(settings: Settings, home: Path, url: str) -> None:
     token = engine_token()
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
     stopped = stop_signal()
-    click.echo(f"worker iii-directory for the engine at {url}. Ctrl-C stops it.")
+    click.echo(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
     with announced(_run(settings, home, url)):
         # Not by waiting in a thread, which Ctrl-C would have to wait for.
         with suppress(TimeoutError):
@@ -83,5 +84,5 @@ def _what_is_waited_for(url: str, token: str | None) -> str:
     except EngineUnreachableError as error:
         return f"waiting: {error}"
     if there:
-        return f"waiting: the engine at {url} answers, but not for this worker yet"
-    return f"waiting for an engine at {url}; start one: {program()} engine"
+        return f"waiting: the engine at {shown_url(url)} answers, but not for this worker yet"
+    return f"waiting for an engine at {shown_url(url)}; start one: {program()} engine"

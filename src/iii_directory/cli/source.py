@@ -28,6 +28,7 @@ from iii_directory.cli.runs import all_runs
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -91,7 +92,7 @@ def _say_whose(where: Where, url: str) -> None:
 
 def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
     if not listens(url):
-        raise _NoDirectoryError(f"no engine answers at {url}")
+        raise _NoDirectoryError(f"no engine answers at {shown_url(url)}")
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
@@ -100,7 +101,7 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
         fail(in_commands(str(error)))
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
-            raise _NoDirectoryError(f"the engine at {url} has no directory") from None
+            raise _NoDirectoryError(f"the engine at {shown_url(url)} has no directory") from None
         fail(in_commands(str(error)))
 
 

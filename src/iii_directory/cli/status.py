@@ -11,6 +11,7 @@ import click
 from iii_directory.cli.common import engine_token, engine_url, listens, program, url_option
 from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.cli.runs import all_runs
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from iii_directory.cli.runs import Run
@@ -44,7 +45,7 @@ def command(as_json: bool, url: str | None) -> None:
 def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     """What is at the address: a word for programs, and a sentence."""
     if not listens(url):
-        return "nothing", f"nothing answers at {url}; start a directory: {program()} up"
+        return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {program()} up"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
@@ -54,11 +55,14 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     except RemoteError as error:
         if error.body.get("code") != "function_not_found":
             return "failing", str(error)
-        return "engine", f"the engine at {url} has no directory; start one there: {program()} serve"
+        return (
+            "engine",
+            f"the engine at {shown_url(url)} has no directory; start one there: {program()} serve",
+        )
     shown = next((run for run in runs if run.url == url), None)
     whose = f"the directory of {shown.home}" if shown else "a directory"
     elsewhere = "" if not shown or shown.home == str(Path.cwd()) else ", which is not this folder,"
-    return "directory", f"{whose}{elsewhere} answers at {url}: {len(index['skills'])} skills"
+    return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} skills"
 
 
 def _row(run: Run) -> tuple[str, str, str | None, str]:

@@ -30,6 +30,7 @@ from iii_directory.cli.common import (
 from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
 from iii_directory.cli.runs import Run, all_runs, announced, run_of
 from iii_directory.config import DEFAULT_URL
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
@@ -223,7 +224,7 @@ def _directory_at(url: str, token: str | None) -> str | None:
         call_function(url, "directory::skills::index", {}, timeout=CONNECT_SECONDS, token=token)
     except (EngineUnreachableError, RemoteError):
         return None
-    return f"the directory at {url}"
+    return f"the directory at {shown_url(url)}"
 
 
 def _first_free(host: str, port: int) -> int:
@@ -276,7 +277,10 @@ def _loopback_address(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)
     if parts.scheme == "wss" or not is_loopback(host):
-        fail(f"no iii engine answers at {url}; an embedded one is started only on this machine's loopback")
+        fail(
+            f"no iii engine answers at {shown_url(url)}; "
+            "an embedded one is started only on this machine's loopback"
+        )
     return host, port
 
 
@@ -295,7 +299,7 @@ def _run(plan: Plan, started: Started) -> Run:
 def _welcome(plan: Plan, started: Started) -> str:
     url = started.place.url
     if started.server is None:
-        engine = f"{url} (already there)"
+        engine = f"{shown_url(url)} (already there)"
     else:
         kept = f"in {plan.data}" if plan.data else "in memory only"
         engine = f"{started.server.url} (embedded, state {kept})"

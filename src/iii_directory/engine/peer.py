@@ -201,7 +201,7 @@ class Peer(asyncio.Protocol):
         headers: dict[str, list[str]] = {}
         for name, value in request.headers.raw_items():
             headers.setdefault(name.lower(), []).append(value)
-        decision = self._engine.decide(request.path, headers)
+        decision = self._engine.decide(request.path, headers, self._transport)
         if isinstance(decision, Refused):
             self._refuse(decision)
             return

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import math
+import os
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
+from iii_directory.access.ownership import can_tell, user_of
 from iii_directory.access.policy import Access, is_loopback
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, EndChannel, EngineFault, Send, StartTimer
@@ -63,12 +65,16 @@ class EngineServer:
         host: str = "127.0.0.1",
         port: int = 49134,
         token: str | None = None,
+        asks_everybody: bool = True,
         database: Database | None = None,
         environment: Mapping[str, str] | None = None,
         limits: SocketLimits | None = None,
         dialect: Dialect = "0.22",
     ) -> None:
-        """``environment`` has what configuration values may name: whoever is let in can read it."""
+        """Without ``asks_everybody`` the user who starts it needs no token, and others do.
+
+        ``environment`` has what configuration values may name: whoever is let in can read it.
+        """
         if not is_loopback(host) and not token:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
         self.host = host
@@ -90,7 +96,13 @@ class EngineServer:
         self._said_full = False
         self.unfinished_bytes = 0
         """What the messages of all sockets hold that have come in part."""
-        self._access = Access(host, port, token or None)
+        self._access = Access(
+            host=host,
+            port=port,
+            token=token or None,
+            owner=os.getuid() if is_loopback(host) and can_tell() else None,
+            asks_everybody=asks_everybody,
+        )
         self._dirty: dict[Link, None] = {}
         self._flush_is_due = False
         self._timers: set[asyncio.TimerHandle] = set()
@@ -104,6 +116,11 @@ class EngineServer:
             lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
         )
         self.port = self._server.sockets[0].getsockname()[1]
+        if self._access.owner is None and self._access.token is None:
+            log.warning(
+                "this system does not say whose a connection is: every user of this machine can connect; "
+                "a token keeps others out"
+            )
         threading.Thread(target=load_library, name="schemas", daemon=True).start()
         self._access = replace(self._access, port=self.port)
 
@@ -129,8 +146,13 @@ class EngineServer:
 
     # What a peer asks of its engine
 
-    def decide(self, path: str, headers: Mapping[str, Sequence[str]]) -> Admitted | Refused:
-        return self._access.decide(path, headers)
+    def decide(
+        self, path: str, headers: Mapping[str, Sequence[str]], transport: asyncio.Transport
+    ) -> Admitted | Refused:
+        user = None
+        if self._access.looks_at_users:
+            user = user_of(*(transport.get_extra_info(end)[:2] for end in ("peername", "sockname")))
+        return self._access.decide(path, headers, user)
 
     def role_for(self, wanted: Admitted) -> Role | Refused:
         if wanted.purpose == "worker":

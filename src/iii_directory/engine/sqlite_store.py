@@ -33,6 +33,7 @@ class Database:
         self.set_aside: Path | None = None
         """Where a corrupt file was moved to, if one was found."""
         _make_usable(directory)
+        _keep_private(self.path)
         try:
             self._connection = _open(self.path)
         except sqlite3.OperationalError as error:
@@ -124,11 +125,27 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _make_usable(directory: Path) -> None:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DataDirectoryError(f"the data directory {directory} cannot be made: {error.strerror}") from None
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         raise DataDirectoryError(f"the data directory {directory} cannot be used: Permission denied")
+
+
+def _keep_private(path: Path) -> None:
+    """What is kept is its owner's alone, whatever the umask; SQLite gives its log the mode of the file."""
+    try:
+        if all(entry.name.startswith(FILE_NAME) for entry in path.parent.iterdir()):
+            # Nothing else is there, so it is a data directory, made by an older version perhaps.
+            path.parent.chmod(0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        for suffix in ("", "-wal", "-shm"):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.chmod(0o600)
+    except OSError:
+        # Not ours to change, or no regular file: SQLite says what is wrong with it, if something is.
+        return
 
 
 def _cannot_open(directory: Path, error: sqlite3.OperationalError) -> str:

@@ -6,11 +6,13 @@ The port is taken before anything slow is imported or started for it, so the slo
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.access.ownership import can_tell, user_of
 from iii_directory.access.policy import Access, Refused, is_loopback
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
@@ -56,7 +58,8 @@ class Listener:
             raise ValueError(f"listening on {host} needs a token: others could reach it")
         self.socket = _listening_socket(host, port)
         self.port: int = self.socket.getsockname()[1]
-        self.access = Access(host, self.port, token or None)
+        owner = os.getuid() if is_loopback(host) and can_tell() else None
+        self.access = Access(host, self.port, token or None, owner)
 
     @property
     def url(self) -> str:
@@ -123,7 +126,8 @@ class HttpEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application: nothing of a request's body is read before its headers have passed."""
-        refused = self._listener.access.refusal(_headers(scope))
+        access = self._listener.access
+        refused = access.refusal(_headers(scope), _user(scope) if access.looks_at_users else None)
         if refused is None and scope["path"] != PATH:
             refused = _NOT_HERE
         elif refused is None and not self._open:
@@ -158,6 +162,12 @@ def _http_server(app: ASGIApp) -> uvicorn.Server:
             timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
     )
+
+
+def _user(scope: Scope) -> int | None:
+    """Whose the connection of a request is."""
+    client, server = scope.get("client"), scope.get("server")
+    return user_of(tuple(client), tuple(server)) if client and server else None
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
