@@ -122,6 +122,8 @@ MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
 # Inner: what git lists of a folder that a bundle can hold, and of its last words those that say what failed.
 MAX_GIT_LISTING_BYTES: Final = 1 * MIB
+# The names of all files of a commit, about a hundred thousand, in which skills are looked for.
+MAX_GIT_TREE_BYTES: Final = 16 * MIB
 MAX_GIT_ERROR_BYTES: Final = 16 * KIB
 # Addresses longer than this are refused by browsers and servers; a ref must fit a file name beside ".lock".
 MAX_REPO_URL_CHARS: Final = 2048

@@ -6,9 +6,11 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import pytest
 from tests.support.commands import COMMAND, START_SECONDS, environment, run
 from tests.support.git import commit, git, make_repo
 from tests.support.installs import contents, put
+from tests.support.registry import RawServer
 from tests.support.world import World
 
 from iii_directory.cli import skills
@@ -23,6 +26,7 @@ from iii_directory.cli.installs import COMMANDS
 from iii_directory.registry_server.server import RegistryServer
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 GITHUB = "https://github.com/anthropics/skills"
@@ -139,11 +143,15 @@ def test_add_installs_a_folder_of_a_repository(desk: Desk, repo: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [
-        ((GITHUB,), "D311 invalid_input: 'repo' needs 'skill'"),
-        (("db", "--skill", "web"), "D311 invalid_input: 'worker' and 'skill' do not go together"),
+        (("db", "--skill", "web"), "'db' is a worker of the registry; --list, --skill and --all are for"),
+        (("db", "--branch", "main"), "'db' is a worker of the registry; --branch is for repositories"),
+        ((GITHUB, "--tag", "beta"), "--version and --tag are for workers of the registry"),
+        (("o/r@v1", "--branch", "main"), "'o/r@v1' names a branch already; leave --branch out"),
+        (("o/r", "--all", "--skill", "x"), "--all and --skill do not go together"),
+        (("http://example.com",), "D331 invalid_input: 'http://example.com' is not secure: use https://"),
         (("db@1.0.0", "--tag", "latest"), "'db@1.0.0' names a version or a tag already"),
         (("db", "--version", "1.0.0", "--tag", "x"), "D311 invalid_input: pass either version or tag"),
-        (("../db",), "D311 invalid_input: '../db' is no name of a worker"),
+        (("No Name",), "D311 invalid_input: 'No Name' names no source of skills"),
         (("ext::sh -c true://", "--skill", "web"), "D331 invalid_input: the repository must be"),
     ],
 )
@@ -156,9 +164,71 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
 
 def test_a_failed_add_is_one_sentence_and_exit_code_1(desk: Desk, repo: Path) -> None:
     assert desk.sentence("add", "nobody").startswith("D310 not_found: ")
-    assert "has no folder skills/none" in desk.sentence("add", GITHUB, "--skill", "none")
+    assert "has no skill 'none'. Did you mean: web" in desk.sentence("add", GITHUB, "--skill", "none")
+    assert desk.sentence("add", "./nowhere") == "D331 invalid_input: there is no folder './nowhere'."
     desk.configure(registry_url="http://127.0.0.1:1")
     assert desk.sentence("add", "db", "--json").startswith("D320 registry_error: ")
+    assert not desk.skills.exists()
+
+
+COLLECTION = {
+    "skills/pdf/SKILL.md": b"---\nname: pdf\ndescription: Reads PDF.\n---\n# PDF\n",
+    "skills/notes/SKILL.md": b"---\nname: notes\ndescription: Takes notes.\n---\n# Notes\n",
+}
+
+
+def test_a_source_with_several_skills_is_listed_until_it_is_said_which(desk: Desk) -> None:
+    make_repo(desk.mirror / "o" / "r", COLLECTION)
+
+    listed = desk.type("add", "o/r", "--list").stdout
+    assert listed == "notes\tskills/notes\tTakes notes.\npdf\tskills/pdf\tReads PDF.\n"
+    unsaid = desk.type("add", "o/r", code=1)
+    assert unsaid.stdout == listed
+    assert "o/r has 2 skills: name some with --skill NAME, or take --all" in unsaid.stderr
+    assert not desk.skills.exists()
+
+    done = desk.type("add", "o/r", "--all").stdout.splitlines()
+    assert [line.split()[:2] for line in done] == [["installed", "notes"], ["installed", "pdf"]]
+    again = desk.json("add", "o/r", "--skill", "pdf", "--skill", "notes")
+    assert {row["namespace"]: row["status"] for row in again["namespaces"]} == {
+        "pdf": "current",
+        "notes": "current",
+    }
+    assert desk.type("add", "o/r/skills/pdf").stdout.endswith(": current\n")
+    assert desk.json("add", "o/r", "--list")["skills"][0]["name"] == "notes"
+
+
+def test_two_of_one_name_are_named_the_others_installed_and_it_is_a_failure(desk: Desk) -> None:
+    make_repo(desk.mirror / "o" / "r", {**COLLECTION, "old/pdf/SKILL.md": b"# Old\n", "Bad/SKILL.md": b""})
+
+    done = desk.type("add", "o/r", "--all", code=1)
+
+    assert done.stdout.startswith("installed notes ")
+    assert "pdf is not installed: old/pdf and skills/pdf have that name" in done.stderr
+    assert "'Bad' cannot be a name here" in done.stderr
+    desk.type("add", "o/r", "--skill", "old/pdf")
+    assert (desk.skills / "pdf/SKILL.md").read_bytes() == b"# Old\n"
+
+
+def test_ctrl_c_ends_an_add_at_once_while_a_host_is_silent(desk: Desk) -> None:
+    asked = threading.Event()
+
+    def silent(path: str, connection: socket.socket) -> None:
+        asked.set()
+        server.stopping.wait(START_SECONDS)
+
+    with RawServer(silent) as server:
+        desk.configure(repo_mirrors={"https://github.com/": f"{server.url}/"}, download_timeout_ms=600_000)
+        process = subprocess.Popen(
+            [COMMAND, "skills", "add", "o/r"], cwd=desk.tmp_path, env=environment(), stderr=subprocess.PIPE
+        )
+        assert asked.wait(START_SECONDS)
+        process.send_signal(signal.SIGINT)
+        # The host stays silent for ten minutes if nobody ends git.
+        _, errors = process.communicate(timeout=START_SECONDS)
+
+    assert process.returncode == 130, errors
+    assert b"Traceback" not in errors
     assert not desk.skills.exists()
 
 
@@ -284,9 +354,10 @@ def test_update_reports_each_namespace_as_what_became_of_it(desk: Desk, repo: Pa
     assert (desk.skills / "pinned" / "SKILL.md").read_text() == "# one\n"
 
     text = desk.type("update", "current", "edited", "pinned").stdout.splitlines()
+    left = "no longer in the source: gone.md, run.py"
     assert text == [
         "current\tcurrent\t1.0.0\t1.0.0\t",
-        "edited\tedited\t2.0.0\t2.0.0\tkept, because edited: get.md",
+        f"edited\tedited\t2.0.0\t2.0.0\tkept, because edited: get.md; {left}",
         "pinned\tcurrent\t1.0.0\t1.0.0\tpinned",
     ]
 
@@ -301,8 +372,9 @@ def test_update_removes_what_left_the_source_only_when_told_to(desk: Desk) -> No
     desk.publish("db", "3.0.0", {"skills/SKILL.md": "# three\n"})
     (row,) = desk.json("update", "--prune")["namespaces"]
 
-    assert row["changes"]["removed"] == ["get.md", "prompts/ask.md"]
-    assert sorted(contents(desk.skills / "db")) == ["SKILL.md", "gone.md", "run.py"]
+    # Also what an earlier update had left where it was.
+    assert row["changes"]["removed"] == ["get.md", "gone.md", "prompts/ask.md", "run.py"]
+    assert sorted(contents(desk.skills / "db")) == ["SKILL.md"]
 
 
 def test_restore_on_an_empty_folder_is_byte_identical(desk: Desk, repo: Path) -> None:

@@ -257,7 +257,7 @@ def test_too_many_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None
 @pytest.mark.parametrize("where", ["skills", "skills/x"])
 def test_a_link_or_a_file_in_the_place_of_the_folder_is_no_folder(tmp_path: Path, where: str) -> None:
     folder = tmp_path / "r"
-    make_repo(folder, {"other/x/SKILL.md": b"x"})
+    make_repo(folder, {"other/x/page.md": b"x"})
     (folder / where).parent.mkdir(exist_ok=True)
     (folder / where).symlink_to("other" if where == "skills" else "../other/x")
     commit(folder, {})

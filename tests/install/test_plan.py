@@ -88,12 +88,19 @@ def test_the_record_says_what_where_and_when() -> None:
     made = plan("overwrite").entry
 
     assert made == Entry(
-        RegistrySource("db", tag="latest"), "2.0.0", "2026-01-01T00:00:00Z", "call", hashes(NEW)
+        source=RegistrySource("db", tag="latest"),
+        resolved="2.0.0",
+        installed_at="2026-01-01T00:00:00Z",
+        by="call",
+        files=hashes(NEW),
+        left_behind=hashes({"gone.md": OLD["gone.md"]}),
     )
 
 
 def test_an_automatic_update_of_something_asked_for_leaves_it_asked_for() -> None:
-    assert plan("keep", by="auto").entry == plan("overwrite", by="call").entry
+    asked_for = plan("keep", by="auto").entry
+    assert asked_for is not None
+    assert asked_for.by == "call"
     by_auto = plan("keep", by="auto", known=entry_of(OLD, by="auto")).entry
     assert by_auto is not None
     assert by_auto.by == "auto"
@@ -173,6 +180,8 @@ def test_verifying_tells_clean_edited_missing_and_own_files_apart() -> None:
         "clean": ["clean.md", "gone.md", "same.md"],
         "edited": ["edited.md"],
         "missing": ["lost.md"],
+        "mode": [],
+        "left_behind": [],
         "own": ["own.md", "sub/own.txt"],
     }
 

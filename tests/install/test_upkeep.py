@@ -243,6 +243,8 @@ def test_verify_recomputes_every_hash(world: World, repo: Path) -> None:
         "clean": ["gone.md"],
         "edited": ["SKILL.md"],
         "missing": ["get.md"],
+        "mode": [],
+        "left_behind": [],
         "own": ["own.md"],
     }
     assert rows[1]["status"] == "clean"

@@ -158,7 +158,6 @@ def _wants_help() -> bool:
 def _run(name: str, args: list[str], program: str) -> None:
     from importlib import import_module
 
-    _end_quickly_on_ctrl_c()
     command = import_module(f"iii_directory.cli.{COMMANDS[name][0]}").command
     import click
 
@@ -180,19 +179,6 @@ def _run(name: str, args: list[str], program: str) -> None:
         error.show()
         raise SystemExit(error.exit_code) from None
     raise SystemExit(code or 0)
-
-
-def _end_quickly_on_ctrl_c() -> None:
-    """Ctrl-C ends what a command waits for, so that it need not wait for the end of it."""
-    import signal
-
-    def pressed(_number: int, _frame: object) -> None:
-        process = sys.modules.get("iii_directory.install.process")
-        if process is not None:
-            process.end_all()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, pressed)
 
 
 def _unknown(name: str) -> None:

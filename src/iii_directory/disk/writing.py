@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 
 def write_file(
-    files: FileOps, name: str, folder: int, content: bytes, like: os.stat_result | None = None
+    files: FileOps,
+    name: str,
+    folder: int,
+    content: bytes,
+    *,
+    executable: bool = False,
+    like: os.stat_result | None = None,
 ) -> None:
     """A new file that is on the disk when this returns; its name is once the folder is synced."""
-    with closing_fd(files.create(name, folder)) as opened:
+    with closing_fd(files.create(name, folder, 0o755 if executable else 0o644)) as opened:
         files.write(opened, content)
         if like is not None:
             files.adopt(opened, like)
@@ -34,7 +40,7 @@ def carry(files: FileOps, name: str, folder: int, new_name: str, new_folder: int
             raise
         like = files.status(name, folder)
         content = read_file(files, name, folder, like.st_size)
-        write_file(files, new_name, new_folder, content or b"", like)
+        write_file(files, new_name, new_folder, content or b"", like=like)
 
 
 def remove_tree(files: FileOps, name: str, folder: int) -> None:

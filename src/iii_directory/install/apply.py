@@ -181,7 +181,7 @@ def _stage(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> int:
     """Build the new namespace beside the old one; its inode."""
     job.files.make_folder(NEW, job.work)
     with opened_folder(job.files, NEW, job.work) as new:
-        _build(job, lay_out(scan.disk, plan.writes, plan.deletes), new, scan, progress)
+        _build(job, lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
         return os.fstat(new).st_ino
 
 

@@ -20,7 +20,7 @@ from iii_directory.lockfile.names import is_hidden, is_namespace, vet_path, vet_
 from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from iii_directory.lockfile.format import Source
     from iii_directory.registry.answers import BundleAnswer, PromptAnswer
@@ -38,9 +38,15 @@ class Bundle:
     files: Mapping[str, bytes]
     hashes: Mapping[str, str]
     """Of every file, computed once."""
+    executable: frozenset[str] = frozenset()
+    """Which of them are programs."""
     left_out: tuple[str, ...] = ()
     """Dot files of the source, which are not installed."""
     findings: tuple[Finding, ...] = ()
+
+    def resolved_as(self, resolved: str) -> Bundle:
+        """The same files under the name of their state."""
+        return replace(self, resolved=resolved)
 
     def prompt_name(self, path: str) -> str:
         """The name of the prompt in a file: what its front matter says, else the stem."""
@@ -50,7 +56,11 @@ class Bundle:
 
 
 def make_bundle(
-    namespace: str, source: Source, resolved: str, entries: Iterable[tuple[str, bytes]]
+    namespace: str,
+    source: Source,
+    resolved: str,
+    entries: Iterable[tuple[str, bytes]],
+    executable: Collection[str] = (),
 ) -> Bundle:
     """Check names, sizes and counts; raise D340 for the first thing that is not right."""
     if not is_namespace(namespace):
@@ -68,6 +78,7 @@ def make_bundle(
         resolved=resolved,
         files=files,
         hashes={path: content_hash(content) for path, content in files.items()},
+        executable=frozenset(executable) & files.keys(),
         left_out=tuple(sorted(path for path, _ in found if is_hidden(path))),
     )
 

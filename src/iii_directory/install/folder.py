@@ -205,7 +205,9 @@ def _owner(name: str) -> str:
 
 
 def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collection[str] | None:
-    return None if wanted is None else {*wanted, *(known.files if known is not None else ())}
+    if wanted is None or known is None:
+        return wanted
+    return {*wanted, *known.files, *known.left_behind}
 
 
 def _recover(job: Transaction) -> None:

@@ -6,11 +6,11 @@ plan stands behind ``--dry-run`` and the real thing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.errors import refused
-from iii_directory.lockfile.format import By, Entry, RegistrySource
+from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource
 from iii_directory.registry.versions import is_older, is_version
 from iii_directory.text import quoted
 
@@ -31,6 +31,7 @@ class Disk:
     exists: bool = False
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
     hashes: Mapping[str, str] = field(default_factory=dict[str, str])
+    executable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,15 @@ class FileChanges:
     left_behind: tuple[str, ...] = ()
     """No longer part of the source, and left where they are."""
     removed: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    """Edited by hand, and brought together with what the source changed."""
+    conflicts: tuple[str, ...] = ()
+    """Edited by hand where the source changed the same lines; left as they are, with a file beside."""
 
     def as_dict(self) -> dict[str, list[str]]:
         """For people and scripts: only what there is."""
-        names = ("added", "replaced", "overwritten", "kept", "left_behind", "removed", "unchanged")
+        edits = ("overwritten", "merged", "conflicts", "kept")
+        names = ("added", "replaced", *edits, "left_behind", "removed", "unchanged")
         return {name: list(getattr(self, name)) for name in names if getattr(self, name)}
 
 
@@ -66,6 +72,8 @@ class Plan:
     changes: FileChanges
     edits_win: bool
     """A file edited while the plan is carried out is kept instead of replaced."""
+    executable: frozenset[str] = frozenset()
+    """Which of the writes are programs."""
 
     @property
     def touches_files(self) -> bool:
@@ -88,24 +96,61 @@ def plan_install(
         _check_moves_on(bundle, known, allow_downgrade=allow_downgrade)
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
-    new = bundle.hashes
-    sorted_out = {path: _state(path, new[path], disk, recorded, edited) for path in new}
-    gone = {path for path in recorded if path not in new and disk.hashes.get(path) == recorded[path]}
+    sorted_out = {path: _state(path, bundle, disk, recorded, edited) for path in bundle.files}
     writes = {
         path: bundle.files[path]
         for path, state in sorted_out.items()
         if state in ("added", "replaced", "overwritten")
     }
+    left = _left_behind(bundle, disk, known)
+    clean = frozenset(path for path, digest in left.items() if disk.hashes[path] == digest)
     changes = FileChanges(
         **{state: _where(sorted_out, state) for state in _STATES},
-        left_behind=() if prune else tuple(sorted(gone)),
-        removed=tuple(sorted(gone)) if prune else (),
+        left_behind=() if prune else tuple(sorted(clean)),
+        removed=tuple(sorted(clean)) if prune else (),
     )
-    # What someone asked for once stays theirs, whoever brings it up to date.
-    asked_for: By = "call" if known is not None and known.by == "call" else by
-    entry = Entry(bundle.source, bundle.resolved, now, asked_for, new)
-    deletes = frozenset(gone if prune else ())
-    return Plan(bundle.namespace, entry, writes, deletes, changes, edits_win=edited == "keep")
+    entry = Entry(
+        source=bundle.source,
+        resolved=bundle.resolved,
+        installed_at=now,
+        # What someone asked for once stays theirs, whoever brings it up to date.
+        by="call" if known is not None and known.by == "call" else by,
+        files=bundle.hashes,
+        executable=bundle.executable,
+        edited_from=_edited_from(changes.kept, bundle, known),
+        left_behind={path: digest for path, digest in left.items() if not prune or path not in clean},
+    )
+    return Plan(
+        namespace=bundle.namespace,
+        entry=entry,
+        writes=writes,
+        deletes=clean if prune else frozenset(),
+        changes=changes,
+        edits_win=edited == "keep",
+        executable=bundle.executable,
+    )
+
+
+def _left_behind(bundle: Bundle, disk: Disk, known: Entry | None) -> dict[str, str]:
+    """What an earlier state of the source had and this one has not, as far as it is still there."""
+    if known is None:
+        return {}
+    before = {**known.left_behind, **known.files}
+    return {
+        path: digest for path, digest in before.items() if path not in bundle.files and path in disk.hashes
+    }
+
+
+def _edited_from(kept: Iterable[str], bundle: Bundle, known: Entry | None) -> dict[str, str]:
+    """What kept files were before somebody edited them, where the source went on since."""
+    if known is None:
+        return {}
+    origins = {path: known.edited_from.get(path, known.files.get(path)) for path in kept}
+    return {
+        path: origin
+        for path, origin in origins.items()
+        if origin is not None and origin != bundle.hashes[path]
+    }
 
 
 def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFiles) -> Plan:
@@ -113,13 +158,17 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     if bundle.hashes != known.files:
         raise refused(f"the source has other content for {quoted(known.resolved)} than was recorded")
     plan = plan_install(bundle, disk, known, edited=edited, by=known.by, now=known.installed_at)
-    return Plan(plan.namespace, known, plan.writes, plan.deletes, plan.changes, plan.edits_win)
+    entry = replace(known, executable=bundle.executable)
+    if edited == "overwrite":
+        entry = replace(entry, edited_from={})
+    return replace(plan, entry=known if entry == known else entry)
 
 
 def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Plan:
     """Take away what the record names; what was edited by hand stays unless forced."""
-    there = {path for path in known.files if path in disk.hashes}
-    edited = {path for path in there if disk.hashes[path] != known.files[path]}
+    recorded = {**known.left_behind, **known.files}
+    there = {path for path in recorded if path in disk.hashes}
+    edited = {path for path in there if disk.hashes[path] != recorded[path]}
     removed = there if force else there - edited
     changes = FileChanges(removed=tuple(sorted(removed)), kept=tuple(sorted(there - removed)))
     return Plan(namespace, None, {}, frozenset(removed), changes, edits_win=not force)
@@ -128,12 +177,13 @@ def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Pla
 _STATES: Final = ("added", "replaced", "unchanged", "overwritten", "kept")
 
 
-def _state(path: str, new: str, disk: Disk, recorded: Mapping[str, str], edited: EditedFiles) -> str:
-    now = disk.hashes.get(path)
+def _state(path: str, bundle: Bundle, disk: Disk, recorded: Mapping[str, str], edited: EditedFiles) -> str:
+    now, new = disk.hashes.get(path), bundle.hashes[path]
     if now is None:
         return "added"
     if now == new:
-        return "unchanged"
+        same_mode = (path in disk.executable) == (path in bundle.executable)
+        return "unchanged" if same_mode else "replaced"
     if now == recorded.get(path):
         return "replaced"
     return "kept" if edited == "keep" else "overwritten"
@@ -165,7 +215,9 @@ def _origin(source: Source) -> tuple[str, ...]:
     """Whose versions they are, whatever was asked of it."""
     if isinstance(source, RegistrySource):
         return ("registry", source.worker)
-    return ("repository", source.repo, source.skill)
+    if isinstance(source, RepoSource):
+        return ("repository", source.repo, source.folder)
+    return tuple(source.as_dict().values())
 
 
 def _check_places(paths: Iterable[str], disk: Disk) -> None:
@@ -181,9 +233,22 @@ def _check_places(paths: Iterable[str], disk: Disk) -> None:
 
 
 def verify_entry(known: Entry, disk: Disk) -> dict[str, list[str]]:
-    """Each recorded file as ``clean``, ``edited`` or ``missing``; others, the user's, as ``own``."""
+    """Each recorded file as ``clean``, ``edited`` or ``missing``; of the clean ones those with another mode.
+
+    What left the source is ``left_behind``; everything else is the user's ``own``.
+    """
     clean = sorted(path for path, digest in known.files.items() if disk.hashes.get(path) == digest)
     missing = sorted(path for path in known.files if path not in disk.hashes)
     edited = sorted(known.files.keys() - set(clean) - set(missing))
-    theirs = sorted(path for path, node in disk.nodes.items() if node != "folder" and path not in known.files)
-    return {"clean": clean, "edited": edited, "missing": missing, "own": theirs}
+    left = sorted(path for path in known.left_behind if path in disk.hashes)
+    recorded = {*known.files, *left}
+    theirs = sorted(path for path, node in disk.nodes.items() if node != "folder" and path not in recorded)
+    mode = [path for path in clean if (path in disk.executable) != (path in known.executable)]
+    return {
+        "clean": clean,
+        "edited": edited,
+        "missing": missing,
+        "mode": mode,
+        "left_behind": left,
+        "own": theirs,
+    }

@@ -18,9 +18,6 @@ _TICK: Final = 0.1
 _PIECE: Final = 65536
 
 
-_RUNNING: Final[set[subprocess.Popen[bytes]]] = set()
-
-
 class ProcessStoppedError(Exception):
     """The program was ended before it was done: it took too long, said too much or filled the disk."""
 
@@ -61,7 +58,6 @@ def run(
         cwd=folder,
         start_new_session=True,
     )
-    _RUNNING.add(process)
     assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
     try:
         with suppress(BrokenPipeError):
@@ -108,19 +104,11 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> int:
         raise ProcessStoppedError("it took too long") from None
 
 
-def end_all() -> None:
-    """Kill whatever runs now, because whoever wants it has gone; from any thread."""
-    for process in list(_RUNNING):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the group, helpers of the program included, and close the pipes."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    _RUNNING.discard(process)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with suppress(BrokenPipeError):

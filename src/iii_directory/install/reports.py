@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from iii_directory.documents.model import Finding
 from iii_directory.install.plan import FileChanges
 from iii_directory.limits import MAX_DIFF_BYTES
-from iii_directory.lockfile.format import RepoSource, content_hash
+from iii_directory.lockfile.format import RegistrySource, content_hash
 from iii_directory.lockfile.names import kind_of
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import Plan
+    from iii_directory.install.typed import Selection
 
 _NOTHING: Final = "/dev/null"
 
@@ -33,6 +34,28 @@ class Installation:
     """The version or commit that was installed."""
     changes: FileChanges
     findings: tuple[Finding, ...]
+
+    @property
+    def namespace(self) -> str:
+        return self.reply["namespace"]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether everything was there already, so that nothing was written."""
+        changes = self.changes
+        return not (changes.added or changes.replaced or changes.overwritten or changes.kept)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for scripts."""
+        return {
+            **self.reply,
+            "status": "current" if self.is_current else "installed",
+            "resolved": self.resolved,
+            "changes": self.changes.as_dict(),
+            "findings": [
+                {"subject": one.subject, "reason": one.reason, "fix": one.fix} for one in self.findings
+            ],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +101,21 @@ class Report:
         return {"namespace": self.namespace, "status": self.status, **shown, **pinned, **changes}
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a source of many skills: each was installed by itself, and some may have failed."""
+
+    selection: Selection
+    installed: tuple[Installation, ...] = ()
+    previews: tuple[Preview, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why a skill was not installed, by its name."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.failed or self.selection.ambiguous or self.selection.unfit)
+
+
 def installation(bundle: Bundle, plan: Plan) -> Installation:
     """The reply of a download; what was kept is not among what was written."""
     kept = set(plan.changes.kept)
@@ -105,7 +143,7 @@ def edited_file(path: str) -> Finding:
 
 
 def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
-    origin = "repository" if isinstance(bundle.source, RepoSource) else "registry"
+    origin = "registry" if isinstance(bundle.source, RegistrySource) else "source"
     edited = [edited_file(f"{bundle.namespace}/{path}") for path in plan.changes.kept]
     hidden = [
         Finding(

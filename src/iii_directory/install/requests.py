@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from iii_directory import limits
 from iii_directory.documents.fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, invalid_field
-from iii_directory.lockfile.names import is_namespace
+from iii_directory.lockfile.names import is_namespace, is_safe_path
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.text import quoted
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Protocol = Literal["https", "http", "ssh", "file"]
 
 DEFAULT_BRANCH: Final = "main"
+# What a repository shows to whoever names no branch.
+HEAD: Final = "HEAD"
 _PORTS: Final = {"https": 443, "http": 80, "ssh": 22}
 _NAT64: Final = ip_network("64:ff9b::/96")
 
@@ -50,18 +52,66 @@ _RULE: Final = "pass either worker with version or tag, or repo and skill with b
 
 @dataclass(frozen=True, slots=True)
 class RepoRequest:
-    """The folder ``skills/<skill>`` of a repository at a branch, a tag or a full commit id."""
+    """One skill of a repository at a branch, a tag, a full commit id or the repository's own HEAD."""
 
     repo: str
     skill: str
     branch: str = DEFAULT_BRANCH
+    path: str | None = None
+    """Its folder; without one ``skills/<skill>``, else the one folder of that name with a SKILL.md."""
 
     def __str__(self) -> str:
-        """The repository as an error may name it: never by a path of this machine."""
-        return "the repository" if self.repo.startswith("file:") else f"the repository {quoted(self.repo)}"
+        return _shown(self.repo)
 
 
-DownloadRequest = WorkerRequest | RepoRequest
+@dataclass(frozen=True, slots=True)
+class RepoTree:
+    """All skills of a repository, or those below one of its folders."""
+
+    repo: str
+    branch: str = HEAD
+    path: str = ""
+    tree: str | None = None
+    """A ref with a folder behind it, as an address has them: which is which the repository knows."""
+
+    def __str__(self) -> str:
+        return _shown(self.repo)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """All skills of a folder of this machine."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"the folder {quoted(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """All skills in the well-known index of a site."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return f"the site {quoted(self.url)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One skill of a folder of this machine or of a site, by its name."""
+
+    source: LocalFolder | Site
+    skill: str
+
+
+def _shown(repo: str) -> str:
+    """A repository as an error may name it: never by a path of this machine."""
+    return "the repository" if repo.startswith("file:") else f"the repository {quoted(repo)}"
+
+
+DownloadRequest = WorkerRequest | RepoRequest | OneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +124,36 @@ class Address:
 
 
 def repo_request(
-    repo: str, skill: str, branch: str | None = None, *, allow_file: bool = False
+    repo: str, skill: str, branch: str | None = None, *, path: str | None = None, allow_file: bool = False
 ) -> RepoRequest:
     """Check what a caller sent; raises D331."""
     _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
     if not is_namespace(skill):
         rule = "use lowercase letters, digits, '-' and '_'"
         raise _refused(f"{quoted(skill)} cannot be the name of a skill folder: {rule}")
-    ref = branch or DEFAULT_BRANCH
+    return RepoRequest(repo, skill, checked_ref(branch or DEFAULT_BRANCH), path)
+
+
+def repo_tree(
+    repo: str,
+    *,
+    ref: str | None = None,
+    path: str = "",
+    tree: str | None = None,
+    allow_file: bool = False,
+) -> RepoTree:
+    """Check an address, a ref and a folder that somebody typed; raises D331."""
+    _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    for folder in (path, tree or ""):
+        if folder and not is_safe_path(folder):
+            raise _refused(f"{quoted(folder)} cannot be a folder of a repository")
+    return RepoTree(repo, checked_ref(ref or HEAD), path, tree)
+
+
+def checked_ref(ref: str) -> str:
     if len(ref) > limits.MAX_REF_CHARS or not ref.isprintable() or _BAD_REF.search(ref):
         raise _refused(f"{quoted(ref)} cannot be a branch, a tag or a commit id")
-    return RepoRequest(repo, skill, ref.lower() if is_commit(ref.lower()) else ref)
+    return ref.lower() if is_commit(ref.lower()) else ref
 
 
 def is_commit(ref: str) -> bool:

@@ -11,23 +11,25 @@ from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import plan_install
-from iii_directory.install.reports import Installation, Preview, installation, unified_diff
-from iii_directory.install.sources import Sources, is_pinned
+from iii_directory.install.reports import Added, Installation, Preview, installation, unified_diff
+from iii_directory.install.sources import Sources, check_namespace, is_pinned
 from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
+from iii_directory.install.typed import select
 from iii_directory.install.upkeep import Upkeep
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from iii_directory.config import Settings
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import EditedFiles
-    from iii_directory.install.requests import DownloadRequest
+    from iii_directory.install.requests import DownloadRequest, LocalFolder, RepoTree, Site
     from iii_directory.install.tree import Progress
+    from iii_directory.install.typed import Offer
     from iii_directory.lockfile.format import Entry
     from iii_directory.registry.requests import WorkerRequest
 
@@ -99,6 +101,49 @@ class Installer:
         with self._room():
             bundle = await self._sources.bundle(request)
             return await self._threads.run(self._preview, bundle, edited, allow_downgrade=allow_downgrade)
+
+    async def offers(self, source: RepoTree | LocalFolder | Site) -> Sequence[Offer]:
+        """The skills a source has; nothing is installed."""
+        with self._room():
+            async with self._sources.opened(source) as found:
+                return found.offers
+
+    async def add(
+        self,
+        source: RepoTree | LocalFolder | Site,
+        wanted: Sequence[str] = (),
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        edited: EditedFiles = "keep",
+        progress: Progress = silent,
+    ) -> tuple[Sequence[Offer], Added]:
+        """Install skills of a source that is fetched once: the wanted ones, all, or the only one.
+
+        Each becomes a namespace of its own; one that cannot be installed does not hold up the others.
+        """
+        progress("fetch", 0, 0)
+        installed: list[Installation] = []
+        previews: list[Preview] = []
+        failed: dict[str, str] = {}
+        async with self._sources.opened(source) as found:
+            selection = select(found.offers, wanted, everything=everything, source=str(source))
+            async for offer, bundle in found.bundles(selection.chosen):
+                progress("write", len(installed), len(selection.chosen))
+                try:
+                    if isinstance(bundle, DirectoryError):
+                        raise bundle
+                    check_namespace(bundle.namespace)
+                    if dry_run:
+                        preview = self._threads.run(self._preview, bundle, edited, allow_downgrade=False)
+                        previews.append(await preview)
+                    else:
+                        installed.append(
+                            await self._threads.run(self._install, bundle, "call", edited, silent)
+                        )
+                except DirectoryError as error:
+                    failed[offer.name] = str(error)
+            return found.offers, Added(selection, tuple(installed), tuple(previews), failed)
 
     async def auto_download(self, worker: str) -> Installation | None:
         """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.

@@ -1,25 +1,63 @@
-"""Where bundles come from: the registry and git, behind one door."""
+"""Where bundles come from: the registry, git, folders and sites, behind one door."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import functools
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote, urljoin
 
+from iii_directory import limits
 from iii_directory.documents.ids import RESERVED_NAMESPACES
-from iii_directory.errors import refused
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
-from iii_directory.install.git import GitSource
-from iii_directory.install.requests import RepoRequest, is_commit, repo_request
+from iii_directory.install.git import Checkout, Fetched, GitSource
+from iii_directory.install.local import LocalSkills, content_digest
+from iii_directory.install.requests import (
+    LocalFolder,
+    OneOf,
+    RepoRequest,
+    RepoTree,
+    Site,
+    is_commit,
+    repo_request,
+)
 from iii_directory.install.threads import Threads
-from iii_directory.lockfile.format import Entry, RegistrySource, RepoSource
+from iii_directory.install.typed import select
+from iii_directory.install.wellknown import INDEX, OLDER_INDEX, Listed, Unpacked, parse_index, unpacked
+from iii_directory.lockfile.format import Entry, LocalSource, RegistrySource, RepoSource, SiteSource
+from iii_directory.registry.http import Host, get_bytes, get_json
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+
+    import httpx
+
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
+    from iii_directory.install.typed import Offer
     from iii_directory.registry.client import RegistryClient
+
+Result = TypeVar("Result")
+# What an offer came to.
+Read: TypeAlias = "tuple[Offer, Bundle | DirectoryError]"
+_SITE: Final = Host("the site", SOURCE_FAILED, SOURCE_REFUSED)
+
+
+class Collection(Protocol):
+    """A source that was asked once for what it has."""
+
+    @property
+    def offers(self) -> Sequence[Offer]: ...
+
+    def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+        """What to install for each of the offers as it is read, or why it cannot be."""
+        ...
 
 
 class Sources:
@@ -29,6 +67,7 @@ class Sources:
         self._registry = registry
         self._threads = Threads("git")
         self._allow_file = settings.allow_file_repos
+        self._timeout_ms = settings.download_timeout_ms
         self._git = GitSource(
             mirrors=settings.repo_mirrors,
             allow_file=settings.allow_file_repos,
@@ -42,14 +81,49 @@ class Sources:
 
     async def bundle(self, request: DownloadRequest) -> Bundle:
         """What a request stands for right now, checked and ready to install."""
-        namespace = request.worker if isinstance(request, WorkerRequest) else request.skill
-        if namespace in RESERVED_NAMESPACES:
-            raise refused(f"the namespace {quoted(namespace)} is reserved: nothing is downloaded into it")
+        check_namespace(request.worker if isinstance(request, WorkerRequest) else request.skill)
         if isinstance(request, WorkerRequest):
             answer = await self._registry.bundle(request)
             source = RegistrySource(request.worker, request.version, request.tag)
             return await asyncio.to_thread(registry_bundle, source, request.worker, answer)
-        return await self._threads.run(self._repo_bundle, request)
+        if isinstance(request, RepoRequest):
+            return await self.in_thread(lambda: self._repo_bundle(request))
+        async with self.opened(request.source) as found:
+            if isinstance(request.source, LocalFolder):
+                # The folder is the skill's own, and keeps the name it was installed under.
+                chosen = [replace(offer, name=request.skill) for offer in found.offers if offer.path == "."]
+            else:
+                wanted = [request.skill]
+                chosen = select(found.offers, wanted, everything=False, source=str(request.source)).chosen
+            async for _, bundle in found.bundles(chosen):
+                if isinstance(bundle, DirectoryError):
+                    raise bundle
+                return bundle
+        raise DirectoryError(SOURCE_REFUSED, f"{request.source} has no one skill {quoted(request.skill)}")
+
+    @asynccontextmanager
+    async def opened(self, source: RepoTree | LocalFolder | Site) -> AsyncGenerator[Collection]:
+        """A source asked once, for as many of its skills as are wanted."""
+        if isinstance(source, Site):
+            site = _Site(source, await self._registry.connection(), self._timeout_ms)
+            await site.look()
+            yield site
+        elif isinstance(source, LocalFolder):
+            yield _Local(self, await self.in_thread(lambda: LocalSkills(source)))
+        else:
+            with ExitStack() as stack:
+                checkout = await self.in_thread(lambda: stack.enter_context(self._git.opened(source)))
+                yield _Repository(self, source.repo, checkout)
+
+    async def in_thread(self, act: Callable[[], Result]) -> Result:
+        """Work that blocks. Whoever gives up waiting for it ends it, and waits until it has ended."""
+        work = asyncio.ensure_future(self._threads.run(act))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self._git.stopped.set()
+            await asyncio.wait([work])
+            raise
 
     async def recorded(self, entry: Entry) -> Bundle:
         """Exactly what was installed, from where it came."""
@@ -60,33 +134,154 @@ class Sources:
         source = entry.source
         if isinstance(source, RegistrySource):
             return await self._registry.current_version(worker_request(source.worker, tag=source.tag))
-        return await self._threads.run(self._git.resolve, self._repo_request(source, source.branch))
+        if isinstance(source, RepoSource):
+            request = self._repo_request(source, source.branch)
+            return await self.in_thread(lambda: self._git.resolve(request))
+        return (await self.bundle(self.request_for(entry))).resolved
 
     def request_for(self, entry: Entry) -> DownloadRequest:
         """What an update of a namespace asks for."""
         source = entry.source
         if isinstance(source, RegistrySource):
             return worker_request(source.worker, source.version, source.tag)
-        return self._repo_request(source, source.branch)
+        if isinstance(source, RepoSource):
+            return self._repo_request(source, source.branch)
+        if isinstance(source, LocalSource):
+            return OneOf(LocalFolder(source.path), source.skill)
+        return OneOf(Site(source.url), source.skill)
 
     def _recorded_request(self, entry: Entry) -> DownloadRequest:
         source = entry.source
         if isinstance(source, RepoSource):
             return self._repo_request(source, source.commit)
-        if is_version(entry.resolved):
+        if isinstance(source, RegistrySource) and is_version(entry.resolved):
             return worker_request(source.worker, entry.resolved)
-        return worker_request(source.worker, source.version, source.tag)
+        return self.request_for(entry)
 
     def _repo_request(self, source: RepoSource, branch: str) -> RepoRequest:
-        return repo_request(source.repo, source.skill, branch, allow_file=self._allow_file)
+        return repo_request(
+            source.repo, source.skill, branch, path=source.folder, allow_file=self._allow_file
+        )
 
     def _repo_bundle(self, request: RepoRequest) -> Bundle:
-        fetched = self._git.fetch(request)
-        source = RepoSource(request.repo, request.skill, request.branch, fetched.commit)
-        return make_bundle(request.skill, source, fetched.commit, fetched.entries)
+        return _repo_bundle(request.repo, request.skill, request.branch, self._git.fetch(request))
+
+
+class _Repository:
+    """The skills of a repository that was fetched."""
+
+    def __init__(self, sources: Sources, repo: str, checkout: Checkout) -> None:
+        self.offers: Sequence[Offer] = checkout.offers
+        self._sources = sources
+        self._repo = repo
+        self._checkout = checkout
+
+    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+        offers = {offer.path: offer for offer in chosen}
+        folders = self._checkout.read(offers)
+        while (found := await self._sources.in_thread(lambda: next(folders, None))) is not None:
+            folder, fetched = found
+            yield offers[folder], _attempted(functools.partial(self._bundle, offers[folder], fetched))
+
+    def _bundle(self, offer: Offer, fetched: Fetched | DirectoryError) -> Bundle:
+        if isinstance(fetched, DirectoryError):
+            raise fetched
+        return _repo_bundle(self._repo, offer.name, self._checkout.branch, fetched)
+
+
+class _Local:
+    """The skills of a folder of this machine."""
+
+    def __init__(self, sources: Sources, skills: LocalSkills) -> None:
+        self.offers: Sequence[Offer] = skills.offers
+        self._sources = sources
+        self._skills = skills
+
+    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+        for offer in chosen:
+            read = functools.partial(self._skills.bundle, offer)
+            yield offer, await self._sources.in_thread(functools.partial(_attempted, read))
+
+
+class _Site:
+    """The skills in the index of a site."""
+
+    def __init__(self, site: Site, client: httpx.AsyncClient, timeout_ms: int) -> None:
+        self.offers: Sequence[Offer] = ()
+        self._url = site.url
+        self._client = client
+        self._listed: dict[Offer, Listed] = {}
+        self._options: dict[str, Any] = {"timeout_ms": timeout_ms, "host": _SITE}
+
+    async def look(self) -> None:
+        """Ask for the index, first where it belongs and then where it was before."""
+        try:
+            address, answer = await self._index(INDEX)
+        except DirectoryError as error:
+            if error.kind is not _SITE.missing:
+                raise
+            address, answer = await self._index(OLDER_INDEX)
+        self._listed = {one.offer: one for one in parse_index(answer, address)}
+        self.offers = list(self._listed)
+
+    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+        for offer in chosen:
+            try:
+                yield offer, await self._bundle(offer)
+            except DirectoryError as error:
+                yield offer, error
+
+    async def _bundle(self, offer: Offer) -> Bundle:
+        files = await self._files(self._listed[offer])
+        source = SiteSource(self._url, offer.name)
+        bundle = make_bundle(offer.name, source, "", files.entries, files.executable)
+        return bundle.resolved_as(content_digest(bundle))
+
+    async def _index(self, place: str) -> tuple[str, Any]:
+        address, limit = f"{self._url}{place}", limits.MAX_REGISTRY_PAGE_BYTES
+        what = "an index of skills"
+        return address, await get_json(self._client, address, {}, limit=limit, what=what, **self._options)
+
+    async def _files(self, listed: Listed) -> Unpacked:
+        what = f"the skill {quoted(listed.offer.name)}"
+        if listed.digest is not None:
+            content = await self._get(listed.url, limits.MAX_BUNDLE_BYTES, what)
+            return await asyncio.to_thread(unpacked, listed, content)
+        entries: list[tuple[str, bytes]] = []
+        left = limits.MAX_BUNDLE_BYTES
+        for path in listed.files[: limits.MAX_BUNDLE_FILES + 1]:
+            content = await self._get(urljoin(listed.url, quote(path)), left, f"a file of {what}")
+            left -= len(content)
+            entries.append((path, content))
+        return Unpacked(tuple(entries))
+
+    async def _get(self, url: str, limit: int, what: str) -> bytes:
+        return await get_bytes(self._client, url, {}, limit=limit, what=what, **self._options)
+
+
+def check_namespace(name: str) -> None:
+    """Refuse a name that nothing is installed under."""
+    if name in RESERVED_NAMESPACES:
+        raise refused(f"the namespace {quoted(name)} is reserved: nothing is downloaded into it")
+
+
+def _attempted(make: Callable[[], Bundle]) -> Bundle | DirectoryError:
+    try:
+        return make()
+    except DirectoryError as error:
+        return error
+
+
+def _repo_bundle(repo: str, skill: str, branch: str, fetched: Fetched) -> Bundle:
+    """The bundle in a folder of a repository; its path is recorded where it is not the usual one."""
+    path = None if fetched.folder == f"skills/{skill}" else fetched.folder
+    source = RepoSource(repo, skill, branch, fetched.commit, path)
+    return make_bundle(skill, source, fetched.commit, fetched.entries, fetched.executable)
 
 
 def is_pinned(entry: Entry) -> bool:
     """Whether the source names one state for good, so that there is nothing to update to."""
     source = entry.source
-    return source.version is not None if isinstance(source, RegistrySource) else is_commit(source.branch)
+    if isinstance(source, RegistrySource):
+        return source.version is not None
+    return isinstance(source, RepoSource) and is_commit(source.branch)

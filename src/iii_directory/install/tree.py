@@ -41,6 +41,7 @@ def scan_namespace(files: FileOps, root: int, namespace: str, wanted: Collection
     """Look at all of a namespace and hash the wanted files (every file when ``wanted`` is None)."""
     nodes: dict[str, Node] = {}
     hashes: dict[str, str] = {}
+    executable: set[str] = set()
     marks: dict[str, Mark] = {}
     folders: dict[str, os.stat_result] = {}
     top = status_or_none(files, namespace, root)
@@ -56,10 +57,13 @@ def scan_namespace(files: FileOps, root: int, namespace: str, wanted: Collection
                 folders[path] = state
                 continue
             marks[path] = mark_of(state)
+            if state.st_mode & stat.S_IXUSR:
+                executable.add(path)
             if stat.S_ISREG(state.st_mode) and (wanted is None or path in wanted):
                 hashes[path], state_read = hash_file(files, name, folder)
                 marks[path] = mark_of(state_read)
-    return Scan(Disk(exists=True, nodes=nodes, hashes=hashes), marks, folders)
+    disk = Disk(exists=True, nodes=nodes, hashes=hashes, executable=frozenset(executable))
+    return Scan(disk, marks, folders)
 
 
 def _node(state: os.stat_result) -> Node:
@@ -85,6 +89,8 @@ class Branch:
     """A folder of the tree to be: new files with their content, kept files by name, and folders."""
 
     writes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    executable: set[str] = field(default_factory=set[str])
+    """Which of the new files are programs."""
     kept: list[str] = field(default_factory=list[str])
     folders: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
 
@@ -92,7 +98,9 @@ class Branch:
         return len(self.writes) + sum(branch.count_writes() for branch in self.folders.values())
 
 
-def lay_out(disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str]) -> Branch:
+def lay_out(
+    disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str], executable: Collection[str] = ()
+) -> Branch:
     """The tree to be: what is there, less what is deleted, with what is written."""
     top = Branch()
     emptied = {above for path in deletes for above in _above(path)}
@@ -105,7 +113,10 @@ def lay_out(disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str]) -
             _branch(top, parents).kept.append(name)
     for path, content in writes.items():
         *parents, name = path.split("/")
-        _branch(top, parents).writes[name] = content
+        branch = _branch(top, parents)
+        branch.writes[name] = content
+        if path in executable:
+            branch.executable.add(name)
     return top
 
 
@@ -143,7 +154,7 @@ class Builder:
             assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
             carry(files, name, source, name, opened)
         for name, content in branch.writes.items():
-            write_file(files, name, opened, content)
+            write_file(files, name, opened, content, executable=name in branch.executable)
             self._written += 1
             self._progress("write", self._written, self._total)
         for name, inner in branch.folders.items():

@@ -78,7 +78,7 @@ class Upkeep:
         for name in namespaces or _names(lock):
             entry = _recorded(lock, name)
             found = verify_entry(entry, (await self._threads.run(self._folder.look, name))[0])
-            status = "edited" if found["edited"] or found["missing"] else "clean"
+            status = "edited" if found["edited"] or found["missing"] or found["mode"] else "clean"
             rows.append({"namespace": name, "status": status, **found})
         return rows
 
@@ -159,8 +159,8 @@ class Upkeep:
                 allow_downgrade=allow_downgrade,
             )
             if known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes:
-                # It is not installed anew, so the record keeps its time.
-                plan = replace(plan, entry=known)
+                # It is not installed anew, so the record keeps its time and its source.
+                plan = replace(plan, entry=_as_of(known, plan.entry))
             namespace.commit(plan)
         return plan.changes
 
@@ -186,7 +186,7 @@ class Upkeep:
     async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
         disk, _ = await self._threads.run(self._folder.look, name, ())
         found = verify_entry(entry, disk)
-        if not found["missing"] and (edited == "keep" or not found["edited"]):
+        if not found["missing"] and not found["mode"] and (edited == "keep" or not found["edited"]):
             kept = FileChanges(kept=tuple(found["edited"]))
             return Report(name, "edited" if found["edited"] else "current", entry.resolved, changes=kept)
         bundle = await self._sources.recorded(entry)
@@ -205,6 +205,10 @@ class Upkeep:
         bundle = await self._sources.recorded(_recorded(await self._lock(), name))
         here = {path: await self._threads.run(self._folder.read, name, path) for path in paths}
         return unified_diff(name, [(path, bundle.files.get(path), here[path]) for path in paths])
+
+
+def _as_of(known: Entry, entry: Entry | None) -> Entry | None:
+    return None if entry is None else replace(entry, installed_at=known.installed_at, source=known.source)
 
 
 def _names(lock: LockFile) -> list[str]:

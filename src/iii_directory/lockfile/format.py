@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
 from iii_directory.lockfile.names import is_namespace, is_safe_path, kind_of
-from iii_directory.shapes import is_object, is_text_map
+from iii_directory.shapes import is_object, is_text_list, is_text_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,12 +41,18 @@ class RegistrySource:
 
 @dataclass(frozen=True, slots=True)
 class RepoSource:
-    """The folder ``skills/<skill>`` of a git repository; ``branch`` may be a tag or a commit id too."""
+    """A folder of a git repository; ``branch`` may be a tag, a commit id or HEAD too."""
 
     repo: str
     skill: str
     branch: str
     commit: str
+    path: str | None = None
+    """The folder, where it is not ``skills/<skill>``; ``.`` is the whole repository."""
+
+    @property
+    def folder(self) -> str:
+        return self.path or f"skills/{self.skill}"
 
     def as_dict(self) -> dict[str, str]:
         return {
@@ -55,10 +61,39 @@ class RepoSource:
             "skill": self.skill,
             "branch": self.branch,
             "commit": self.commit,
+            **({} if self.path is None else {"path": self.path}),
         }
 
 
-Source = RegistrySource | RepoSource
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """A folder of the machine it was installed on; of a git work tree with the commit it was at."""
+
+    path: str
+    skill: str
+    commit: str | None = None
+
+    def as_dict(self) -> dict[str, str]:
+        return {
+            "kind": "folder",
+            "path": self.path,
+            "skill": self.skill,
+            **({} if self.commit is None else {"commit": self.commit}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSource:
+    """A skill in the well-known index of a site."""
+
+    url: str
+    skill: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"kind": "site", "url": self.url, "skill": self.skill}
+
+
+Source = RegistrySource | RepoSource | LocalSource | SiteSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +105,26 @@ class Entry:
     installed_at: str
     by: By
     files: Mapping[str, str]
+    executable: frozenset[str] = frozenset()
+    """Which of them the source has as programs."""
+    edited_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What files that were edited by hand had been, where the source has something newer by now."""
+    left_behind: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Files that left the source and are still here, as they were installed."""
 
     def as_dict(self) -> dict[str, object]:
+        more = {
+            "executable": sorted(self.executable),
+            "edited_from": dict(sorted(self.edited_from.items())),
+            "left_behind": dict(sorted(self.left_behind.items())),
+        }
         return {
             "source": self.source.as_dict(),
             "resolved": self.resolved,
             "installed_at": self.installed_at,
             "by": self.by,
             "files": dict(sorted(self.files.items())),
+            **{name: value for name, value in more.items() if value},
         }
 
 
@@ -162,9 +209,22 @@ def parse_entry(value: object) -> Entry | None:
         return None
     if not isinstance(resolved, str) or not isinstance(installed_at, str):
         return None
-    if not all(is_safe_path(path) for path in files):
+    executable, edited_from = value.get("executable", []), value.get("edited_from", {})
+    left_behind = value.get("left_behind", {})
+    if not is_text_list(executable) or not is_text_map(edited_from) or not is_text_map(left_behind):
         return None
-    return Entry(source, resolved, installed_at, by, dict(files))
+    if not all(is_safe_path(path) for path in (*files, *left_behind)):
+        return None
+    return Entry(
+        source=source,
+        resolved=resolved,
+        installed_at=installed_at,
+        by=by,
+        files=dict(files),
+        executable=frozenset(executable) & files.keys(),
+        edited_from={path: digest for path, digest in edited_from.items() if path in files},
+        left_behind={path: digest for path, digest in left_behind.items() if path not in files},
+    )
 
 
 def changed_namespaces(
@@ -179,7 +239,7 @@ def changed_namespaces(
     for name, entry in sorted(after.namespaces.items()):
         if before.namespaces.get(name) == entry:
             continue
-        kind = "repo" if isinstance(entry.source, RepoSource) else "registry"
+        kind = "registry" if isinstance(entry.source, RegistrySource) else "repo"
         skills, prompts = (
             any(
                 is_as_installed(f"{name}/{path}", digest)
@@ -198,7 +258,11 @@ def _parse_source(value: object) -> Source | None:
     if value.get("kind") == "registry" and "worker" in value:
         return RegistrySource(value["worker"], value.get("version"), value.get("tag"))
     if value.get("kind") == "repo" and {"repo", "skill", "branch", "commit"} <= value.keys():
-        return RepoSource(value["repo"], value["skill"], value["branch"], value["commit"])
+        return RepoSource(value["repo"], value["skill"], value["branch"], value["commit"], value.get("path"))
+    if value.get("kind") == "folder" and {"path", "skill"} <= value.keys():
+        return LocalSource(value["path"], value["skill"], value.get("commit"))
+    if value.get("kind") == "site" and {"url", "skill"} <= value.keys():
+        return SiteSource(value["url"], value["skill"])
     return None
 
 

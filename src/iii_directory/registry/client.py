@@ -153,12 +153,13 @@ class RegistryClient:
             return answers.skills_tree(None)
 
     async def _get(self, path: str, query: dict[str, str], limit: int, what: str) -> Any:
-        client = await self._connection()
+        client = await self.connection()
         return await get_json(
             client, f"{self._url}{path}", query, limit=limit, timeout_ms=self._timeout_ms, what=what
         )
 
-    async def _connection(self) -> httpx.AsyncClient:
+    async def connection(self) -> httpx.AsyncClient:
+        """The HTTP client, made when it is first needed."""
         async with self._making:
             if self._client is None:
                 # Importing the library and reading certificates takes a tenth of a second, which others feel.

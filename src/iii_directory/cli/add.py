@@ -1,0 +1,298 @@
+"""``iii-directory skills add``: skills from wherever people have them.
+
+What the commands on installed skills share is here, too: their options, and how an installer is run.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, set_up_log, settings_from
+from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text
+from iii_directory.cli.progress import progress_shown
+from iii_directory.errors import (
+    BAD_REGISTRY_REQUEST,
+    INSTALL_FAILED,
+    REGISTRY_NOT_FOUND,
+    SOURCE_FAILED,
+    DirectoryError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from iii_directory.config import Settings
+    from iii_directory.install.reports import Added, Installation, Preview
+    from iii_directory.install.requests import LocalFolder, RepoTree, Site
+    from iii_directory.install.service import Installer
+    from iii_directory.install.typed import Offer
+    from iii_directory.registry.requests import WorkerRequest
+
+Result = TypeVar("Result")
+
+# What to do next, in commands: functions are for agents.
+_NEXT: Final = {
+    BAD_REGISTRY_REQUEST.code: (
+        "give NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host",
+    ),
+    REGISTRY_NOT_FOUND.code: ("check the name, and registry_url in the configuration",),
+    SOURCE_FAILED.code: ("try again later",),
+    INSTALL_FAILED.code: ("run iii-directory doctor to see the state of the folder",),
+}
+
+
+def sentence_of(error: DirectoryError) -> str:
+    """A failure in words for whoever typed a command."""
+    steps = _NEXT.get(error.kind.code, error.next_steps)
+    own = error.next_steps != error.kind.next_steps
+    told = DirectoryError(
+        error.kind,
+        error.problem,
+        did_you_mean=error.did_you_mean,
+        next_steps=error.next_steps if own else steps,
+    )
+    return in_commands(str(told))
+
+
+def options(command: Callable[..., None]) -> Callable[..., None]:
+    """``--json`` and ``--config``, which arrive as ``as_json`` and ``settings``."""
+
+    @functools.wraps(command)
+    def with_settings(*args: Any, config_path: Path, **given: Any) -> None:
+        set_up_log()
+        command(*args, settings=settings_from(config_path), **given)
+
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
+    return as_json(config_option(with_settings))
+
+
+def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--force", is_flag=True, help=text)
+
+
+downgrade_option = click.option(
+    "--allow-downgrade", is_flag=True, help="Take a version that is older than the installed one."
+)
+
+
+@click.command(
+    help="Install skills: of a published worker (NAME, NAME@VERSION or NAME@TAG), of a repository "
+    "(owner/repo, owner/repo/path, either with @REF; a tree address of GitHub; any git address), of a folder "
+    "(./folder) or of a site with an index (https://host). One skill is installed; of several, name some "
+    "with --skill or take --all. Each is installed whole or not at all; files edited by hand are kept.",
+    epilog=f"{EXIT_CODES} 1 also when a source has several skills and it was not said which.",
+)
+@click.argument("source", metavar="SOURCE")
+@click.option("--list", "only_list", is_flag=True, help="Show what the source has, and install nothing.")
+@click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of the source; repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Every skill of the source.")
+@click.option("--version", help="An exact version of the worker.")
+@click.option("--tag", help="A tag of the worker, instead of a version.  [default: latest]")
+@click.option("--branch", help="A branch, a tag or a full commit id of the repository.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff.")
+@force_option("Replace files that were edited by hand, too.")
+@downgrade_option
+@options
+def add(
+    source: str,
+    settings: Settings,
+    only_list: bool,
+    skills: tuple[str, ...],
+    everything: bool,
+    dry_run: bool,
+    force: bool,
+    allow_downgrade: bool,
+    as_json: bool,
+    **fields: str | None,
+) -> None:
+    from iii_directory.registry.requests import WorkerRequest
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    if everything and skills:
+        fail("--all and --skill do not go together", code=2)
+    typed = _typed(source, settings, given)
+    edited = "overwrite" if force else "keep"
+    words = {"fetch": f"fetching {source}", "write": f"writing {source}"}
+    if isinstance(typed, WorkerRequest):
+        if only_list or skills or everything:
+            options = "--list, --skill and --all are for repositories, folders and sites"
+            fail(f"'{source}' is a worker of the registry; {options}", code=2)
+        how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
+        _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json)
+    elif only_list:
+        offers = run_installer(settings, lambda installer: installer.offers(typed))
+        _print_offers(offers, source, as_json=as_json)
+    else:
+        with progress_shown(words.__getitem__) as progress:
+            offers, added = run_installer(
+                settings,
+                lambda installer: installer.add(
+                    typed, skills, everything=everything, dry_run=dry_run, edited=edited, progress=progress
+                ),
+            )
+        _print_added(offers, added, source, as_json=as_json)
+
+
+def _typed(
+    source: str, settings: Settings, given: dict[str, str]
+) -> WorkerRequest | RepoTree | LocalFolder | Site:
+    """The source that was typed, with what options say of it; wrong usage ends the command."""
+    from iii_directory.install.requests import HEAD, RepoTree, checked_ref
+    from iii_directory.install.typed import typed_source
+    from iii_directory.registry.requests import WorkerRequest, worker_request
+
+    try:
+        typed = typed_source(source, allow_file=settings.allow_file_repos)
+        if isinstance(typed, WorkerRequest):
+            if "branch" in given:
+                fail(f"'{source}' is a worker of the registry; --branch is for repositories", code=2)
+            if given and "@" in source:
+                fail(f"'{source}' names a version or a tag already; leave --version and --tag out", code=2)
+            return worker_request(typed.worker, given.get("version"), given.get("tag")) if given else typed
+        if "version" in given or "tag" in given:
+            fail("--version and --tag are for workers of the registry", code=2)
+        if "branch" not in given:
+            return typed
+        if not isinstance(typed, RepoTree):
+            fail("--branch is for repositories", code=2)
+        if typed.branch != HEAD or typed.tree is not None:
+            fail(f"'{source}' names a branch already; leave --branch out", code=2)
+        return replace(typed, branch=checked_ref(given["branch"]))
+    except DirectoryError as error:
+        fail(sentence_of(error), code=2)
+
+
+def _add_worker(
+    request: WorkerRequest,
+    settings: Settings,
+    words: dict[str, str],
+    how: dict[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    if dry_run:
+        preview = run_installer(settings, lambda installer: installer.preview(request, **how))
+        print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
+        return
+    with progress_shown(words.__getitem__) as progress:
+        done = run_installer(
+            settings, lambda installer: installer.download(request, progress=progress, **how)
+        )
+    print_json(done.as_dict()) if as_json else _print_installed(done)
+
+
+def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Result]]) -> Result:
+    """What an installer answers; a failure ends the command."""
+    import asyncio
+
+    from iii_directory.install.service import Installer
+
+    async def inside() -> Result:
+        installer = Installer(settings, by_operator=True)
+        try:
+            await installer.recover()
+            return await act(installer)
+        finally:
+            await installer.close()
+
+    try:
+        return asyncio.run(inside())
+    except DirectoryError as error:
+        fail(sentence_of(error))
+
+
+def _print_offers(offers: Sequence[Offer], source: str, *, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers
+        ]
+        print_json({"source": source, "skills": rows})
+    elif not offers:
+        note(f"{source} has no folder with a SKILL.md")
+    else:
+        rows = [(offer.name, offer.path, offer.description) for offer in offers]
+        print_table(("skill", "folder", "description"), rows)
+
+
+def _print_added(offers: Sequence[Offer], added: Added, source: str, *, as_json: bool) -> None:
+    selection = added.selection
+    nothing_said = not (selection.chosen or selection.ambiguous or selection.unfit)
+    if as_json:
+        print_json(_added_json(offers, added, source, nothing_said=nothing_said))
+    elif nothing_said:
+        _print_offers(offers, source, as_json=False)
+        note(f"{source} has {len(offers)} skills: name some with --skill NAME, or take --all")
+    else:
+        for preview in added.previews:
+            _print_preview(preview)
+        for done in added.installed:
+            _print_installed(done)
+        for problem in _problems(added, source):
+            note(problem)
+    if nothing_said or not added.is_complete:
+        raise SystemExit(1)
+
+
+def _added_json(offers: Sequence[Offer], added: Added, source: str, *, nothing_said: bool) -> dict[str, Any]:
+    if nothing_said:
+        rows = [
+            {"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers
+        ]
+        return {"source": source, "skills": rows, "namespaces": []}
+    if len(added.installed) == 1 and len(added.selection.chosen) == 1 and added.is_complete:
+        return added.installed[0].as_dict()
+    if len(added.previews) == 1 and len(added.selection.chosen) == 1 and added.is_complete:
+        return {"dry_run": True, **added.previews[0].as_dict()}
+    return {
+        "source": source,
+        "namespaces": [
+            *(done.as_dict() for done in added.installed),
+            *({"dry_run": True, **preview.as_dict()} for preview in added.previews),
+            *({"namespace": name, "status": "failed", "reason": why} for name, why in added.failed.items()),
+        ],
+        "ambiguous": {name: list(paths) for name, paths in added.selection.ambiguous.items()},
+        "unfit": [offer.path for offer in added.selection.unfit],
+    }
+
+
+def _problems(added: Added, source: str) -> list[str]:
+    """What was not installed, and what to do about it."""
+    several = [
+        f"{name} is not installed: {' and '.join(paths)} have that name; add one by its folder, with --skill"
+        for name, paths in added.selection.ambiguous.items()
+    ]
+    unfit = [
+        f"{offer.path} of {source} is not installed: '{offer.name}' cannot be a name here "
+        "(lowercase letters, digits, '-' and '_')"
+        for offer in added.selection.unfit
+    ]
+    return [*(f"{name} is not installed: {why}" for name, why in added.failed.items()), *several, *unfit]
+
+
+def _print_preview(preview: Preview) -> None:
+    changes = preview.changes.as_dict()
+    print_text(f"{preview.namespace} {preview.resolved}: nothing is changed by a dry run")
+    print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
+    if preview.left_out:
+        note(f"dot files are not installed: {', '.join(preview.left_out)}")
+    if preview.diff:
+        print_patch(f"\n{preview.diff}")
+
+
+def _print_installed(done: Installation) -> None:
+    counted = {kind: len(done.reply[f"{kind}s_written"]) for kind in ("skill", "prompt", "file")}
+    written = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
+    if done.is_current:
+        print_text(f"{done.namespace} {done.resolved}: current")
+    else:
+        print_text(f"installed {done.namespace} {done.resolved}: {', '.join(written) or 'nothing'}")
+    for finding in done.findings:
+        note(f"{finding.subject}: {finding.reason}")
+    if done.changes.kept:
+        note("--force replaces what was edited by hand")
