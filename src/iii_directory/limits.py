@@ -118,6 +118,8 @@ MAX_LOCKFILE_BYTES: Final = 64 * MIB
 # Inner: the journal of one install holds one entry of the lock file.
 MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 
+# Lines of a text that is merged: comparing this many equal ones takes some seconds, and only of one thread.
+MAX_MERGE_LINES: Final = 5000
 # Git: one commit without history. More than this on disk is no collection of documents.
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
 # Inner: what git lists of a folder that a bundle can hold, and of its last words those that say what failed.

@@ -49,19 +49,30 @@ def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
 )
 @namespaces_argument
 @click.option("--prune", is_flag=True, help="Remove unedited files that the source no longer has.")
+@click.option(
+    "--merge",
+    is_flag=True,
+    help="Merge what you edited with what the source changed. Where both changed the same lines your file "
+    "stays, and FILE.merge beside it has both.",
+)
 @downgrade_option
 @options
 def update(
-    namespaces: tuple[str, ...], settings: Settings, prune: bool, allow_downgrade: bool, as_json: bool
+    namespaces: tuple[str, ...],
+    settings: Settings,
+    prune: bool,
+    merge: bool,
+    allow_downgrade: bool,
+    as_json: bool,
 ) -> None:
     with progress_shown(lambda name: f"update {name}") as progress:
         found = run_installer(
             settings,
             lambda installer: installer.upkeep.update(
-                namespaces, prune=prune, allow_downgrade=allow_downgrade, progress=progress
+                namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
             ),
         )
-    _finish(found, as_json=as_json)
+    _finish(found, as_json=as_json, bad=("failed", "conflict"))
 
 
 @click.command(
@@ -117,15 +128,16 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
     epilog=EXIT_CODES,
 )
 @namespaces_argument
+@click.option("--upstream", is_flag=True, help="Instead, what the source changed in the files you edited.")
 @options
-def diff(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    patch = run_installer(settings, lambda installer: installer.upkeep.diff(namespaces))
+def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_json: bool) -> None:
+    patch = run_installer(settings, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream))
     if as_json:
         print_json({"diff": patch})
     elif patch:
         print_patch(patch)
     else:
-        note("nothing was edited")
+        note("the source changed nothing in edited files" if upstream else "nothing was edited")
 
 
 @click.command(
@@ -175,15 +187,23 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
 
 def _row(report: Report) -> tuple[str | None, ...]:
     details = report.reason or "; ".join(
-        (*(["pinned"] if report.pinned else []), *_changes(report.changes.as_dict()))
+        (
+            *(["pinned"] if report.pinned else []),
+            *([f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []),
+            *_changes(report.changes.as_dict()),
+        )
     )
     return report.namespace, report.status, report.installed, report.available, details
 
 
 def _changes(changes: dict[str, list[str]]) -> list[str]:
     """Files by name where somebody may want to look at them, else how many."""
-    named = ("kept", "overwritten", "left_behind")
-    words = {"kept": "kept, because edited", "left_behind": "no longer in the source"}
+    named = ("kept", "overwritten", "left_behind", "merged", "conflicts")
+    words = {
+        "kept": "kept, because edited",
+        "left_behind": "no longer in the source",
+        "conflicts": "conflicts, see the .merge files beside",
+    }
     return [
         f"{words.get(kind, kind)}: {', '.join(paths) if kind in named else len(paths)}"
         for kind, paths in changes.items()

@@ -159,7 +159,7 @@ def _journal(plan: Plan, scan: Scan, staged: int) -> Journal:
         staged=staged,
         entry=plan.entry,
         marks=scan.marks,
-        writes={path: plan.entry.files[path] for path in plan.writes} if plan.entry is not None else {},
+        writes=plan.digests,
         deletes=plan.deletes,
         edits_win=plan.edits_win,
     )

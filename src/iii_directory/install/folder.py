@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import directory_below, opened_folder, read_file, status_or_none
-from iii_directory.disk.writing import remove_tree
+from iii_directory.disk.writing import remove_tree, write_file
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.apply import (
     JOURNAL,
@@ -27,13 +28,13 @@ from iii_directory.install.apply import (
 )
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import rescue, scan_namespace, silent
-from iii_directory.lockfile.format import Entry, LockFile, unbroken
+from iii_directory.lockfile.format import Entry, LockFile, content_hash, unbroken
 from iii_directory.lockfile.names import is_namespace, vet_path
 from iii_directory.lockfile.reading import read_lock
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator
+    from collections.abc import Collection, Generator, Mapping
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Progress, Scan
 
 _UNCHANGED: Final = "nothing was changed"
+# Not a name a namespace can have.
+_ORIGINALS: Final = "ORIGINALS"
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class LockedNamespace:
@@ -110,6 +114,42 @@ class SkillsFolder:
             known = unbroken(read_lock(self._files, root)).namespaces.get(namespace)
             scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
             yield LockedNamespace(job, scan, known)
+
+    def keep_originals(self, namespace: str, contents: Mapping[str, bytes]) -> None:
+        """Keep what edited files were made from, by their hashes, in place of what was kept before."""
+        _vet(namespace)
+        with disk_errors(_UNCHANGED), self._existing() as root:
+            if root is None:
+                return
+            with held(self._files, root, namespace, self._wait) as work_folder:
+                self._replace_originals(work_folder, namespace, contents)
+
+    def _replace_originals(self, work_folder: int, namespace: str, contents: Mapping[str, bytes]) -> None:
+        files = self._files
+        if contents:
+            with suppress(FileExistsError):
+                files.make_folder(_ORIGINALS, work_folder)
+        elif status_or_none(files, _ORIGINALS, work_folder) is None:
+            return
+        with opened_folder(files, _ORIGINALS, work_folder) as originals:
+            remove_tree(files, namespace, originals)
+            if contents:
+                files.make_folder(namespace, originals)
+                with opened_folder(files, namespace, originals) as kept:
+                    for digest, content in contents.items():
+                        write_file(files, digest.removeprefix("sha256:"), kept, content)
+        with suppress(OSError):
+            files.remove_folder(_ORIGINALS, work_folder)
+
+    def read_original(self, namespace: str, digest: str) -> bytes | None:
+        """A text that was kept, by its hash; None where it is not there, or not what it should be."""
+        _vet(namespace)
+        if not _DIGEST.fullmatch(digest):
+            return None
+        parts = [WORK_FOLDER, _ORIGINALS, namespace, digest.removeprefix("sha256:")]
+        with disk_errors(_UNCHANGED), self._existing() as root:
+            content = None if root is None else self._read(root, parts)
+        return content if content is not None and content_hash(content) == digest else None
 
     def recover(self) -> None:
         """Put right what crashed installs left; to be called at every start. Running ones are left alone."""

@@ -74,6 +74,8 @@ class Plan:
     """A file edited while the plan is carried out is kept instead of replaced."""
     executable: frozenset[str] = frozenset()
     """Which of the writes are programs."""
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The hashes of the writes."""
 
     @property
     def touches_files(self) -> bool:
@@ -128,6 +130,7 @@ def plan_install(
         changes=changes,
         edits_win=edited == "keep",
         executable=bundle.executable,
+        digests={path: bundle.hashes[path] for path in writes},
     )
 
 

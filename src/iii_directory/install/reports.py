@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.documents.model import Finding
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _NOTHING: Final = "/dev/null"
 
-Status = Literal["updated", "current", "edited", "outdated", "restored", "removed", "failed"]
+Status = Literal[
+    "updated", "current", "edited", "merged", "conflict", "outdated", "restored", "removed", "failed"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,16 @@ class Report:
     changes: FileChanges = field(default_factory=FileChanges)
     reason: str | None = None
     """Why it failed: the sentence of the error."""
+    behind: tuple[str, ...] = ()
+    """Files that were edited by hand, and that the source has changed since."""
 
     def as_dict(self) -> dict[str, Any]:
         known = {"installed": self.installed, "available": self.available, "reason": self.reason}
         shown = {name: value for name, value in known.items() if value is not None}
         changes = {"changes": self.changes.as_dict()} if self.changes != FileChanges() else {}
         pinned = {"pinned": True} if self.pinned else {}
-        return {"namespace": self.namespace, "status": self.status, **shown, **pinned, **changes}
+        behind = {"behind": list(self.behind)} if self.behind else {}
+        return {"namespace": self.namespace, "status": self.status, **shown, **pinned, **behind, **changes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,18 @@ class Added:
     @property
     def is_complete(self) -> bool:
         return not (self.failed or self.selection.ambiguous or self.selection.unfit)
+
+
+def with_merges(report: Report, merges: FileChanges) -> Report:
+    """A report of an update, with what a merge made of the files it had kept."""
+    kept = tuple(path for path in report.changes.kept if path not in (*merges.merged, *merges.conflicts))
+    changes = replace(report.changes, kept=kept, merged=merges.merged, conflicts=merges.conflicts)
+    status = report.status
+    if status != "failed" and merges.conflicts:
+        status = "conflict"
+    elif status != "failed" and merges.merged and not kept:
+        status = "merged"
+    return replace(report, status=status, changes=changes)
 
 
 def installation(bundle: Bundle, plan: Plan) -> Installation:

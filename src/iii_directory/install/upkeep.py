@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError, refused
+from iii_directory.install.merge import Sides, plan_merge
 from iii_directory.install.plan import (
+    Disk,
     FileChanges,
+    Plan,
     plan_install,
     plan_remove,
     plan_restore,
     verify_entry,
 )
-from iii_directory.install.reports import Report, unified_diff
+from iii_directory.install.reports import Report, unified_diff, with_merges
 from iii_directory.install.sources import is_pinned
 from iii_directory.install.tree import silent
 from iii_directory.lockfile.format import unbroken
@@ -50,13 +53,15 @@ class Upkeep:
         namespaces: Sequence[str] = (),
         *,
         prune: bool = False,
+        merge: bool = False,
         allow_downgrade: bool = False,
         progress: Progress = silent,
     ) -> list[Report]:
-        """Bring namespaces up to date: clean files are replaced, edited ones kept, and each is reported."""
+        """Bring namespaces up to date: clean files are replaced, edited ones kept or merged."""
 
         def one(name: str, entry: Entry) -> Awaitable[Report]:
-            return self._update(name, entry, prune=prune, allow_downgrade=allow_downgrade)
+            updating = self._update(name, entry, prune=prune, allow_downgrade=allow_downgrade)
+            return self._merging(name, entry, updating) if merge else updating
 
         return await self._each(namespaces, one, progress)
 
@@ -82,8 +87,12 @@ class Upkeep:
             rows.append({"namespace": name, "status": status, **found})
         return rows
 
-    async def diff(self, namespaces: Sequence[str] = ()) -> str:
-        """What was edited by hand since the install, as a patch from the recorded state to the disk."""
+    async def diff(self, namespaces: Sequence[str] = (), *, upstream: bool = False) -> str:
+        """What was edited by hand, as a patch from what it was; or what the source changed in those files."""
+        if upstream:
+            lock = await self._lock()
+            names = namespaces or _names(lock)
+            return "".join([await self._news(name, _recorded(lock, name)) for name in names])
         edited = [row for row in await self.verify(namespaces) if row["status"] == "edited"]
         texts = [await self._edits(row["namespace"], row["edited"] + row["missing"]) for row in edited]
         return "".join(texts)
@@ -99,6 +108,7 @@ class Upkeep:
         with self._folder.locked(name) as namespace:
             plan = plan_remove(name, namespace.disk, _known(namespace.known, name), force=force)
             namespace.commit(plan)
+        self._folder.keep_originals(name, {})
         return plan.changes
 
     async def _lock(self) -> LockFile:
@@ -138,14 +148,16 @@ class Upkeep:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
         bundle = await self._sources.bundle(self._sources.request_for(entry))
-        changes = await self._threads.run(
+        plan = await self._threads.run(
             self._bring, bundle, entry, prune=prune, allow_downgrade=allow_downgrade
         )
+        await self._remember(name, entry, plan, bundle)
+        changes = plan.changes
         moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
         status = "edited" if changes.kept else "updated" if moved else "current"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool, allow_downgrade: bool) -> FileChanges:
+    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool, allow_downgrade: bool) -> Plan:
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
             known = namespace.known
             plan = plan_install(
@@ -162,7 +174,56 @@ class Upkeep:
                 # It is not installed anew, so the record keeps its time and its source.
                 plan = replace(plan, entry=_as_of(known, plan.entry))
             namespace.commit(plan)
-        return plan.changes
+        return plan
+
+    async def _remember(self, name: str, before: Entry, plan: Plan, bundle: Bundle) -> None:
+        """Keep what edited files were made from and what the source has now, to compare them later."""
+        if plan.entry is None or not (plan.entry.edited_from or before.edited_from):
+            return
+        edited_from = plan.entry.edited_from
+        texts: dict[str, bytes | None] = {
+            digest: await self._threads.run(self._folder.read_original, name, digest)
+            for digest in edited_from.values()
+        }
+        if None in texts.values():
+            old = await self._before(before)
+            texts.update(
+                {old.hashes[path]: old.files[path] for path in edited_from if old and path in old.files}
+            )
+        texts.update({bundle.hashes[path]: bundle.files[path] for path in edited_from})
+        kept = {digest: content for digest, content in texts.items() if content is not None}
+        await self._threads.run(self._folder.keep_originals, name, kept)
+
+    async def _before(self, entry: Entry) -> Bundle | None:
+        """What was installed before, if its source still has it."""
+        try:
+            return await self._sources.recorded(entry)
+        except DirectoryError:
+            return None
+
+    async def _merging(self, name: str, entry: Entry, updating: Awaitable[Report]) -> Report:
+        """An update, and then a merge of what was edited; the latter needs no source to be there."""
+        try:
+            report = await updating
+        except DirectoryError as error:
+            report = Report(name, "failed", entry.resolved, reason=str(error))
+        return with_merges(report, await self._threads.run(self._merge, name))
+
+    def _merge(self, name: str) -> FileChanges:
+        with self._folder.locked(name) as namespace:
+            known = _known(namespace.known, name)
+            sides = {path: self._sides(name, path, known) for path in _behind(known, namespace.disk)}
+            whole = {path: three for path, three in sides.items() if three is not None}
+            plan = plan_merge(name, namespace.disk, known, whole)
+            namespace.commit(plan)
+        lost = tuple(path for path in sides if path not in whole)
+        return replace(plan.changes, conflicts=tuple(sorted((*plan.changes.conflicts, *lost))))
+
+    def _sides(self, name: str, path: str, known: Entry) -> Sides | None:
+        base = self._folder.read_original(name, known.edited_from[path])
+        theirs = self._folder.read_original(name, known.files[path])
+        mine = self._folder.read(name, path)
+        return None if base is None or mine is None or theirs is None else Sides(base, mine, theirs)
 
     async def _unmoved(self, name: str, entry: Entry) -> Report:
         disk, _ = await self._threads.run(self._folder.look, name, ())
@@ -180,8 +241,10 @@ class Upkeep:
         available = await self._sources.current(entry)
         # A registry's pre-release may be newer than what its latest tag names.
         newer = available != entry.resolved and not is_older(available, entry.resolved)
-        status = "outdated" if newer else "current"
-        return Report(name, status, entry.resolved, available, pinned=is_pinned(entry))
+        disk, _ = await self._threads.run(self._folder.look, name, ())
+        behind = _behind(entry, disk)
+        status = "outdated" if newer else "edited" if behind else "current"
+        return Report(name, status, entry.resolved, available, pinned=is_pinned(entry), behind=behind)
 
     async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
         disk, _ = await self._threads.run(self._folder.look, name, ())
@@ -202,9 +265,35 @@ class Upkeep:
         return plan.changes
 
     async def _edits(self, name: str, paths: list[str]) -> str:
-        bundle = await self._sources.recorded(_recorded(await self._lock(), name))
+        entry = _recorded(await self._lock(), name)
+        was = {path: await self._original(name, entry.edited_from.get(path)) for path in paths}
+        if None in was.values():
+            bundle = await self._sources.recorded(entry)
+            was = {path: text if text is not None else bundle.files.get(path) for path, text in was.items()}
         here = {path: await self._threads.run(self._folder.read, name, path) for path in paths}
-        return unified_diff(name, [(path, bundle.files.get(path), here[path]) for path in paths])
+        return unified_diff(name, [(path, was[path], here[path]) for path in paths])
+
+    async def _news(self, name: str, entry: Entry) -> str:
+        """What the source changed in files that are edited here, since they were edited."""
+        changes = [
+            (path, await self._original(name, origin), await self._original(name, entry.files[path]))
+            for path, origin in entry.edited_from.items()
+        ]
+        return unified_diff(name, changes)
+
+    async def _original(self, name: str, digest: str | None) -> bytes | None:
+        return None if digest is None else await self._threads.run(self._folder.read_original, name, digest)
+
+
+def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:
+    """Files that are still edited, of which the source has something newer than they were made from."""
+    return tuple(
+        sorted(
+            path
+            for path in known.edited_from
+            if disk.hashes.get(path) is not None and disk.hashes[path] != known.files[path]
+        )
+    )
 
 
 def _as_of(known: Entry, entry: Entry | None) -> Entry | None:
