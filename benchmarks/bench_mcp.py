@@ -142,7 +142,7 @@ def _reads(reader: Reader) -> float:
 
 
 def _compared(url: str, bridge: Reader, constant: Reader) -> Measurement:
-    from iii_directory.bus.sdk_bus import SdkBus
+    from benchmarks.sdk_bus import SdkBus
 
     bus = SdkBus(url, name="bench-caller", description="")
 
@@ -247,7 +247,7 @@ def directory(report: Connection, url: str, folder: str) -> None:
 
 def constant_worker(report: Connection, url: str) -> None:
     """A worker whose function answers what a read of the skill answers."""
-    from iii_directory.bus.sdk_bus import SdkBus
+    from benchmarks.sdk_bus import SdkBus
     from iii_directory.bus.seam import Function
 
     bus = SdkBus(url, name="bench-constant", description="")
@@ -309,7 +309,7 @@ async def _up(report: Connection, folder: str, bus_for: Callable[[EngineServer],
 
 
 def _joined(url: str) -> WorkerBus:
-    from iii_directory.bus.sdk_bus import SdkBus
+    from benchmarks.sdk_bus import SdkBus
 
     return SdkBus(url, name="bench-bridge", description="")
 

@@ -169,7 +169,7 @@ def _announcement() -> dict[str, Any]:
 
 async def flood(url: str, frames: list[str], in_flight: int, *, greeted: bool = True) -> float:
     """The seconds it takes to have every frame answered, with so many of them under way."""
-    async with connect(url, compression=None) as peer:
+    async with connect(url, compression=None, max_size=None) as peer:
         if greeted:
             await peer.recv()
         start = time.perf_counter()
@@ -183,12 +183,13 @@ async def flood(url: str, frames: list[str], in_flight: int, *, greeted: bool = 
         return time.perf_counter() - start
 
 
-def call_frame(payload: dict[str, Any], function_id: str = "bench::echo") -> str:
+def call_frame(payload: dict[str, Any], function_id: str = "bench::echo", namespace: str = "default") -> str:
     return json.dumps(
         {
             "type": "invokefunction",
             "function_id": function_id,
             "invocation_id": str(uuid.uuid4()),
+            "namespace": namespace,
             "data": payload,
         }
     )

@@ -133,14 +133,14 @@ def is_empty_package(name: str) -> bool:
     return path.name == "__init__.py" and len(ast.parse(path.read_text(encoding="utf-8")).body) <= 1
 
 
-def test_only_the_bus_and_the_publish_helper_know_the_sdk() -> None:
+def test_only_the_publish_helper_knows_the_sdk() -> None:
     knowing = {
         name
         for name, path in MODULES.items()
         if any(module == "iii" or module.startswith("iii.") for module in runtime_imports(path))
     }
 
-    assert knowing <= {"bus.sdk_bus", "publish"}
+    assert knowing <= {"publish"}
 
 
 def test_only_the_bridge_knows_the_sdk_for_mcp() -> None:

@@ -175,6 +175,8 @@ MAX_FRAME_BYTES: Final = 16 * MIB
 MAX_MESSAGE_BYTES: Final = 64 * MIB
 # serde_json refuses deeper documents; a deeper one could also exhaust our own encoder.
 MAX_JSON_DEPTH: Final = 128
+# Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.
+FULL_BYTES: Final = 64 * KIB
 # Unsent bytes to one peer after which it counts as gone: two of the largest messages.
 MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
@@ -215,6 +217,17 @@ HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 60.0
+# Over a socket to an engine elsewhere: what is larger than a frame may be goes in pieces of this size, as in
+# the SDKs. An engine that is not heard of for so many seconds is asked, and after as many again is gone.
+FRAGMENT_BYTES: Final = 1 * MIB
+KEEP_ALIVE_SECONDS: Final = 20.0
+# An engine that is away is tried again after the first of these, then after twice as long each time up to the
+# second: soon enough for a restart, seldom enough for a machine that sleeps.
+FIRST_RECONNECT_SECONDS: Final = 0.25
+LONGEST_RECONNECT_SECONDS: Final = 5.0
+# How long a worker may take after a connect to learn what it has to know, before its functions are offered
+# without: longer than a state that answers at all, shorter than callers wait.
+CONNECTED_SECONDS: Final = 15.0
 # How long a new connection may take to say which namespace it is of, before the default one is meant; and the
 # owner of a trigger type to answer to a binding, before it counts as taken. As on the real engine.
 NAMESPACE_GRACE_SECONDS: Final = 5.0

@@ -292,8 +292,7 @@ def test_a_client_that_never_reads_is_cut_off_and_the_others_go_on(
 
 def largest_backlog(engine: EngineThread) -> int:
     async def look() -> int:
-        transports = [peer._transport for peer in engine.server._peers]
-        return max((transport.get_write_buffer_size() for transport in transports), default=0)
+        return max((peer._outbox.unsent_bytes for peer in engine.server._peers), default=0)
 
     return asyncio.run_coroutine_threadsafe(look(), engine.loop).result(WAIT)
 

@@ -223,13 +223,12 @@ def test_a_read_that_takes_the_connection_down_is_not_made_for_ever(
     machine: Restartable, upstream: Upstream
 ) -> None:
     bus: Any = upstream._bus
-    sdk = bus._client
     with OtherWorker(machine.url, "huge") as other:
         asked = threading.Semaphore(0)
 
         def cut(_: dict[str, Any]) -> None:
             asked.release()
-            sdk._loop.call_soon_threadsafe(sdk._ws.transport.abort)
+            bus._loop.call_soon_threadsafe(bus._socket.abort)
 
         other.offer("huge::read", cut)
 

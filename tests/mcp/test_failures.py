@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
+from iii_directory.mcp.failures import remote_failure, unreachable
 
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = -32602, -32603, -32002
 
@@ -81,4 +81,4 @@ def test_no_engine_is_said_with_its_address_and_what_to_do() -> None:
 
 
 def test_a_call_cut_off_is_not_said_to_have_failed() -> None:
-    assert "whether it ran is not known" in str(interrupted("mail::send"))
+    assert "whether it ran is not known" in str(remote_failure("mail::send", "connection_lost", "x"))

@@ -314,7 +314,7 @@ def registered_ids(client: SdkClient, **where: str) -> list[str] | None:
 def test_a_second_directory_in_the_namespace_says_who_is_there_and_takes_over(
     own_house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.bus.sdk_bus._TAKE_OVER_SECONDS", 0.05)
+    monkeypatch.setattr("iii_directory.bus.wire_bus._TAKE_OVER_SECONDS", 0.05)
     listener = own_house.listener("skills::on-change")
     own_house.call("skills::register", id="before", skill="# x")
     listener.next()

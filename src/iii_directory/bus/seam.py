@@ -1,6 +1,6 @@
 """The engine as this worker sees it: call, be called, tell subscribers.
 
-There are two behind the one seam: an engine elsewhere, through the SDK, and the embedded engine in this very
+There are two behind the one seam: an engine elsewhere, over a socket, and the embedded engine in this very
 process, without a socket. Handlers run on the bus's event loop. What they raise reaches the caller as one
 sentence: a :class:`~iii_directory.errors.DirectoryError` as it is, anything else as an internal error that is
 in the log.
@@ -51,7 +51,7 @@ def listener(function_id: str, description: str) -> Function:
 
 
 class CallError(Exception):
-    """A call that came back as an error. ``code`` is the engine's or the SDK's."""
+    """A call that came back as an error, or not at all. ``code`` is the protocol's, or a worker's own."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -117,11 +117,16 @@ class WorkerBus(Bus, Protocol):
     def register_function(self, function: Function, handler: Handler) -> None: ...
 
     def register_listener(
-        self, function_id: str, heard: Callable[[Payload], None], *, description: str
+        self,
+        function_id: str,
+        heard: Callable[[Payload], None],
+        *,
+        description: str,
+        hears_workers: bool = False,
     ) -> None:
         """A function that takes events, which must be quick and not fail, and answers nothing.
 
-        What a worker sends there in the engine's name is not heard.
+        What a worker sends there in the engine's name is not heard, unless events of workers are wanted.
         """
         ...
 
@@ -174,12 +179,10 @@ def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[o
         try:
             return await handler(cast("Payload", data) if isinstance(data, dict) else {})
         except DirectoryError as error:
-            # Its cause may name a path or an address, and the SDK sends causes along.
+            # Its cause may name a path or an address.
             raise error from None
         except Exception:
             log.exception("%s failed", function.id)
             raise DirectoryError(INTERNAL, f"{function.id} failed unexpectedly") from None
 
-    # The SDK makes schemas out of annotations; ours are in the table of functions, or left out on purpose.
-    run.__annotations__ = {}
     return run

@@ -29,6 +29,11 @@ class Tasks:
         for task in self._running:
             task.cancel()
 
+    async def ended(self) -> None:
+        """Wait until every task is over."""
+        if self._running:
+            await asyncio.wait(self._running)
+
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:

@@ -32,7 +32,7 @@ class RegisteredSource:
         self._waiting: asyncio.Event | None = None
 
     async def ready(self) -> None:
-        """Wait for the first attempt to load, for as long as one is worth waiting for: that counts once."""
+        """Wait for the first attempt to load after a connect, for as long as that is worth waiting for."""
         if self.is_ready:
             return
         # Only here, because a command that lists a folder should not pay for importing asyncio.
@@ -41,10 +41,16 @@ class RegisteredSource:
 
         if self._patient_until is None:
             self._patient_until = asyncio.get_running_loop().time() + self._patience
+        if self._waiting is None:
             self._waiting = asyncio.Event()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._patient_until):
-                await (self._waiting or asyncio.Event()).wait()
+                await self._waiting.wait()
+
+    def outdated(self) -> None:
+        """What was written while there was no connection is not known: readers wait for the next attempt."""
+        self.is_ready = self._patience <= 0
+        self._patient_until = None
 
     def tried(self, problem: str | None) -> None:
         """The tables were loaded, or could not be; readers wait no longer."""
@@ -52,6 +58,7 @@ class RegisteredSource:
         self.is_ready = True
         if self._waiting is not None:
             self._waiting.set()
+            self._waiting = None
 
     def says(self, problem: str | None) -> None:
         """What keeps the tables from being complete; None when nothing does."""

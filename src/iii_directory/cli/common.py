@@ -131,7 +131,7 @@ def settings_from(path: Path) -> Settings:
 
 
 def set_up_log() -> None:
-    """Our own log on stderr, a line each; the SDK speaks only of errors."""
+    """Our own log on stderr, a line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_HarmlessLines("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)

@@ -20,8 +20,10 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from iii_directory.access.policy import Refused
+from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
     CLOSE_SECONDS,
+    FULL_BYTES,
     HANDSHAKE_SECONDS,
     MAX_ENGINE_CONNECTIONS,
     MAX_FRAME_BYTES,
@@ -84,6 +86,7 @@ class Peer(asyncio.Protocol):
         self._limits = limits
         self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
         self._transport: asyncio.Transport
+        self._outbox: Outbox
         self._role = Role()
         self._fragments = bytearray()
         self._text = True
@@ -91,12 +94,16 @@ class Peer(asyncio.Protocol):
         self._unfinished = 0
         self._unfinished_timer: asyncio.TimerHandle | None = None
         self._ending = False
-        self.full = False
 
     @property
     def address(self) -> str | None:
         name = self._transport.get_extra_info("peername")
         return cast("tuple[str, int]", name)[0] if isinstance(name, tuple) else None
+
+    @property
+    def full(self) -> bool:
+        """Whether the socket has enough to write; the role is told when it takes more again."""
+        return self._outbox.unsent_bytes > FULL_BYTES
 
     # What roles call
 
@@ -117,12 +124,10 @@ class Peer(asyncio.Protocol):
         transport, data = self._transport, self._protocol.data_to_send()
         if not data or transport.is_closing():
             return
-        transport.write(b"".join(data))
-        if data[-1] == b"" and transport.can_write_eof():
-            transport.write_eof()
+        self._outbox.write(data)
         if self._protocol.close_expected():
             self._end_soon()
-        if transport.get_write_buffer_size() > self._limits.unsent_bytes:
+        if self._outbox.unsent_bytes > self._limits.unsent_bytes:
             log.warning("a client that does not read its messages was disconnected")
             transport.abort()
 
@@ -147,6 +152,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._outbox = Outbox(self._transport)
         if not self._engine.peer_made(self):
             self._transport.write(_FULL)
             self._transport.close()
@@ -179,12 +185,10 @@ class Peer(asyncio.Protocol):
         self._engine.peer_lost(self)
         self._engine.flush()
 
-    def pause_writing(self) -> None:
-        self.full = True
-
     def resume_writing(self) -> None:
-        self.full = False
-        self._role.writable()
+        self._outbox.go_on()
+        if not self.full:
+            self._role.writable()
 
     # Inner workings
 
@@ -276,7 +280,7 @@ class Peer(asyncio.Protocol):
             self._give_up_unless_progress(None)
 
     def _give_up_unless_progress(self, unsent_before: int | None) -> None:
-        unsent = self._transport.get_write_buffer_size()
+        unsent = self._outbox.unsent_bytes
         if unsent == unsent_before:
             self.abort()
             return

@@ -43,6 +43,8 @@ FUNCTION_NOT_FOUND: Final = "function_not_found"
 INVOCATION_STOPPED: Final = "invocation_stopped"
 INVOCATION_FAILED: Final = "invocation_failed"
 TIMEOUT: Final = "TIMEOUT"
+CONNECTION_LOST: Final = "connection_lost"
+PAYLOAD_TOO_LARGE: Final = "payload_too_large"
 DESERIALIZATION_ERROR: Final = "deserialization_error"
 SERIALIZATION_ERROR: Final = "serialization_error"
 ENQUEUE_ERROR: Final = "enqueue_error"
@@ -73,6 +75,8 @@ CODES: Final = {
     INVOCATION_STOPPED: "The worker left before it answered.",
     INVOCATION_FAILED: "The worker's function failed; the message is the worker's.",
     TIMEOUT: "The caller did not wait longer. The engine never says this, callers do.",
+    CONNECTION_LOST: "The engine went away under a call: whether it was carried out is not known.",
+    PAYLOAD_TOO_LARGE: "A worker's answer, or a call, is larger than a message may be.",
     DESERIALIZATION_ERROR: "A message or the input of a built-in function cannot be understood.",
     SERIALIZATION_ERROR: "A worker in the engine's process answered what is no JSON.",
     ENQUEUE_ERROR: "No queue worker is connected, or it refused the job.",

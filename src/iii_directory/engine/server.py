@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.engine")
 BACKLOG = 512
 _SAY_AGAIN_SECONDS: Final = 60.0
+# How long a transport that is being made, dropped and told of it can take, in turns of the loop.
+_TURNS_TO_END: Final = 5
 Ts = TypeVarTuple("Ts")
 
 
@@ -107,6 +109,7 @@ class EngineServer:
         self._flush_is_due = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._server: asyncio.Server | None = None
+        self._stopping = False
 
     async def start(self) -> None:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
@@ -126,16 +129,19 @@ class EngineServer:
 
     async def stop(self) -> None:
         """Stop listening and drop every socket without a close frame, so that SDKs reconnect."""
+        self._stopping = True
         if self._server is not None:
-            self._server.close()
+            await _close(self._server)
         for timer in self._timers:
             timer.cancel()
         for peer in list(self._peers):
             peer.abort()
         if self._server is not None:
             await self._server.wait_closed()
-        # The transports tell their peers in the next turn of the loop.
-        await asyncio.sleep(0)
+        # The transports tell their peers in the next turn of the loop. One that was let in just now takes
+        # some turns to be made, to be dropped and to end.
+        for _ in range(_TURNS_TO_END):
+            await asyncio.sleep(0)
         if self._database is not None:
             self._database.close()
 
@@ -168,6 +174,8 @@ class EngineServer:
             self._said_full = True
             return False
         self._peers.add(peer)
+        if self._stopping:
+            peer.abort()
         return True
 
     def peer_lost(self, peer: Peer) -> None:
@@ -300,6 +308,16 @@ class WorkerRole(Role):
 
     def lost(self) -> None:
         self._server.lost(self._connection_id)
+
+
+async def _close(server: asyncio.Server) -> None:
+    """Let nobody in, and then close: asyncio leaks a connection that it has accepted but not made by then."""
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    for _ in range(_TURNS_TO_END):
+        await asyncio.sleep(0)
+    server.close()
 
 
 def _unsendable(message: Json) -> Json:

@@ -7,7 +7,9 @@ Out goes ``orjson``: a list of 10,000 rows takes a twentieth of the time. In com
 
 from __future__ import annotations
 
+import contextlib
 import json
+from itertools import chain, compress
 from typing import Any, Final, cast
 
 import orjson
@@ -85,6 +87,12 @@ def is_text(value: object) -> bool:
 
 
 def _value_of(text: str) -> object:
+    data = text.encode()
+    # A fifth of the time, but integers of more than 64 bits, which others may read, would lose digits. What
+    # is refused is read once more, to say what is wrong as ever.
+    if _LONG_NUMBER not in data.translate(_DIGITS):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return orjson.loads(data)
     if text.startswith("{"):
         value, end = _DECODER.raw_decode(text)
         if end == len(text):
@@ -113,18 +121,21 @@ def _no_constant(text: str) -> float:
 
 
 def _depth_exceeds(value: object, limit: int) -> bool:
+    """Level by level, and without a line of Python for each value: a long list has many, and is not deep."""
     level: list[object] = [value]
     for _ in range(limit):
-        below: list[object] = []
-        for item in level:
-            children = cast("Json", item).values() if isinstance(item, dict) else cast("list[object]", item)
-            below += [child for child in children if isinstance(child, (dict, list))]
-        if not below:
+        objects = [cast("Json", item).values() for item in level if isinstance(item, dict)]
+        lists = [cast("list[object]", item) for item in level if isinstance(item, list)]
+        below = list(chain.from_iterable(chain(objects, lists)))
+        level = list(compress(below, map(_CONTAINERS.__contains__, map(type, below))))
+        if not level:
             return False
-        level = below
     return True
 
 
+_CONTAINERS: Final = frozenset((dict, list))
+_DIGITS: Final = bytes(ord("1") if chr(code).isdecimal() and code < 128 else 0 for code in range(256))
+_LONG_NUMBER: Final = b"1" * 19
 _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 # What is sent was parsed or built here: there are no circles to look for.
 _ENCODER: Final = json.JSONEncoder(

@@ -95,9 +95,9 @@ class Bridge:
 
 def joined_bus(url: str, *, token: str | None = None) -> WorkerBus:
     """A bridge's place on the engine at an address."""
-    from iii_directory.bus.sdk_bus import SdkBus
+    from iii_directory.bus.wire_bus import WireBus
 
-    return SdkBus(url, name=_worker_name(), description=WORKER_DESCRIPTION, token=token)
+    return WireBus(url, name=_worker_name(), description=WORKER_DESCRIPTION, token=token)
 
 
 def bus_inside(engine: EngineServer) -> WorkerBus:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, INVALID_ARGUMENTS, NOT_FOUND, TIMEOUT
+from iii_directory.engine.protocol import (
+    CONNECTION_LOST,
+    FUNCTION_NOT_FOUND,
+    INVALID_ARGUMENTS,
+    NOT_FOUND,
+    TIMEOUT,
+)
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
@@ -61,6 +67,10 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
         steps = ("start iii-directory on that engine with: iii-directory serve",)
         problem = f"function '{function_id}' not found on the engine"
         return _own(ENGINE_NOT_FOUND, problem, *(steps if function_id.startswith(_DIRECTORY) else ()))
+    if code == CONNECTION_LOST:
+        return _own(
+            ENGINE_FAILED, f"the engine went away while '{function_id}' ran; whether it ran is not known"
+        )
     if code == TIMEOUT:
         return _own(ENGINE_FAILED, f"'{function_id}' did not answer in time")
     line = cut(visible(message), MAX_MCP_ERROR_CHARS) or f"'{function_id}' failed without saying why"
@@ -76,11 +86,6 @@ def unreachable(url: str) -> BridgeError:
         "start one with: iii-directory up",
         "call it again later",
     )
-
-
-def interrupted(function_id: str) -> BridgeError:
-    """The engine went away under a call that must not simply be made again."""
-    return _own(ENGINE_FAILED, f"the engine went away while '{function_id}' ran; whether it ran is not known")
 
 
 def _own(kind: ErrorKind, problem: str, *next_steps: str) -> BridgeError:

@@ -11,14 +11,14 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.seam import CallError
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
+from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.limits import (
     MCP_ENGINE_SECONDS,
     MCP_READ_SECONDS,
     MCP_SETTLE_SECONDS,
     MCP_WORK_SECONDS,
 )
-from iii_directory.mcp.failures import interrupted, remote_failure, unreachable
+from iii_directory.mcp.failures import remote_failure, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.mcp")
 _LATE_POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
-# The engine lost the answer, or the worker went while it worked; either is worth another try of a read.
-_WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED)
-
-
-class _LostError(Exception):
-    """The connection went away under a call."""
+# The engine lost the answer, or it or the worker went meanwhile; any of it is worth another try of a read.
+_WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED, CONNECTION_LOST)
 
 
 class Upstream:
@@ -45,7 +41,6 @@ class Upstream:
         self.namespace = bus.namespace
         self._connected = asyncio.Event()
         self._connected_at = 0.0
-        self._under_way: set[asyncio.Timeout] = set()
         self._missed_something = False
         self.missing: set[str] = set()
         """Functions that a client was told are not there; whoever tells it that they came takes them out."""
@@ -56,7 +51,10 @@ class Upstream:
         """Hear the events of trigger types, now or whenever somebody offers them; call before `start`."""
         function_id = f"{self._bus.name}::{purpose}"
         self._bus.register_listener(
-            function_id, heard, description=f"Tells the MCP clients of {self._bus.name} what changed."
+            function_id,
+            heard,
+            description=f"Tells the MCP clients of {self._bus.name} what changed.",
+            hears_workers=True,
         )
         for trigger_type in trigger_types:
             self._bus.bind(trigger_type, function_id, {})
@@ -97,11 +95,7 @@ class Upstream:
         while True:
             await self._await_engine()
             try:
-                return await self._call(function_id, payload, seconds)
-            except _LostError:
-                if not retries:
-                    raise interrupted(function_id) from None
-                retries -= 1
+                return await self._bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
                 if error.code == FUNCTION_NOT_FOUND and self._is_settling():
                     await asyncio.sleep(_LATE_POLL_SECONDS)
@@ -123,18 +117,6 @@ class Upstream:
             self._missed_something = True
             raise unreachable(self.url) from None
 
-    async def _call(self, function_id: str, payload: Mapping[str, Any], seconds: float) -> Any:
-        # A bus may leave a call under way to its timeout when the connection goes; ours end then and there.
-        try:
-            async with asyncio.timeout(None) as scope:
-                self._under_way.add(scope)
-                try:
-                    return await self._bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
-                finally:
-                    self._under_way.discard(scope)
-        except TimeoutError:
-            raise _LostError from None
-
     def _note_missing(self, function_id: str, code: str) -> None:
         if code == FUNCTION_NOT_FOUND:
             self.missing.add(function_id)
@@ -147,6 +129,3 @@ class Upstream:
             log.warning("the engine at %s went away; waiting for it", self.url)
             self._missed_something = True
         self._connected.clear()
-        under_way, self._under_way = self._under_way, set()
-        for call in under_way:
-            call.reschedule(asyncio.get_running_loop().time())

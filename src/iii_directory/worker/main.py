@@ -12,6 +12,7 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.bundled import BundledDocuments
 from iii_directory.folders.folder import FolderSource
@@ -58,12 +59,12 @@ class DirectoryWorker:
     def __init__(self, settings: Settings, bus: WorkerBus) -> None:
         self._settings = settings
         self._bus = bus
-        registered = RegisteredSource(settings.state_timeout_ms / 1000)
+        self._registered = RegisteredSource(settings.state_timeout_ms / 1000)
         self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
         self._notes = Notes()
         self._catalogue = Catalogue(
             FolderSource(settings.skills_folder, settings.local_skills_folder, below=[BundledDocuments()]),
-            registered,
+            self._registered,
             self._installed,
             notes=self._notes,
             filter_unregistered=settings.filter_unregistered,
@@ -71,7 +72,7 @@ class DirectoryWorker:
         self._engine = EngineView(bus, settings.state_timeout_ms)
         self._events = Events(bus)
         self._registrations = Registrations(
-            bus, self._events, registered, settings, follow=self._follow_state, namespace=bus.namespace
+            bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
         self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
         self._registry = RegistryClient(
@@ -92,9 +93,9 @@ class DirectoryWorker:
         cls, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
     ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
-        from iii_directory.bus.sdk_bus import SdkBus
+        from iii_directory.bus.wire_bus import WireBus
 
-        bus = SdkBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
+        bus = WireBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
         return cls.started_on(bus, settings)
 
     @classmethod
@@ -104,7 +105,7 @@ class DirectoryWorker:
         try:
             worker.start()
         except BaseException:
-            # The SDK's threads would keep the process alive.
+            # The bus has a thread of its own.
             worker.stop()
             raise
         return worker
@@ -203,6 +204,8 @@ class DirectoryWorker:
         self._engine.forget()
         self._on_engine.changed()
         await self._registrations.connected()
+        # The functions are offered after this: the first answer knows what is registered.
+        await self._registered.ready()
         await self._automatic.connected()
 
     def _workers_changed(self, _event: Payload) -> None:
@@ -214,10 +217,13 @@ class DirectoryWorker:
         self._registrations.connection_lost()
 
     async def _answered(self, deadline: float) -> bool:
+        last = {"function_id": self._functions[-1].id, "namespace": self._bus.namespace}
         while time.monotonic() < deadline:
             try:
-                # It is registered last, and an event of nothing changes nothing.
-                await self._bus.call(FOLLOWER, {}, timeout_ms=1_000)
+                # The functions come last, and all at once.
+                await self._bus.call(
+                    "engine::functions::info", last, timeout_ms=1_000, namespace=DEFAULT_NAMESPACE
+                )
             except CallError:
                 await asyncio.sleep(_READY_POLL_SECONDS)
             else:

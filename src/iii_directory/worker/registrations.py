@@ -120,6 +120,7 @@ class Registrations:
     async def connected(self) -> None:
         """Load everything anew: while there was no connection, nobody told of changes."""
         self.connection_lost()
+        self._source.outdated()
         loop = asyncio.get_running_loop()
         self._loading = loop.create_task(self._load())
         self._watching = loop.create_task(self._watch(self._loading))

@@ -1,15 +1,18 @@
-"""A worker inside the embedded engine: callers, subscribers and the engine meet what a socket gives."""
+"""A worker inside the embedded engine or joined to it: callers, subscribers and the engine meet the same."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.engine import WAIT, RawClient
+from tests.support.reader import until
 
 from iii_directory.bus.local_bus import LocalBus
 from iii_directory.bus.seam import CallError, Function
+from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
 
 if TYPE_CHECKING:
@@ -17,20 +20,31 @@ if TYPE_CHECKING:
 
     from tests.support.engine import EngineThread
 
-    from iii_directory.bus.seam import Handler, Payload, Subscription
+    from iii_directory.bus.seam import Handler, Payload, Subscription, WorkerBus
 
 
-class Inside:
-    """A bus on the engine's loop, and a client outside."""
+class Worker:
+    """A bus of either kind on an engine, and a client outside."""
 
-    def __init__(self, engine: EngineThread, client: RawClient) -> None:
+    def __init__(self, engine: EngineThread, client: RawClient, kind: str) -> None:
         self.engine = engine
         self.client = client
+        self.kind = kind
+        self.closed = False
+        names = {"name": "inside", "description": "A worker of the house."}
+        if kind == "inside":
+            self.bus: WorkerBus = engine.on_loop(lambda: LocalBus(engine.server, **names))
+        else:
+            self.bus = WireBus(engine.url, **names)
 
-        async def make() -> LocalBus:
-            return LocalBus(engine.server, name="inside", description="A worker of the house.")
+    def start(self) -> None:
+        self.bus.start()
+        self.settle()
 
-        self.bus: LocalBus = asyncio.run_coroutine_threadsafe(make(), engine.loop).result(WAIT)
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.bus.close()
 
     def offer(self, function_id: str, handler: Handler, request: Payload | None = None) -> None:
         function = Function(id=function_id, description="", request=request or {}, response=None)
@@ -38,12 +52,9 @@ class Inside:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the engine has taken in what was registered."""
-
-        async def nothing() -> None:
-            pass
-
-        self.bus.run(nothing())
+        """Wait until the engine has taken in what was registered, and offers it."""
+        for _ in range(3):
+            self.call("engine::health::check", namespace="default")
 
     def call(self, function_id: str, payload: dict[str, Any] | None = None, **options: Any) -> Any:
         wanted: dict[str, Any] = {"timeout_ms": 10_000, **options}
@@ -54,17 +65,30 @@ class Inside:
         return rows[0] if rows else None
 
 
-@pytest.fixture
-def inside(engine: EngineThread) -> Iterator[Inside]:
+@pytest.fixture(params=["inside", "joined"])
+def idle(request: pytest.FixtureRequest, engine: EngineThread) -> Iterator[Worker]:
+    """A worker that was not started yet."""
     with RawClient(engine.url, name="outside") as client:
-        yield Inside(engine, client)
+        worker = Worker(engine, client, request.param)
+        yield worker
+        worker.close()
+
+
+@pytest.fixture
+def inside(idle: Worker) -> Worker:
+    idle.start()
+    return idle
+
+
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "user=alice"}
+CHANNEL = {"channel_id": "one", "access_key": "two", "direction": "read"}
 
 
 async def ignored(_: Payload) -> None:
     return None
 
 
-def test_a_function_is_called_with_the_payload_and_answers(inside: Inside) -> None:
+def test_a_function_is_called_with_the_payload_and_answers(inside: Worker) -> None:
     async def doubled(payload: Payload) -> dict[str, int]:
         return {"twice": payload["n"] * 2}
 
@@ -74,7 +98,7 @@ def test_a_function_is_called_with_the_payload_and_answers(inside: Inside) -> No
     assert inside.call("inside::double", {"n": 4}) == {"twice": 8}
 
 
-def test_a_refusal_is_its_sentence_and_nothing_else(inside: Inside) -> None:
+def test_a_refusal_is_its_sentence_and_nothing_else(inside: Worker) -> None:
     async def refuses(_: Payload) -> None:
         raise DirectoryError(SKILL_NOT_FOUND, "there is none") from ValueError("/a/path/of/ours")
 
@@ -87,7 +111,7 @@ def test_a_refusal_is_its_sentence_and_nothing_else(inside: Inside) -> None:
 
 
 def test_a_mistake_is_an_internal_error_and_in_the_log(
-    inside: Inside, caplog: pytest.LogCaptureFixture
+    inside: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fails(_: Payload) -> None:
         raise ValueError("/a/path/of/ours")
@@ -101,7 +125,7 @@ def test_a_mistake_is_an_internal_error_and_in_the_log(
 
 
 @pytest.mark.parametrize("answer", [{1, 2}, {"deep": [object()]}, "\ud800"])
-def test_an_answer_that_is_no_json_is_an_error_for_the_caller(inside: Inside, answer: object) -> None:
+def test_an_answer_that_is_no_json_is_an_error_for_the_caller(inside: Worker, answer: object) -> None:
     async def answers(_: Payload) -> object:
         return answer
 
@@ -111,20 +135,20 @@ def test_an_answer_that_is_no_json_is_an_error_for_the_caller(inside: Inside, an
     assert inside.client.result("engine::health::check")
 
 
-def test_a_payload_that_is_no_object_is_refused_where_the_schema_wants_one(inside: Inside) -> None:
+def test_a_payload_that_is_no_object_is_refused_where_the_schema_wants_one(inside: Worker) -> None:
     inside.offer("inside::objects", ignored, {"type": "object"})
 
     assert "must be an object" in inside.client.call("inside::objects", [1])["error"]["message"]
 
 
-def test_a_call_of_nothing_says_what_the_engine_says(inside: Inside) -> None:
+def test_a_call_of_nothing_says_what_the_engine_says(inside: Worker) -> None:
     with pytest.raises(CallError, match="not found") as failure:
         inside.call("nobody::has")
 
     assert failure.value.code == "function_not_found"
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_its_answer_dropped(inside: Inside) -> None:
+def test_a_call_that_takes_too_long_is_given_up_and_its_answer_dropped(inside: Worker) -> None:
     inside.client.send(type="registerfunction", id="outside::slow")
     assert inside.client.result("engine::functions::info", {"function_id": "outside::slow"})
 
@@ -139,12 +163,10 @@ def test_a_call_that_takes_too_long_is_given_up_and_its_answer_dropped(inside: I
     assert inside.call("engine::health::check")
 
 
-def test_a_worker_outside_is_called_and_its_error_comes_back(inside: Inside) -> None:
+def test_a_worker_outside_is_called_and_its_error_comes_back(inside: Worker) -> None:
     inside.client.send(type="registerfunction", id="outside::broken")
     assert inside.client.result("engine::functions::info", {"function_id": "outside::broken"})
-    asking = asyncio.run_coroutine_threadsafe(
-        inside.bus.call("outside::broken", {"a": 1}, timeout_ms=10_000), inside.engine.loop
-    )
+    asking = ThreadPoolExecutor(1).submit(inside.call, "outside::broken", {"a": 1})
 
     asked = inside.client.receive_type("invokefunction")
     assert asked["data"]["a"] == 1
@@ -172,9 +194,10 @@ class Owner:
         del self.bound[subscription_id]
 
 
-def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Inside) -> None:
+def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Worker) -> None:
     owner, client = Owner(), inside.client
     inside.bus.register_trigger_type("inside::changed", owner, description="", event_schema={})
+    inside.settle()
     client.send(type="registerfunction", id="outside::heard")
     client.send(
         type="registertrigger",
@@ -184,7 +207,7 @@ def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Insi
         config={},
         metadata={"mine": True},
     )
-    assert client.result("engine::functions::info", {"function_id": "outside::heard"})
+    until(lambda: bool(owner.bound), "the owner knows of the binding")
 
     (subscription,) = owner.bound.values()
     assert (subscription.function_id, subscription.metadata) == ("outside::heard", {"mine": True})
@@ -194,11 +217,10 @@ def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Insi
     assert (heard["data"]["op"], heard["metadata"]) == ("x", {"mine": True})
 
     client.send(type="unregistertrigger", id="binding")
-    assert client.result("engine::health::check")
-    assert owner.bound == {}
+    until(lambda: not owner.bound, "the owner knows that it is gone")
 
 
-def open_calls(inside: Inside) -> int:
+def open_calls(inside: Worker) -> int:
     async def count() -> int:
         return inside.engine.server._router.calls.open_calls()
 
@@ -207,7 +229,7 @@ def open_calls(inside: Inside) -> int:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_listener_hears_events_and_leaves_no_call_open(
-    inside: Inside, caplog: pytest.LogCaptureFixture, fails: bool
+    inside: Worker, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
     heard: list[str] = []
 
@@ -222,25 +244,26 @@ def test_a_listener_hears_events_and_leaves_no_call_open(
     for key in ("a", "b"):
         inside.client.result("state::set", {"scope": "s", "key": key, "value": 1})
 
-    assert inside.client.result("engine::health::check")
-    assert heard == ["a", "b"]
-    assert open_calls(inside) == 0
+    until(lambda: heard == ["a", "b"], "both are heard")
+    until(lambda: open_calls(inside) == 0, "both are answered")
     assert ("could not take it in" in caplog.text) == fails
 
 
-def test_the_worker_is_listed_as_one_in_the_process_until_it_leaves(inside: Inside) -> None:
+def test_the_worker_is_listed_with_its_place_until_it_leaves(inside: Worker) -> None:
     inside.offer("inside::there", ignored)
     row = inside.worker_row()
     assert row is not None
-    assert (row["isolation"], row["ip_address"], row["function_count"]) == ("in-process", None, 1)
+    place = {"inside": ("in-process", None), "joined": (None, "127.0.0.1")}[inside.kind]
+    assert (row["isolation"], row["ip_address"]) == place
+    assert row["function_count"] == 1
 
-    inside.bus.close()
+    inside.close()
 
     assert inside.worker_row() is None
     assert inside.client.call("inside::there")["error"]["code"] == "function_not_found"
 
 
-def test_a_call_under_way_when_the_worker_leaves_is_stopped(inside: Inside) -> None:
+def test_a_call_under_way_when_the_worker_leaves_is_stopped(inside: Worker) -> None:
     began, never = asyncio.Event(), asyncio.Event()
 
     async def hangs(_: Payload) -> None:
@@ -250,13 +273,13 @@ def test_a_call_under_way_when_the_worker_leaves_is_stopped(inside: Inside) -> N
     inside.offer("inside::hangs", hangs)
     inside.client.start_call("inside::hangs", {})
     inside.bus.run(began.wait())
-    inside.bus.close()
+    inside.close()
 
     assert inside.client.receive_type("invocationresult")["error"]["code"] == "invocation_stopped"
 
 
 def test_a_function_that_another_worker_has_is_said_to_be_refused(
-    inside: Inside, caplog: pytest.LogCaptureFixture
+    inside: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     inside.client.send(type="registerfunction", id="outside::taken")
     assert inside.client.result("engine::functions::info", {"function_id": "outside::taken"})
@@ -266,7 +289,7 @@ def test_a_function_that_another_worker_has_is_said_to_be_refused(
     assert "refused outside::taken" in caplog.text
 
 
-def test_a_worker_of_the_same_name_outside_is_refused(inside: Inside) -> None:
+def test_a_worker_of_the_same_name_outside_is_refused(inside: Worker) -> None:
     with RawClient(inside.engine.url) as second:
         second.send(
             type="invokefunction", function_id="engine::workers::register", data={"name": "inside", "pid": 1}
@@ -278,35 +301,54 @@ def test_a_worker_of_the_same_name_outside_is_refused(inside: Inside) -> None:
 
 
 def test_a_second_worker_of_the_same_name_inside_is_said_to_be_refused(
-    inside: Inside, caplog: pytest.LogCaptureFixture
+    inside: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Inside(inside.engine, inside.client)
+    Worker(inside.engine, inside.client, "inside")
 
     assert "refused inside: WORKER_NAMESPACE_CONFLICT" in caplog.text
     assert inside.worker_row() is not None
 
 
-def test_what_waits_for_a_connection_runs_at_the_start(inside: Inside) -> None:
+def test_what_waits_for_a_connection_runs_at_the_start(idle: Worker) -> None:
     met: list[str] = []
 
     async def connected() -> None:
         met.append("connected")
 
-    inside.bus.on_connected(connected)
-    inside.bus.start()
-    inside.settle()
-    inside.settle()
+    idle.bus.on_connected(connected)
+    idle.start()
 
     assert met == ["connected"]
 
 
-def test_background_work_that_fails_is_in_the_log(inside: Inside, caplog: pytest.LogCaptureFixture) -> None:
+def test_background_work_that_fails_is_in_the_log(idle: Worker, caplog: pytest.LogCaptureFixture) -> None:
     async def connected() -> None:
         raise ValueError("could not start")
 
-    inside.bus.on_connected(connected)
-    inside.bus.start()
-    inside.settle()
-    inside.settle()
+    idle.bus.on_connected(connected)
+    idle.start()
 
     assert "could not start" in caplog.text
+
+
+def test_whose_doing_a_call_is_goes_along_with_the_calls_made_for_it(inside: Worker) -> None:
+    async def asks(_: Payload) -> object:
+        return await inside.bus.call("outside::asked", {}, timeout_ms=10_000)
+
+    inside.offer("inside::asks", asks)
+    inside.client.send(type="registerfunction", id="outside::asked")
+    assert inside.client.result("engine::functions::info", {"function_id": "outside::asked"})
+
+    inside.client.start_call("inside::asks", {}, **TRACE)
+
+    asked = inside.client.receive_type("invokefunction")
+    assert {name: asked.get(name) for name in TRACE} == TRACE
+
+
+def test_a_channel_in_a_payload_and_in_an_answer_is_passed_on_as_it_is(inside: Worker) -> None:
+    async def gives_back(payload: Payload) -> object:
+        return {"again": payload["channel"]}
+
+    inside.offer("inside::again", gives_back)
+
+    assert inside.client.result("inside::again", {"channel": CHANNEL}) == {"again": CHANNEL}

@@ -1,4 +1,4 @@
-"""An engine elsewhere: the published SDK behind the bus. The only module of the worker that knows the SDK."""
+"""The published SDK behind the bus: how the directory joined engines before it spoke the protocol itself."""
 
 from __future__ import annotations
 
@@ -81,14 +81,17 @@ class SdkBus:
                 otel={"enabled": False},
             ),
         )
-        self._loop: asyncio.AbstractEventLoop = self._client._loop  # noqa: SLF001 (it has no public name)
+        self._loop: asyncio.AbstractEventLoop = self._client._loop
 
     # Registering, from any thread
 
     def register_function(self, function: Function, handler: Handler) -> None:
+        run = guarded(function, handler)
+        # The SDK makes schemas out of annotations; ours are in the table of functions, or left out.
+        run.__annotations__ = {}
         self._client.register_function(
             function.id,
-            guarded(function, handler),
+            run,
             description=function.description,
             request_format=function.request,
             response_format=function.response,
@@ -96,10 +99,15 @@ class SdkBus:
         )
 
     def register_listener(
-        self, function_id: str, heard: Callable[[Payload], None], *, description: str
+        self,
+        function_id: str,
+        heard: Callable[[Payload], None],
+        *,
+        description: str,
+        hears_workers: bool = False,
     ) -> None:
         async def handler(event: Payload) -> None:
-            if not is_forged(event):
+            if hears_workers or not is_forged(event):
                 heard(event)
 
         self.register_function(listener(function_id, description), handler)
@@ -206,7 +214,7 @@ class SdkBus:
     async def _try_again(self) -> None:
         if not self._closing:
             # The SDK takes a refusal for final, and every call would repeat it.
-            self._client._fatal_error = None  # noqa: SLF001
+            self._client._fatal_error = None
             await self._client.connect_async()
 
 

@@ -1,0 +1,286 @@
+"""The worker's side of the conversation with an engine: what it registers, what it calls, what it answers.
+
+How messages travel is up to the bus built on this: as objects inside the engine's process, or over a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import uuid
+from abc import ABC, abstractmethod
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from iii_directory import __version__
+from iii_directory.bus.seam import CallError, Subscription, guarded, is_forged, listener, own_namespace
+from iii_directory.bus.tasks import Tasks
+from iii_directory.engine import protocol
+from iii_directory.engine.messages import (
+    InvocationResult,
+    InvokeFunction,
+    RegisterFunction,
+    RegisterTrigger,
+    RegisterTriggerType,
+    TriggerRegistrationResult,
+)
+from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.engine.wire_json import ABSENT
+from iii_directory.errors import DirectoryError
+from iii_directory.shapes import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
+    from iii_directory.engine.messages import Message, Registration
+    from iii_directory.engine.wire_json import Json
+
+log = logging.getLogger("iii_directory.worker")
+
+
+class Trace(NamedTuple):
+    """Whose doing a call is, as its caller wrote it; passed on with every call made for it."""
+
+    traceparent: str | None = None
+    baggage: str | None = None
+
+
+_NO_TRACE = Trace()
+_trace: ContextVar[Trace] = ContextVar("trace", default=_NO_TRACE)
+
+
+class MessageBus(ABC):
+    """Most of a :class:`~iii_directory.bus.seam.WorkerBus`; all but registering happens on its loop."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, name: str, description: str, namespace: str | None
+    ) -> None:
+        self.name = name
+        self.namespace = own_namespace(namespace)
+        self._description = description
+        self._loop = loop
+        self._handlers: dict[str, Callable[[Any], Awaitable[object]]] = {}
+        self._listeners: dict[str, Callable[[Payload], None]] = {}
+        self._hear_workers: set[str] = set()
+        self._mark = {"listener": str(uuid.uuid4())}
+        self._owners: dict[str, TriggerOwner] = {}
+        self._answers: dict[str, asyncio.Future[Any]] = {}
+        self._on_connected: list[Action] = []
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
+
+    @abstractmethod
+    def _send(self, message: Message) -> None:
+        """Say something to the engine; on the loop."""
+
+    @abstractmethod
+    def _register(self, message: Registration) -> None:
+        """Tell the engine what it has to know as long as this worker is there; on the loop."""
+
+    # Registering, from any thread
+
+    def register_function(self, function: Function, handler: Handler) -> None:
+        self._handlers[function.id] = guarded(function, handler)
+        self._register_soon(_registration(function))
+
+    def register_listener(
+        self,
+        function_id: str,
+        heard: Callable[[Payload], None],
+        *,
+        description: str,
+        hears_workers: bool = False,
+    ) -> None:
+        self._listeners[function_id] = heard
+        if hears_workers:
+            self._hear_workers.add(function_id)
+        self._register_soon(_registration(listener(function_id, description)))
+
+    def register_trigger_type(
+        self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
+    ) -> None:
+        self._owners[type_id] = owner
+        self._register_soon(
+            RegisterTriggerType(
+                id=type_id,
+                description=description,
+                trigger_request_format=None,
+                call_request_format=event_schema,
+            )
+        )
+
+    def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
+        self._register_soon(
+            RegisterTrigger(
+                id=str(uuid.uuid4()),
+                trigger_type=trigger_type,
+                function_id=function_id,
+                config=config,
+                metadata=self._mark,
+                namespace=self.namespace,
+            )
+        )
+
+    def on_connected(self, action: Action) -> None:
+        self._on_connected.append(action)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    # Bus
+
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        call_id = str(uuid.uuid4())
+        answer = self._answers[call_id] = self._loop.create_future()
+        try:
+            self._send(self._invocation(function_id, payload, call_id, namespace or self.namespace))
+            # What an engine in this process provides has answered by now, and nobody has to wait.
+            if not answer.done():
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await answer
+            return answer.result()
+        except TimeoutError:
+            raise CallError(
+                protocol.TIMEOUT, f"{function_id} did not answer within {timeout_ms} ms"
+            ) from None
+        finally:
+            del self._answers[call_id]
+
+    async def tell(
+        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
+    ) -> None:
+        sent = self._invocation(function_id, payload, None, namespace or DEFAULT_NAMESPACE)
+        sent.metadata = metadata
+        self._send(sent)
+
+    # What the engine says
+
+    def delivered(self, message: Json) -> None:
+        """Take a message in; whatever it causes happens in a later turn of the loop."""
+        match message["type"]:
+            case protocol.INVOKE_FUNCTION if message["function_id"] in self._listeners:
+                # Not at once: an engine in this process is still carrying out what it decided.
+                self._loop.call_soon(self._heard, message)
+            case protocol.INVOKE_FUNCTION if message["function_id"] in self._handlers:
+                task = self._loop.create_task(self._invoked(message))
+                self._under_way[message["invocation_id"]] = task
+            case protocol.INVOKE_FUNCTION:
+                self._loop.call_soon(self._send, _not_here(message))
+            case protocol.INVOCATION_RESULT:
+                self._answered(message)
+            case protocol.REGISTER_TRIGGER if message["trigger_type"] in self._owners:
+                self._bound(message)
+            case protocol.UNREGISTER_TRIGGER if message["trigger_type"] in self._owners:
+                self._owners[message["trigger_type"]].unsubscribed(message["id"])
+            case protocol.REGISTRATION_REJECTED | protocol.TRIGGER_REGISTRATION_RESULT:
+                what = message.get("function_id") or message.get("worker_name")
+                log.warning("the engine refused %s: %s", what, message.get("code") or message.get("error"))
+            case _:
+                log.debug("a message of type %s is not for us", message["type"])
+
+    # Inner workings
+
+    def _register_soon(self, message: Registration) -> None:
+        self._loop.call_soon_threadsafe(self._register, message)
+
+    def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
+        """This worker says who it is."""
+        said = {
+            "name": self.name,
+            "description": self._description,
+            "namespace": self.namespace,
+            "runtime": "python",
+            "version": __version__,
+            "os": f"{platform.system()} {platform.release()} ({platform.machine()})",
+            "pid": os.getpid(),
+            "isolation": isolation,
+        }
+        return self._invocation("engine::workers::register", said, call_id, DEFAULT_NAMESPACE)
+
+    def _invocation(
+        self, function_id: str, data: Mapping[str, Any], call_id: str | None, namespace: str
+    ) -> InvokeFunction:
+        trace = _trace.get()
+        return InvokeFunction(
+            function_id=function_id,
+            data=dict(data),
+            invocation_id=call_id,
+            action="void" if call_id is None else None,
+            namespace=namespace,
+            traceparent=trace.traceparent,
+            baggage=trace.baggage,
+        )
+
+    async def _invoked(self, message: Json) -> None:
+        call_id, function_id = message["invocation_id"], message["function_id"]
+        if "traceparent" in message or "baggage" in message:
+            _trace.set(Trace(message.get("traceparent"), message.get("baggage")))
+        result, error = ABSENT, None
+        try:
+            result = await self._handlers[function_id](message.get("data"))
+        except DirectoryError as failure:
+            error = {"code": protocol.INVOCATION_FAILED, "message": str(failure)}
+        finally:
+            del self._under_way[call_id]
+        self._send(InvocationResult(call_id, function_id, result, error))
+
+    def _heard(self, message: Json) -> None:
+        function_id, data = message["function_id"], message.get("data")
+        try:
+            if function_id in self._hear_workers or self._is_of_the_engine(message):
+                self._listeners[function_id](object_of(data))
+        finally:
+            self._send(InvocationResult(message["invocation_id"], function_id, None, None))
+
+    def _is_of_the_engine(self, message: Json) -> bool:
+        """Whether an event is the engine's own: a worker's call is signed by the engine."""
+        return not is_forged(message.get("data"))
+
+    def _answered(self, message: Json) -> None:
+        answer = self._answers.get(message["invocation_id"])
+        if answer is None or answer.done():
+            return  # it was waited for long enough
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message.get("result"))
+        else:
+            answer.set_exception(CallError(str(error.get("code")), str(error.get("message"))))
+
+    def _bound(self, message: Json) -> None:
+        binding_id, trigger_type, function_id = message["id"], message["trigger_type"], message["function_id"]
+        subscription = Subscription(
+            binding_id, function_id, message.get("metadata"), message.get("namespace")
+        )
+        self._owners[trigger_type].subscribed(subscription)
+        accepted = TriggerRegistrationResult(binding_id, trigger_type, function_id, None)
+        self._loop.call_soon(self._send, accepted)
+
+    async def _stop_work(self) -> None:
+        under_way = list(self._under_way.values())
+        for task in under_way:
+            task.cancel()
+        self._tasks.cancel()
+        if under_way:
+            await asyncio.wait(under_way)
+        await self._tasks.ended()
+
+
+def _not_here(message: Json) -> InvocationResult:
+    function_id = message["function_id"]
+    error = {"code": protocol.FUNCTION_NOT_FOUND, "message": f"Function '{function_id}' not found"}
+    return InvocationResult(message["invocation_id"], function_id, None, error)
+
+
+def _registration(function: Function) -> RegisterFunction:
+    return RegisterFunction(
+        id=function.id,
+        description=function.description,
+        request_format=function.request,
+        response_format=function.response,
+        metadata=function.metadata,
+    )

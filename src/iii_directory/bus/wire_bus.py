@@ -1,0 +1,274 @@
+"""An engine elsewhere: the protocol itself over a socket, on an event loop and a thread of the bus's own.
+
+A connection comes about in five steps: the handshake; saying who this is, and waiting until the engine has
+taken it in; the trigger types, listeners and bindings; the actions that wait for a connection; and the
+functions. So nobody calls a function of a worker that does not know yet what it has to know. After a loss all
+of it is done anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from iii_directory.bus.encoding import as_json
+from iii_directory.bus.message_bus import MessageBus
+from iii_directory.bus.seam import CallError
+from iii_directory.bus.wire_socket import UnreachableError, open_socket
+from iii_directory.engine import protocol
+from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction, RegisterTrigger
+from iii_directory.engine.wire_json import encode_message
+from iii_directory.limits import (
+    CONNECTED_SECONDS,
+    FIRST_RECONNECT_SECONDS,
+    HANDSHAKE_SECONDS,
+    LONGEST_RECONNECT_SECONDS,
+    MAX_MESSAGE_BYTES,
+)
+from iii_directory.shapes import is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from iii_directory.bus.wire_socket import WireSocket
+    from iii_directory.engine.messages import Message, Registration
+    from iii_directory.engine.wire_json import Json
+
+log = logging.getLogger("iii_directory.worker")
+_TAKE_OVER_SECONDS: Final = 2.0
+_CLOSE_SECONDS: Final = 5.0
+
+
+class WireBus(MessageBus):
+    """A :class:`~iii_directory.bus.seam.WorkerBus` on an engine at an address. It reconnects by itself."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str,
+        description: str,
+        namespace: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        # Whoever manages this process may know it by a name of its own, as with the SDK.
+        name = os.environ.get("III_WORKER_NAME") or name
+        super().__init__(asyncio.new_event_loop(), name=name, description=description, namespace=namespace)
+        self.url = url
+        self._token = token
+        self._registered: list[Registration] = []
+        self._on_lost: list[Callable[[], None]] = []
+        self._socket: WireSocket | None = None
+        self._joined = asyncio.Event()
+        self._offering = False
+        self._refused = False
+        self._previous: Reattach | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"bus of {name}", daemon=True)
+        self._thread.start()
+
+    def on_lost(self, action: Callable[[], None]) -> None:
+        self._on_lost.append(action)
+
+    def start(self) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._stay_connected()))
+
+    def close(self) -> None:
+        self.run(self._leave())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CLOSE_SECONDS)
+        self._loop.close()
+
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        if not self._joined.is_set():
+            timeout_ms -= await self._wait_for_engine(function_id, timeout_ms)
+        return await super().call(function_id, payload, timeout_ms=timeout_ms, namespace=namespace)
+
+    # What the socket calls
+
+    def received(self, message: bytes) -> None:
+        try:
+            said: object = orjson.loads(message)
+        except ValueError:
+            said = _read_leniently(message)
+        if not is_object(said) or not isinstance(said.get("type"), str):
+            log.warning("the engine said something that is no message")
+            return
+        try:
+            self._take(said)
+        except (KeyError, TypeError, AttributeError):
+            log.warning("the engine said something that cannot be understood: %s", said["type"])
+
+    def lost(self, socket: WireSocket) -> None:
+        if socket is self._socket:
+            self._socket = None
+            self._disconnected()
+
+    # Connecting
+
+    async def _stay_connected(self) -> None:
+        pause, told = FIRST_RECONNECT_SECONDS, False
+        while True:
+            try:
+                self._socket = socket = await open_socket(self.url, self, token=self._token)
+            except UnreachableError as error:
+                if not told:
+                    log.warning("no iii engine at %s: %s; waiting until one answers", self.url, error)
+                told = True
+                # Not all at the same moment, when many wait for one engine.
+                await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
+                pause = min(pause * 2, LONGEST_RECONNECT_SECONDS)
+                continue
+            pause, told = FIRST_RECONNECT_SECONDS, False
+            if await self._introduced():
+                await self._offer(socket)
+                await asyncio.shield(socket.ended)
+            else:
+                await socket.close()
+            if self._refused:
+                await asyncio.sleep(_TAKE_OVER_SECONDS)
+
+    async def _introduced(self) -> bool:
+        """Say who this is; False when the engine does not want it, because another one has the name."""
+        if self._previous is not None:
+            self._send(self._previous)
+        call_id = str(uuid.uuid4())
+        answer = self._answers[call_id] = self._loop.create_future()
+        self._send(self._announcement(call_id, os.environ.get("III_ISOLATION") or None))
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                await answer
+        except CallError as error:
+            if error.code in (protocol.WORKER_CONFLICT, protocol.CONNECTION_LOST):
+                return False
+            log.debug("the engine did not take in who this is: %s", error)
+        except TimeoutError:
+            log.debug("the engine does not say whether it has taken in who this is")
+        finally:
+            del self._answers[call_id]
+        if self._refused:
+            self._refused = False
+            log.warning("the other worker called %s has left; this one takes over", self.name)
+        return True
+
+    async def _offer(self, socket: WireSocket) -> None:
+        """Everything but the functions, what waits for a connection, and then the functions."""
+        for message in self._registered:
+            if not self._is_function(message):
+                self._send(message)
+        self._joined.set()
+        actions = asyncio.gather(*(self._tasks.start(action()) for action in self._on_connected))
+        # One that hangs must not keep the functions away for ever.
+        ways = (actions, socket.ended)
+        await asyncio.wait(ways, timeout=CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if socket.ended.done():
+            actions.cancel()
+            return
+        self._offering = True
+        for message in self._registered:
+            if self._is_function(message):
+                self._send(message)
+
+    def _is_function(self, message: Registration) -> bool:
+        return isinstance(message, RegisterFunction) and message.id in self._handlers
+
+    def _disconnected(self) -> None:
+        self._joined.clear()
+        self._offering = False
+        self._fail_calls(protocol.CONNECTION_LOST, "the engine went away before it answered")
+        for lost in self._on_lost:
+            lost()
+
+    def _fail_calls(self, code: str, problem: str) -> None:
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(CallError(code, problem))
+
+    # Inner workings
+
+    def _take(self, said: Json) -> None:
+        if said["type"] == protocol.WORKER_REGISTERED:
+            self._previous = Reattach(said["worker_id"], said.get("reattach_token"))
+        elif said.get("code") == protocol.WORKER_CONFLICT:
+            self._turned_away()
+        else:
+            self.delivered(said)
+
+    def _turned_away(self) -> None:
+        if not self._refused:
+            log.warning(
+                "another worker called %s is connected and owns the functions; waiting until it leaves",
+                self.name,
+            )
+        self._refused = True
+        self._fail_calls(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
+
+    def _register(self, message: Registration) -> None:
+        if isinstance(message, RegisterTrigger):
+            # One that somebody ended is made again, in the place of the old one.
+            self._registered = [known for known in self._registered if not _is_same(known, message)]
+        self._registered.append(message)
+        if self._offering if self._is_function(message) else self._joined.is_set():
+            self._send(message)
+
+    def _send(self, message: Message) -> None:
+        if self._socket is None:
+            return  # whoever waits for an answer has been told that the connection is gone
+        try:
+            text = encode_message(as_json(message))
+        except (TypeError, ValueError):
+            self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is no JSON")
+            return
+        if len(text) > MAX_MESSAGE_BYTES:
+            self._cannot_send(message, protocol.PAYLOAD_TOO_LARGE, f"it has {len(text)} bytes")
+            return
+        self._socket.send(text)
+
+    def _cannot_send(self, message: Message, code: str, why: str) -> None:
+        if isinstance(message, InvocationResult):
+            log.error("an answer of %s cannot be sent: %s", message.function_id, why)
+            error = {"code": code, "message": f"The answer of {message.function_id} cannot be sent: {why}."}
+            self._send(InvocationResult(message.invocation_id, message.function_id, None, error))
+        else:
+            raise CallError(code, f"this cannot be sent to the engine: {why}")
+
+    async def _wait_for_engine(self, function_id: str, timeout_ms: int) -> int:
+        """The milliseconds it took until there was a connection."""
+        began = self._loop.time()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._joined.wait()
+        except TimeoutError:
+            raise CallError(protocol.TIMEOUT, f"{function_id} was not called: there is no engine") from None
+        return int((self._loop.time() - began) * 1000)
+
+    async def _leave(self) -> None:
+        await self._stop_work()
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
+        self._fail_calls(protocol.CONNECTION_LOST, "this worker has left the engine")
+
+
+def _is_same(known: Registration, binding: RegisterTrigger) -> bool:
+    return isinstance(known, RegisterTrigger) and (
+        (known.trigger_type, known.function_id, known.config)
+        == (binding.trigger_type, binding.function_id, binding.config)
+    )
+
+
+def _read_leniently(message: bytes) -> object:
+    """What others read in a message: numbers and characters that this reader is too strict for."""
+    try:
+        return json.loads(message)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,225 @@
+"""A socket to an engine elsewhere: websockets' sans-I/O protocol on an asyncio transport.
+
+The mirror of the engine's own sockets (:mod:`iii_directory.engine.peer`): a message is handed on in the turn
+of the loop that read it, and what one turn has to say is written at once. No task, no queue per message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus, InvalidURI
+from websockets.frames import Opcode
+from websockets.http11 import Response
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from iii_directory.engine.outbox import Outbox
+from iii_directory.limits import (
+    CLOSE_SECONDS,
+    FRAGMENT_BYTES,
+    HANDSHAKE_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    MAX_FRAME_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_UNSENT_BYTES,
+)
+
+if TYPE_CHECKING:
+    from websockets.frames import Frame
+
+log = logging.getLogger("iii_directory.worker")
+# The library's own log formats every frame at debug level.
+_wire_log: Final = logging.getLogger("iii_directory.worker.wire")
+_wire_log.setLevel(logging.WARNING)
+
+
+class UnreachableError(Exception):
+    """There is no engine to talk to at an address; the text says why."""
+
+
+class Owner(Protocol):
+    """Whoever uses a socket."""
+
+    def received(self, message: bytes) -> None:
+        """A whole message came in."""
+        ...
+
+    def lost(self, socket: WireSocket) -> None:
+        """The connection of a socket is gone, once for each that was opened."""
+        ...
+
+
+async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocket:
+    """A socket whose handshake is done.
+
+    Raises:
+        UnreachableError: nobody answers there, or it is no engine, or it wants another token.
+    """
+    try:
+        where = parse_uri(url)
+    except InvalidURI as error:
+        raise UnreachableError(str(error)) from None
+    loop = asyncio.get_running_loop()
+    socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)
+    try:
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            await loop.create_connection(lambda: socket, where.host, where.port, ssl=where.secure or None)
+            await socket.opened
+    except TimeoutError:
+        raise UnreachableError(f"it did not answer within {HANDSHAKE_SECONDS:g} s") from None
+    except OSError as error:
+        raise UnreachableError(os.strerror(error.errno) if error.errno else str(error)) from None
+    finally:
+        if not socket.is_open:
+            socket.abort()
+    return socket
+
+
+class WireSocket(asyncio.Protocol):
+    """One connection, from the handshake to the end."""
+
+    def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
+        self._protocol = protocol
+        self._owner = owner
+        self._token = token
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outbox: Outbox | None = None
+        self._fragments = bytearray()
+        self._flush_is_due = False
+        self._heard_something = True
+        self._was_open = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return self._protocol.state is State.OPEN
+
+    # What its owner calls
+
+    def send(self, text: bytes) -> None:
+        """Send a message of JSON; everything that one turn of the loop says is written together."""
+        if not self.is_open:
+            return
+        if len(text) <= MAX_FRAME_BYTES:
+            self._protocol.send_text(text)
+        else:
+            self._send_in_fragments(text)
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    async def close(self) -> None:
+        """Say goodbye and wait a little for the answer."""
+        if self.is_open:
+            self._protocol.send_close()
+            self._flush()
+            await asyncio.wait([self.ended], timeout=CLOSE_SECONDS)
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._outbox = Outbox(self._transport)
+        request = self._protocol.connect()
+        if self._token:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        self._protocol.send_request(request)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_something = True
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Response):
+                self._handshake(event)
+            else:
+                self._frame(cast("Frame", event))
+        self._flush()
+
+    def eof_received(self) -> bool:
+        self._protocol.receive_eof()
+        self._flush()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.ended.set_result(None)
+        if self._was_open:
+            self._owner.lost(self)
+        elif not self.opened.done():
+            why = self._protocol.handshake_exc or exc or "it hung up"
+            self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {why}"))
+
+    def resume_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.go_on()
+
+    # Inner workings
+
+    def _handshake(self, response: Response) -> None:
+        problem = self._protocol.handshake_exc
+        if self.opened.done():
+            return  # nobody waited that long
+        if problem is None:
+            self._was_open = True
+            self.opened.set_result(None)
+            self._keep_alive()
+        elif isinstance(problem, InvalidStatus) and response.status_code == HTTPStatus.UNAUTHORIZED:
+            self.opened.set_exception(UnreachableError("it asks for a token: set III_TOKEN"))
+        else:
+            self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {problem}"))
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            return
+        if frame.opcode is not Opcode.CONT and frame.fin:
+            self._owner.received(bytes(frame.data))
+            return
+        self._fragments += frame.data
+        if frame.fin:
+            whole, self._fragments = bytes(self._fragments), bytearray()
+            self._owner.received(whole)
+
+    def _send_in_fragments(self, text: bytes) -> None:
+        view = memoryview(text)
+        self._protocol.send_text(view[:FRAGMENT_BYTES], fin=False)
+        for start in range(FRAGMENT_BYTES, len(text), FRAGMENT_BYTES):
+            end = start + FRAGMENT_BYTES
+            self._protocol.send_continuation(view[start:end], fin=end >= len(text))
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        transport, outbox, data = self._transport, self._outbox, self._protocol.data_to_send()
+        if transport is None or outbox is None or not data or transport.is_closing():
+            return
+        outbox.write(data)
+        if outbox.unsent_bytes > MAX_UNSENT_BYTES:
+            log.warning("the engine does not read what it is told; the connection is given up")
+            transport.abort()
+
+    def _keep_alive(self) -> None:
+        """A connection of which nothing is heard, not even an answer to a ping, is gone."""
+        if not self._heard_something:
+            log.warning("the engine has not been heard of for a while; the connection is given up")
+            self.abort()
+            return
+        self._heard_something = False
+        if self.is_open:
+            self._protocol.send_ping(b"")
+            self._flush()
+        self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
