@@ -47,13 +47,14 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     if not listens(url):
         return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {program()} up"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
+    from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 
     try:
         index: Any = call_function(url, "directory::skills::list", {}, token=engine_token())
     except EngineUnreachableError as error:
         return "no engine", str(error)
     except RemoteError as error:
-        if error.body.get("code") != "function_not_found":
+        if error.body.get("code") != FUNCTION_NOT_FOUND:
             return "failing", str(error)
         return (
             "engine",
