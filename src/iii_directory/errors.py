@@ -70,6 +70,17 @@ TOO_LARGE = ErrorKind(
     ("ask for less at once",),
     meaning="What was asked for is there, but larger than one answer may be.",
 )
+NO_TEXT = ErrorKind(
+    "D117",
+    "not_text",
+    meaning="The file is there, but it is binary, or too large to be read in one piece.",
+)
+FILE_NOT_FOUND = ErrorKind(
+    "D119",
+    "not_found",
+    ("call directory::skills::files to see every file of the skill",),
+    meaning="The skill has no file at this path.",
+)
 GUARDED = ErrorKind(
     "D120",
     "forbidden",

@@ -52,6 +52,8 @@ MAX_FETCHES_AT_ONCE: Final = 8
 # A teaser line in the tree index; and the whole worker index, meant for system prompts.
 INDEX_DESCRIPTION_CHARS: Final = 140
 INDEX_BUDGET_BYTES: Final = 3000
+# What every skill has of its description in the index, however many there are; less says nothing.
+INDEX_LEAST_CHARS: Final = 40
 
 # The folder: ids reach no deeper than this in practice, and a link cycle through mounts must end somewhere.
 MAX_FOLDER_DEPTH: Final = 32
@@ -73,6 +75,11 @@ MAX_KEPT_BODY_CHARS: Final = 4 * MIB
 
 # The overview made for a worker without documents is short; the listing of functions is another call.
 MAX_OVERVIEW_FUNCTIONS: Final = 50
+
+# A page of a file: a quarter of a megabyte is more than a model reads at once.
+MAX_PAGE_BYTES: Final = 256 * KIB
+# Inner: hashes of files kept while the files stay as they are, about 200 bytes each.
+MAX_KEPT_DIGESTS: Final = 65_536
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3

@@ -31,6 +31,16 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "..."
 
 
+def cut_at_word(text: str, limit: int) -> str:
+    """``text``, or as many whole words of it as ``limit`` characters hold, the ellipsis counted."""
+    if len(text) <= limit:
+        return text
+    start = text[: limit - 1]
+    if text[limit - 1] != " ":
+        start = start.rpartition(" ")[0] or start
+    return start.rstrip() + "…"
+
+
 def has_unsafe(text: str) -> bool:
     """Whether the text holds characters that a reader cannot see or that act on a terminal."""
     return not _is_plain(text) and _UNSAFE.search(text) is not None

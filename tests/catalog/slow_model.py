@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SEGMENT = re.compile(r"[a-z0-9_-]{1,64}")
 
 
@@ -89,7 +90,12 @@ def title_line(body: str) -> str:
 def skill_row(skill_id: str, text: str, size: int) -> dict[str, Any]:
     values, body = front_matter_and_body(text)
     bare = skill_id.removesuffix("/index")
-    return {
+    extra: dict[str, Any] = {}
+    if isinstance(values.get("name"), str) and NAME.fullmatch(values["name"]):
+        extra["name"] = values["name"]
+    if values.get("disable-model-invocation") is True:
+        extra["disable_model_invocation"] = True
+    return extra | {
         "title": word(values, "title") or title_line(body) or bare,
         "type": word(values, "type"),
         "function_id": word(values, "function_id"),
@@ -174,5 +180,76 @@ def prompts(world: World) -> list[tuple[str, str]]:
 
 
 def left_out(world: World) -> set[str]:
-    """The files that are not served although nothing hides their namespace, and those that are shadowed."""
-    return {path for path in world.files if not is_document(world, path)}
+    """The files that are no documents, and of which it must be said: all but plain files of skills."""
+    found = {path for path in world.files if not is_document(world, path)}
+    return {
+        path for path in found if not is_plain(path) or (path.endswith(".md") and not in_skill(world, path))
+    }
+
+
+# Skills as folders
+
+
+def is_dotted(path: str) -> bool:
+    return any(part.startswith(".") for part in path.split("/"))
+
+
+def is_plain(path: str) -> bool:
+    """Not meant as a document: a script, an asset, a README."""
+    if is_dotted(path):
+        return False
+    return not path.endswith(".md") or (not is_prompt(path) and id_of(path) is None)
+
+
+def skill_folders(world: World) -> set[str]:
+    """The folders with an overview that is served."""
+    found: set[str] = set()
+    for path in world.files:
+        skill_id = id_of(path)
+        if skill_id is None or not skill_id.endswith("/index") or is_prompt(path):
+            continue
+        if is_document(world, path) and not is_hidden(world, path):
+            found.add(skill_id[: -len("/index")])
+    return found
+
+
+def in_skill(world: World, path: str) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in skill_folders(world))
+
+
+def files_of(world: World, folder: str) -> list[str]:
+    """Every file of a skill, by its path below the folder."""
+    return sorted(path for path in world.files if path.startswith(f"{folder}/") and not is_dotted(path))
+
+
+def skill_rows(world: World) -> dict[str, tuple[int, int]]:
+    """Each skill by its id on display: how many documents it has, and how many files."""
+    rows = skills(world)
+    known = {row["id"]: row["source"] for row in rows}
+    ids = {canonical(world, row["id"], row["source"]): row for row in rows}
+    found: dict[str, tuple[int, int]] = {}
+    for folder in skill_folders(world):
+        documents = [i for i, row in ids.items() if i.startswith(f"{folder}/") and row["source"] == "folder"]
+        found[shown_as(f"{folder}/index", set(ids))] = len(documents), len(files_of(world, folder))
+    for path in world.files:
+        skill_id = id_of(path)
+        if "/" not in path and skill_id in ids and is_document(world, path) and known[skill_id] == "folder":
+            found[skill_id] = 1, 1
+    registered = {i for i, row in ids.items() if row["source"] == "registered"}
+    for skill_id in registered:
+        parts = skill_id.split("/")
+        above = {"/".join(parts[:count]) for count in range(1, len(parts))}
+        if (above | {f"{one}/index" for one in above}) & (registered - {skill_id}):
+            continue
+        bare = skill_id.removesuffix("/index")
+        documents = {other for other in registered if other.startswith(f"{bare}/")} | {skill_id}
+        found[shown_as(skill_id, set(ids))] = len(documents), len(documents)
+    return found
+
+
+def canonical(world: World, shown: str, source: str) -> str:
+    """The id behind one on display."""
+    if source == "registered":
+        return shown if shown in world.registered else f"{shown}/index"
+    ids = {id_of(path) for path in world.files if is_document(world, path) and not is_prompt(path)}
+    return shown if shown in ids else f"{shown}/index"

@@ -12,6 +12,7 @@ from tests.support.folders import Folder, no_watcher
 from iii_directory import limits
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.look import KeptBodies
+from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.watch import system_watcher
@@ -26,19 +27,19 @@ OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 
 def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
     bodies = KeptBodies()
-    bodies.keep("a", OLD, "text")
+    bodies.keep("a", OLD, document_of("text"))
 
-    assert bodies.get("a", OLD) == "text"
+    assert bodies.get("a", OLD) == document_of("text")
     assert bodies.get("a", NEW) is None
     assert bodies.get("b", OLD) is None
-    bodies.keep("a", NEW, "other")
-    assert bodies.get("a", NEW) == "other"
+    bodies.keep("a", NEW, document_of("other"))
+    assert bodies.get("a", NEW) == document_of("other")
 
 
 def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
     bodies = KeptBodies()
-    bodies.keep("a", OLD, "text")
-    bodies.keep("a", None, "other")
+    bodies.keep("a", OLD, document_of("text"))
+    bodies.keep("a", None, document_of("other"))
 
     assert bodies.get("a", OLD) is None
     assert bodies.get("a", None) is None
@@ -46,16 +47,16 @@ def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
 
 def test_the_body_unused_for_longest_makes_room() -> None:
     bodies = KeptBodies(room=10)
-    bodies.keep("a", OLD, "x" * 4)
-    bodies.keep("b", OLD, "x" * 4)
+    bodies.keep("a", OLD, document_of("x" * 4))
+    bodies.keep("b", OLD, document_of("x" * 4))
     bodies.get("a", OLD)
-    bodies.keep("c", OLD, "x" * 4)
+    bodies.keep("c", OLD, document_of("x" * 4))
 
     assert [bodies.get(path, OLD) is not None for path in "abc"] == [True, False, True]
-    bodies.keep("large", OLD, "x" * 11)
+    bodies.keep("large", OLD, document_of("x" * 11))
     assert [bodies.get(path, OLD) for path in ("a", "c", "large")] == [None, None, None]
-    bodies.keep("d", OLD, "x" * 10)
-    assert bodies.get("d", OLD) == "x" * 10
+    bodies.keep("d", OLD, document_of("x" * 10))
+    assert bodies.get("d", OLD) == document_of("x" * 10)
 
 
 class Library:

@@ -18,6 +18,7 @@ from iii_directory.catalog.records import decode
 from iii_directory.catalog.registered import Outcome
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
+from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.folder import FolderSource
 
@@ -220,7 +221,7 @@ def test_bodies_may_be_read_in_two_threads_at_once() -> None:
             for number in range(start, start + 20_000):
                 path = f"p{number % 12}"
                 if bodies.get(path, stamp) is None:
-                    bodies.keep(path, stamp, "x" * 200)
+                    bodies.keep(path, stamp, document_of("x" * 200))
         except (RuntimeError, KeyError, StopIteration) as error:
             failed.append(error)
 
@@ -238,5 +239,5 @@ def test_bodies_may_be_read_in_two_threads_at_once() -> None:
     assert failed == []
     kept = [path for path in (f"p{number}" for number in range(12)) if bodies.get(path, stamp)]
     assert 200 * len(kept) <= 2_000
-    bodies.keep("all", stamp, "x" * 2_000)
-    assert bodies.get("all", stamp) == "x" * 2_000, "the room that is left is still what it was"
+    bodies.keep("all", stamp, document_of("x" * 2_000))
+    assert bodies.get("all", stamp) == document_of("x" * 2_000), "the room that is left is still what it was"

@@ -43,7 +43,7 @@ def test_a_registered_worker_is_in_the_index_and_counted_once() -> None:
     body, count = workers_index(snapshot)
 
     assert count == 2
-    assert [line for line in body.split("\n") if line.startswith("## ")] == ["## Registered", "## X"]
+    assert [line for line in body.split("\n") if line.startswith("## ")] == ["## db/index.md", "## X"]
 
 
 def test_an_empty_catalogue_has_an_empty_index() -> None:
@@ -59,14 +59,23 @@ def many(count: int, description: str) -> Snapshot:
     )
 
 
-def test_past_the_budget_descriptions_are_left_out_but_never_a_worker() -> None:
-    body, count = workers_index(many(20, "d" * 300))
+def lines_of(body: str) -> dict[str, str]:
+    """The words of each skill in the compact form."""
+    rows = [line.removeprefix("- ").partition(": ") for line in body.split("\n") if line.startswith("- ")]
+    return {key: text for key, _, text in rows}
 
-    assert count == 20
+
+def test_past_the_budget_every_skill_keeps_a_line_and_the_call_is_said_once() -> None:
+    body, count = workers_index(many(20, "several words " * 30))
+
+    assert count == len(lines_of(body)) == 20
     assert len(body.encode()) <= INDEX_BUDGET_BYTES
-    assert body.count("\n## ") == body.count("directory::skills::get {") == 20
-    assert 0 < body.count("d" * 300) < 20
-    assert "`directory::skills::list`" in body.rstrip("\n").split("\n")[-1]
+    assert body.count("directory::skills::get {") == 1
+    assert "`directory::skills::list`" in body
+    lengths = {len(text) for text in lines_of(body).values()}
+    assert len(lengths) == 1
+    assert min(lengths) > 60
+    assert all(text.endswith(("words…", "several…")) for text in lines_of(body).values())
 
 
 def test_one_long_description_does_not_cost_the_others_theirs() -> None:
@@ -74,15 +83,27 @@ def test_one_long_description_does_not_cost_the_others_theirs() -> None:
 
     body, _ = workers_index(EMPTY.changed(parsed(files)))
 
-    assert "Short." in body
-    assert "xxx" not in body
+    assert lines_of(body)["b"] == "Short."
+    assert lines_of(body)["a"].startswith("xxx")
+    assert len(body.encode()) <= INDEX_BUDGET_BYTES
 
 
-def test_more_workers_than_the_budget_holds_are_all_there_without_descriptions() -> None:
-    body, count = workers_index(many(200, "word"))
+def test_more_skills_than_the_budget_holds_all_keep_the_least_of_a_description() -> None:
+    body, count = workers_index(many(200, "some word or other " * 9))
 
-    assert count == body.count("\n## ") == 200
-    assert "word" not in body
+    assert count == len(lines_of(body)) == 200
+    assert set(lines_of(body).values()) == {"some word or other some word or other…"}
+
+
+def test_the_index_has_the_topmost_skills_whatever_folder_they_lie_in() -> None:
+    snapshot = of_paths(
+        "cat/one/SKILL.md", "cat/two/index.md", "cat/two/deep/SKILL.md", "note.md", "x/page.md"
+    )
+
+    body, count = workers_index(snapshot)
+
+    assert count == 3
+    assert re.findall(r'"id": "([^"]+)"', body) == ["cat/one", "cat/two", "note"]
 
 
 def test_an_index_just_within_the_budget_is_whole() -> None:

@@ -33,6 +33,7 @@ from iii_directory.catalog.rows import (
     plain_rows,
     resource_rows,
 )
+from iii_directory.catalog.skills import every_skill, files_of, paths_of_skill
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 from iii_directory.documents.uris import SkillUri, parse_uri
 
@@ -49,6 +50,8 @@ def everything(snapshot: Snapshot) -> list[Any]:
         mcp_prompt_rows(snapshot),
         tree_index(snapshot),
         workers_index(snapshot),
+        list_skills(snapshot, skills_only=True),
+        [files_of(snapshot, skill) for _, skill in every_skill(snapshot)],
         findings(snapshot),
         snapshot.hidden,
         snapshot.namespaces(),
@@ -88,9 +91,43 @@ def test_no_file_is_left_out_without_a_word(world: World) -> None:
     said = {finding.subject for finding in findings(snapshot) if finding.kind in ("skipped", "shadowed")}
     served = {entry.path for entry in (*snapshot.skills.items, *snapshot.prompts.items) if entry.path}
     hidden = {path for path in world.files if path.split("/")[0] in snapshot.hidden}
-    assert slow_model.left_out(world) <= said
-    assert set(world.files) == served | hidden | (said & set(world.files))
+    plain = {path for path in world.files if slow_model.is_plain(path)}
+    assert slow_model.left_out(world) - hidden <= said
+    assert set(world.files) == served | hidden | plain | (said & set(world.files))
     assert not served & said
+
+
+@settings(max_examples=300, deadline=None)
+@given(WORLDS)
+def test_plain_files_are_of_a_skill_or_counted_together(world: World) -> None:
+    snapshot = snapshot_of(world)
+
+    others = [
+        path
+        for path in sorted(world.files)
+        if slow_model.is_plain(path)
+        and not path.endswith(".md")
+        and not slow_model.in_skill(world, path)
+        and path.split("/")[0] not in snapshot.hidden
+    ]
+    counted = [finding for finding in findings(snapshot) if "of no skill" in finding.reason]
+    assert [finding.subject for finding in counted] == others[:1]
+    if len(others) > 1:
+        assert counted[0].reason.startswith(f"{len(others)} files ")
+
+
+@settings(max_examples=400, deadline=None)
+@given(WORLDS)
+def test_skills_and_their_files_are_those_of_the_plain_rules(world: World) -> None:
+    snapshot = snapshot_of(world)
+
+    rows = list_skills(snapshot, skills_only=True)
+    assert {row["id"]: (row["documents"], row["files"]) for row in rows} == slow_model.skill_rows(world)
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
+    for folder in slow_model.skill_folders(world):
+        overview = snapshot.find(f"{folder}/index")
+        assert overview is not None
+        assert paths_of_skill(snapshot, overview) == slow_model.files_of(world, folder)
 
 
 @settings(max_examples=200, deadline=None)

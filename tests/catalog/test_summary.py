@@ -85,9 +85,9 @@ def test_the_log_of_a_real_tree_is_short_and_warns_of_what_needs_attention(
     told = [record.message for record in caplog.records if record.levelno == logging.INFO]
     assert len(warned) == 1
     assert warned[0].startswith("ns/Bad Name.md: ")
-    assert len(told) == 1
-    assert told[0].startswith("skipped: 201 findings, such as ns/README.md: names in capitals ")
-    assert "ns/assets/0.png: only .md files are documents" in told[0]
+    assert len(told) == 2
+    assert told[0].startswith("ns/README.md: names in capitals ")
+    assert told[1].startswith("ns/assets/0.png: 200 files below no folder with a SKILL.md")
 
 
 def test_what_comes_later_is_told_by_itself_and_once(

@@ -43,6 +43,7 @@ _BLOCKS = [
     "---\ndescription: Described.\n---\n",
     "---\ndescription: Described.\nname: b\n---\n",
     "---\ndescription: 'Quoted: yes'\nname: Bad Name\n---\n",
+    "---\ndescription: For people.\nname: a-b\ndisable-model-invocation: true\n---\n",
     "---\ntitle: [a]\ndescription: Kept.\n---\n",
     "---\ntitle: 7\ntype: ''\n---\n",
     "---\ntitle: [\n---\n",
@@ -67,7 +68,7 @@ IDS = st.lists(st.sampled_from(["a", "b", "ab", "index", "skills", "directory"])
     "/".join
 )
 BODIES = st.sampled_from(
-    [block + body for block in _BLOCKS[:9] for body in _BODIES if (block + body).strip()]
+    [block + body for block in _BLOCKS[:10] for body in _BODIES if (block + body).strip()]
 )
 INSTALLED = st.none() | st.frozensets(st.sampled_from(["a", "b", "ab", "skills"]))
 RECORDED = st.dictionaries(

@@ -1,5 +1,7 @@
 """The fields of the v0.8 functions as they were published, field by field: type, and ``*`` for required.
 
+``raw`` and ``kind`` came later.
+
 A dot leads into an object, ``[]`` into the items of a list.
 """
 
@@ -8,9 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 REQUEST: Final[dict[str, dict[str, str]]] = {
-    "directory::skills::get": {"id": "string*"},
+    "directory::skills::get": {"id": "string*", "raw": "boolean"},
     "directory::skills::list": {
         "include_description": "boolean",
+        "kind": "anything",
         "prefix": "string",
         "search": "string",
         "type": "string",

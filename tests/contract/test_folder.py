@@ -100,7 +100,7 @@ def test_what_is_no_document_is_skipped_with_its_reason(directory: Reader, tmp_p
 SKIPPED = {
     ".hidden.md": "hidden",
     ".git": "hidden",
-    "script.py": "only .md files",
+    "script.py": "of no skill",
     "Big Name.md": "lowercase",
     "fn/a.md": "reserved",
     "blank.md": "empty",

@@ -35,7 +35,7 @@ READING = {
         "directory::prompts::get",
     },
 }
-ALWAYS = {"directory::diagnostics"}
+ALWAYS = {"directory::diagnostics", "directory::skills::files", "directory::skills::file"}
 EVERY = ALWAYS.union(*READING.values())
 
 
@@ -89,7 +89,7 @@ OTHERS = {
 
 @requirement("catalogue.functions", "surfaces.all-by-default")
 def test_every_function_of_every_generation_is_registered_by_default(directory: Reader) -> None:
-    assert len(EVERY | OTHERS) == 38 + 1
+    assert len(EVERY | OTHERS) == 38 + 3
     assert (EVERY | OTHERS) - registered(directory) == set()
 
 

@@ -36,7 +36,6 @@ REFUSED = {
     "fn": "reserved",
     "fn/a": "reserved",
     "a//b": "empty segment",
-    "a/": "empty segment",
     "/a": "empty segment",
     "http://a": "iii://",
 }

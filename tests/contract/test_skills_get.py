@@ -30,6 +30,8 @@ def test_the_reply_has_the_body_and_no_description(directory: Reader) -> None:
         "function_id": "sandbox::create",
         "body": "Text.\n",
         "modified_at": directory.rows()["sandbox/create"]["modified_at"],
+        "skill": None,
+        "front_matter": {},
     }
 
 
@@ -62,7 +64,7 @@ def test_an_id_is_understood_the_way_it_was_found(directory: Reader) -> None:
 def test_another_scheme_is_refused(directory: Reader) -> None:
     directory.skills.document("db.md", "DB")
 
-    for asked in ("http://db", "https://db", "file:///db", "III://db", "skill://db"):
+    for asked in ("http://db", "https://db", "file:///db", "III://db"):
         assert directory.miss(asked).startswith("D111 invalid_input: "), asked
         assert "iii://" in directory.miss(asked), asked
 

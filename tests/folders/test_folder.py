@@ -17,6 +17,7 @@ from iii_directory import limits
 from iii_directory.disk import reasons
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
+from iii_directory.documents.model import ParsedFile
 from iii_directory.folders import rules
 from iii_directory.folders.folder import FolderSource
 from iii_directory.lockfile.format import LOCKFILE
@@ -118,13 +119,15 @@ def test_everything_that_is_no_document_is_left_out_with_its_reason(
 
     found = view.reasons()
 
-    assert found["ns/script.sh"] == rules.NOT_MARKDOWN.text
+    assert "ns/script.sh" not in found
+    assert view.files["ns/script.sh"] == ParsedFile(size=4)
     assert found["ns/.hidden.md"] == found[".git"] == rules.HIDDEN.text
     assert found["ns/large.md"] == reasons.TOO_LARGE.text
     assert "empty" in found["ns/empty.md"]
     assert "UTF-8" in found["ns/latin.md"]
-    assert "lowercase" in found["ns/Bad Name.md"]
-    assert "reserved" in found["fn/reserved.md"]
+    assert view.files["ns/large.md"].size == limits.MAX_BODY_BYTES + 1
+    assert view.files["ns/Bad Name.md"].is_plain
+    assert view.files["fn/reserved.md"].is_plain
     for link in ("ns/link.md", "ns/broken.md", "ns/loop.md", "linked"):
         assert found[link] == reasons.LINK.text
     assert found["ns/fifo.md"] == found["ns/socket.md"] == reasons.SPECIAL.text
@@ -138,7 +141,8 @@ def test_what_installs_leave_in_the_folder_is_neither_a_document_nor_a_finding(
     skills.write(".iii-directory/ns.lock", "")
     skills.write("ns/skills.lock.json", "{}")
 
-    assert view.reasons() == {"ns/skills.lock.json": rules.NOT_MARKDOWN.text}
+    assert view.reasons() == {}
+    assert list(view.files) == ["ns/skills.lock.json"]
 
 
 def test_a_name_that_is_not_utf8_is_reported_with_escapes(skills: Folder, view: View) -> None:
@@ -323,7 +327,7 @@ def test_a_file_with_a_hostile_name_is_listed_or_has_its_reason(skills: Folder, 
     assert made <= view.files.keys()
     for path in made:
         file = view.files[path]
-        assert file.skill or file.findings
+        assert file.skill or file.findings or file.is_plain
         assert all(json.dumps(f.subject, ensure_ascii=False).encode("utf-8") for f in file.findings)
 
 

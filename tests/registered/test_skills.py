@@ -27,7 +27,9 @@ def register(house: House, skill_id: str, body: str = "# A title\n\nA line.\n") 
 def test_a_registered_skill_is_read_back_verbatim_through_every_door(house: House) -> None:
     skill_id, body = unique("demo"), "---\ntitle: T\n---\n# Ünïcode ✓\r\n\nA line. \n\n"
     register(house, skill_id, body)
-    assert house.call("directory::skills::get", id=skill_id)["body"] == body
+    reply = house.call("directory::skills::get", id=skill_id, raw=True)
+    assert reply["raw"] == body
+    assert reply["body"] == "# Ünïcode ✓\r\n\nA line. \n\n"
     assert house.read(f"iii://{skill_id}") == {
         "uri": f"iii://{skill_id}",
         "mimeType": "text/markdown",
@@ -289,7 +291,11 @@ def test_an_overview_is_found_by_the_name_of_its_folder(house: House) -> None:
 def test_registered_skills_appear_in_the_index_of_workers(house: House) -> None:
     worker = unique("worker")
     register(house, worker, "# The worker\n\nWhat it does.\n")
-    assert f'directory::skills::get {{ "id": "{worker}" }}' in house.call("directory::skills::index")["body"]
+    body = house.call("directory::skills::index")["body"]
+    # With what other tests left there it may be past its budget, and then each has a line.
+    assert (
+        f'directory::skills::get {{ "id": "{worker}" }}' in body or f"\n- {worker}: What it does.\n" in body
+    )
 
 
 def test_a_typo_of_a_registered_id_is_answered_with_the_id(house: House) -> None:

@@ -98,7 +98,7 @@ class View:
         return {
             path: file.findings[0].reason
             for path, file in self.files.items()
-            if file.skill is None and file.prompt is None
+            if file.findings and file.skill is None and file.prompt is None
         }
 
 

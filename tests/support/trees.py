@@ -6,6 +6,8 @@ import os
 import random
 from typing import TYPE_CHECKING
 
+from iii_directory.catalog.skills import every_skill, paths_of_skill
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -130,11 +132,19 @@ def _target(path: Path) -> Path:
 
 
 def unaccounted(catalogue: Catalogue, root: Path) -> list[str]:
-    """Files below ``root`` that the catalogue neither shows nor says anything about."""
+    """Files below ``root`` that the catalogue neither shows nor says anything about.
+
+    Those that are neither documents nor of a skill it counts in one finding.
+    """
     look = catalogue.load()
     snapshot = look.snapshot
     shown = {entry.path for entry in (*snapshot.skills.items, *snapshot.prompts.items)}
+    shown |= {path for _, skill in every_skill(snapshot) for path in paths_of_skill(snapshot, skill)}
     told = {finding.subject for finding in look.findings()}
+    others = [path for path in snapshot.files if path not in shown | told and snapshot.files[path].is_plain]
+    counted = [finding.reason for finding in look.findings() if "of no skill" in finding.reason]
+    assert [f"{len(others) + 1} files"] == [reason.split(" below")[0] for reason in counted]
+    told.update(others)
     return [path for path in _files(root) if path not in shown and not told & set(_with_folders(path))]
 
 

@@ -43,6 +43,7 @@ BENIGN = {
     "function_id": "a::b",
     "id": "known",
     "name": "known",
+    "path": "known.md",
     "repo": "https://127.0.0.1:1/none",
     "skill": "known",
     "uri": "known",

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from iii_directory.catalog.diagnostics import strays
 from iii_directory.catalog.look import Bodies, Look
 from iii_directory.catalog.notes import FindingLog, Notes
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.catalog.skill_files import SkillFiles
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.disk.reasons import RefusedError
@@ -76,6 +78,7 @@ class Catalogue:
         *,
         notes: Notes | None = None,
         filter_unregistered: bool = True,
+        show_paths: bool = False,
     ) -> None:
         self._folders = folders
         self._registered = registered or RegisteredSource()
@@ -83,6 +86,7 @@ class Catalogue:
         self._notes = notes or Notes()
         self._filter = filter_unregistered
         self._bodies = Bodies(folders, self._registered.body)
+        self._files = SkillFiles(folders, show_paths=show_paths)
         self._look: Look | None = None
         self._said: _Said | None = None
         self._log = FindingLog()
@@ -185,8 +189,9 @@ class Catalogue:
         folders, registrations, notes = said.findings
         noted = (*folders, *said.lock.findings, *registrations, *notes)
         changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
-        self._log.say([*noted, *(finding for entry in changed for finding in entry.findings)])
-        return Look(snapshot, said.installed, said.lock, noted, self._bodies)
+        found = [*noted, *(finding for entry in changed for finding in entry.findings)]
+        self._log.say([*found, *strays(snapshot, files)])
+        return Look(snapshot, said.installed, said.lock, noted, self._bodies, self._files)
 
     def _is_as_installed(self, path: str, digest: str) -> bool:
         try:

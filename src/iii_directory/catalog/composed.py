@@ -8,9 +8,15 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.catalog.rows import address_of
+from iii_directory.catalog.skills import topmost_skills
 from iii_directory.documents.markdown import plain_line
-from iii_directory.limits import INDEX_BUDGET_BYTES, INDEX_DESCRIPTION_CHARS, MAX_OVERVIEW_FUNCTIONS
-from iii_directory.text import one_line
+from iii_directory.limits import (
+    INDEX_BUDGET_BYTES,
+    INDEX_DESCRIPTION_CHARS,
+    INDEX_LEAST_CHARS,
+    MAX_OVERVIEW_FUNCTIONS,
+)
+from iii_directory.text import cut_at_word, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +24,12 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Prompt, PromptArgument, Skill
 
-_WORKERS_HEAD: Final = '# Skills index\n\nFor a task: `directory::search { "query": "…" }`\n'
-_WORKERS_CUT: Final = "\nSome descriptions are left out here: `directory::skills::list` has them all.\n"
+_SEARCH: Final = 'For a task: `directory::search { "query": "…" }`\n'
+_WORKERS_HEAD: Final = f"# Skills index\n\n{_SEARCH}"
+_COMPACT_HEAD: Final = (
+    f"# Skills index\n\n{_SEARCH}\nRead one by its id: "
+    '`directory::skills::get { "id": "…" }`. Whole descriptions: `directory::skills::list`.\n\n'
+)
 _TREE_HEAD: Final = (
     "# Skills\n\nEvery skill of this directory, parents before children. "
     "Read one by its link with `skill::fetch`, or by its id with `directory::skills::get`.\n\n"
@@ -35,7 +45,7 @@ class WorkersIndex(NamedTuple):
 
 
 def workers_index(snapshot: Snapshot) -> WorkersIndex:
-    """One block for each worker that has an overview."""
+    """One block for each skill that has none above it; where that grows too long, one line for each."""
     return snapshot.once(_workers_index)
 
 
@@ -45,30 +55,34 @@ def tree_index(snapshot: Snapshot) -> str:
 
 
 def _workers_index(snapshot: Snapshot) -> WorkersIndex:
-    overviews = [
-        (snapshot.display_id(skill), skill)
-        for namespace in snapshot.namespaces()
-        if (skill := snapshot.find(namespace)) is not None
-    ]
-    overviews.sort(key=lambda overview: overview[0])
-    blocks = [(_heading(key, skill), _description(skill), _call(key)) for key, skill in overviews]
-    return WorkersIndex(_within_budget(blocks), len(blocks))
+    skills = topmost_skills(snapshot)
+    blocks = [_heading(key, skill) + _description(skill) + _call(key) for key, skill in skills]
+    whole = _WORKERS_HEAD + "".join(blocks)
+    if len(whole.encode()) > INDEX_BUDGET_BYTES:
+        whole = _compact([(key, plain_line(skill.description)) for key, skill in skills])
+    return WorkersIndex(whole, len(skills))
 
 
-def _within_budget(blocks: list[tuple[str, str, str]]) -> str:
-    """The whole body if it fits; else as many descriptions as fit, in order, and a line that says so."""
-    whole = _WORKERS_HEAD + "".join(heading + text + call for heading, text, call in blocks)
-    if len(whole.encode()) <= INDEX_BUDGET_BYTES:
-        return whole
-    bare = _WORKERS_HEAD + "".join(heading + call for heading, _, call in blocks) + _WORKERS_CUT
-    room = INDEX_BUDGET_BYTES - len(bare.encode())
-    parts = [_WORKERS_HEAD]
-    for heading, text, call in blocks:
-        size = len(text.encode())
-        kept = text if size <= room else ""
-        room -= len(kept.encode())
-        parts += (heading, kept, call)
-    return "".join([*parts, _WORKERS_CUT])
+def _compact(lines: list[tuple[str, str]]) -> str:
+    """One line a skill, every description cut to the same length: the longest that fits the budget.
+
+    None is cut to less than the least that says something, and no skill is left out, budget or not.
+    """
+    shortest, longest = INDEX_LEAST_CHARS, max(len(text) for _, text in lines)
+    if len(_lines(lines, shortest).encode()) > INDEX_BUDGET_BYTES:
+        longest = shortest
+    while shortest < longest:
+        middle = (shortest + longest + 1) // 2
+        if len(_lines(lines, middle).encode()) <= INDEX_BUDGET_BYTES:
+            shortest = middle
+        else:
+            longest = middle - 1
+    return _lines(lines, shortest)
+
+
+def _lines(lines: list[tuple[str, str]], room: int) -> str:
+    rows = (f"- {key}: {cut_at_word(text, room)}" if text else f"- {key}" for key, text in lines)
+    return _COMPACT_HEAD + "\n".join(rows) + "\n"
 
 
 def _heading(key: str, skill: Skill) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from iii_directory.catalog.skills import skill_at
 from iii_directory.catalog.snapshot import outranked_by
-from iii_directory.documents.ids import RESERVED_IDS
+from iii_directory.documents.ids import RESERVED_IDS, path_to_id
 from iii_directory.documents.model import Finding, Prompt, Skill
+from iii_directory.limits import MAX_SUGGESTIONS
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def _fix_in_row(finding: Finding) -> str:
 
 def _findings(snapshot: Snapshot) -> list[Finding]:
     found = _of_entries(snapshot.files) + _of_entries(snapshot.registered)
+    found += strays(snapshot, snapshot.files)
     winners = snapshot.skill_claims.winners
     found += _shadowed(snapshot.skill_claims, "id")
     found += _outranked(snapshot)
@@ -68,6 +71,54 @@ def _findings(snapshot: Snapshot) -> list[Finding]:
     found += [_unreachable(winners[key]) for key in sorted(RESERVED_IDS) if key in winners]
     found += [_hidden(namespace) for namespace in snapshot.hidden]
     return sorted(found, key=lambda finding: (finding.kind, finding.subject, finding.reason))
+
+
+def strays(snapshot: Snapshot, paths: Iterable[str]) -> list[Finding]:
+    """What to say of plain files that belong to no skill: of markdown one by one, of the others together."""
+    others: list[str] = []
+    found: list[Finding] = []
+    in_skill: dict[str, bool] = {}
+    for path in paths:
+        entry = snapshot.file(path)
+        if entry is None or not entry.is_plain:
+            continue
+        folder = path.rpartition("/")[0]
+        if folder not in in_skill:
+            in_skill[folder] = skill_at(snapshot, path) is not None
+        if in_skill[folder]:
+            continue
+        if path.endswith(".md"):
+            found.append(_no_document(path))
+        else:
+            others.append(path)
+    if others:
+        found.append(_belong_nowhere(sorted(others)))
+    return found
+
+
+def _no_document(path: str) -> Finding:
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    if stem.isupper() and stem not in ("SKILL", "SKILLS"):
+        reason = "names in capitals are for files that are no documents; ids are lowercase"
+        fix = "nothing, if it is one of those, as a README is; else rename it"
+        return Finding("skipped", path, reason, fix, urgent=False)
+    problem = path_to_id(path).problem or "it makes no id"
+    return Finding("skipped", path, problem, "rename or move it if it should be a skill or a prompt")
+
+
+def _belong_nowhere(paths: list[str]) -> Finding:
+    """One finding for all of them: a folder of pictures is no reason for a page of lines."""
+    named = ", ".join(map(quoted, paths[:MAX_SUGGESTIONS]))
+    more = len(paths) - MAX_SUGGESTIONS
+    which = f"{named} and {more} more" if more > 0 else named
+    count = f"{len(paths)} files" if len(paths) > 1 else "one file"
+    return Finding(
+        "skipped",
+        paths[0],
+        f"{count} below no folder with a SKILL.md, so of no skill: {which}",
+        "nothing, if that is meant; else give the folder above a SKILL.md",
+        urgent=False,
+    )
 
 
 def _of_entries(entries: Pages[ParsedFile]) -> list[Finding]:

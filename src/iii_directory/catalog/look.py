@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.documents.parse import body_of
+from iii_directory.documents.parse import document_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_KEPT_BODY_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.catalog.skill_files import SkillFiles
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding, Prompt, Skill
+    from iii_directory.documents.parse import Document
     from iii_directory.errors import ErrorKind
     from iii_directory.folders.folder import FolderSource
     from iii_directory.lockfile.format import LockFile
@@ -36,15 +38,24 @@ class Look:
     """What the sources had to say beside their documents."""
     bodies: Bodies
 
+    files: SkillFiles
+
     def read_skill(self, skill: Skill) -> str:
-        """The body of a skill of this snapshot; D110 if it has gone since. Any thread may ask."""
+        """The body of a skill of this snapshot; D110 if it has gone since. Any thread may ask.
+
+        A registered one is served as it was registered, its front matter too.
+        """
+        return self.read_document(skill).body if skill.path is not None else self.bodies.registered(skill.id)
+
+    def read_document(self, skill: Skill) -> Document:
+        """The same with everything its author wrote, and without the front matter in any body."""
         if skill.path is None:
-            return self.bodies.registered(skill.id)
+            return document_of(self.bodies.registered(skill.id))
         return self.bodies.of_file(skill.path, SKILL_NOT_FOUND, f"skill '{skill.id}'")
 
     def read_prompt(self, prompt: Prompt) -> str:
         """The template of a prompt that is a file. Any thread may ask."""
-        return self.bodies.of_file(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'")
+        return self.bodies.of_file(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'").body
 
     def findings(self) -> list[Finding]:
         """Everything that was left out or is odd."""
@@ -60,13 +71,13 @@ class Bodies:
         self._folders = folders
         self._kept = KeptBodies()
 
-    def of_file(self, path: str, missing: ErrorKind, what: str) -> str:
+    def of_file(self, path: str, missing: ErrorKind, what: str) -> Document:
         stamp = self._folders.stamp(path)
         body = self._kept.get(path, stamp)
         if body is not None:
             return body
         try:
-            body = body_of(self._folders.read_body(path))
+            body = document_of(self._folders.read_body(path).decode("utf-8"))
         except (RefusedError, UnicodeDecodeError):
             raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
         self._kept.keep(path, stamp, body)
@@ -78,11 +89,11 @@ class KeptBodies:
 
     def __init__(self, room: int = MAX_KEPT_BODY_CHARS) -> None:
         self._room = room
-        self._kept: dict[str, tuple[Stamp, str]] = {}
+        self._kept: dict[str, tuple[Stamp, Document]] = {}
         # Documents that link to a function are read in a thread while the loop answers others.
         self._lock = threading.Lock()
 
-    def get(self, path: str, stamp: Stamp | None) -> str | None:
+    def get(self, path: str, stamp: Stamp | None) -> Document | None:
         """The body of a file in this state, if it is here."""
         with self._lock:
             kept = self._kept.get(path)
@@ -93,16 +104,16 @@ class KeptBodies:
             self._kept[path] = kept
             return kept[1]
 
-    def keep(self, path: str, stamp: Stamp | None, body: str) -> None:
+    def keep(self, path: str, stamp: Stamp | None, document: Document) -> None:
         """Keep what was read from a file that was in this state just before; without a stamp, nothing."""
         with self._lock:
             old = self._kept.pop(path, None)
             if old is not None:
-                self._room += len(old[1])
+                self._room += len(old[1].raw)
             if stamp is None:
                 return
-            self._kept[path] = (stamp, body)
-            self._room -= len(body)
+            self._kept[path] = (stamp, document)
+            self._room -= len(document.raw)
             while self._room < 0:
                 oldest = next(iter(self._kept))
-                self._room += len(self._kept.pop(oldest)[1])
+                self._room += len(self._kept.pop(oldest)[1].raw)

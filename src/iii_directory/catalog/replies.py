@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog import rows
 from iii_directory.catalog.composed import registered_prompt_body, worker_overview, workers_index
-from iii_directory.catalog.resolve import Undocumented, find_prompt, resolve_skill
-from iii_directory.documents.fields import flag, optional_text, text
+from iii_directory.catalog.file_replies import file_as_text
+from iii_directory.catalog.resolve import FoundFile, Undocumented, find_prompt, resolve_skill
+from iii_directory.catalog.skills import file_count, skill_of
+from iii_directory.documents.fields import choice, flag, optional_text, text
 from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import QUOTED_CHARS
 from iii_directory.text import cut
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
     Payload = Mapping[str, Any]
 
+# Keys of the front matter that have a field of their own.
+_SHOWN_ELSEWHERE: Final = frozenset({"title", "type", "function_id", "description"})
 _TEMPLATES: Final[list[Row]] = [
     {
         "uriTemplate": SKILL_TEMPLATE,
@@ -56,6 +60,7 @@ def skills_list(look: Look, payload: Payload) -> Row:
         prefix=optional_text(payload, "prefix"),
         type_=optional_text(payload, "type"),
         include_description=flag(payload, "include_description", default=True),
+        skills_only=choice(payload, "kind", ("skill", "document")) == "skill",
     )
     if found or not payload.get("search"):
         return {"skills": found}
@@ -65,11 +70,24 @@ def skills_list(look: Look, payload: Payload) -> Row:
 
 def skill(look: Look, payload: Payload) -> Row | Undocumented:
     """``directory::skills::get``, but for an installed worker without a document: see `overview`."""
-    target = resolve_skill(look.snapshot, text(payload, "id"), look.installed or frozenset())
+    asked, with_raw = text(payload, "id"), flag(payload, "raw", default=False)
+    target = resolve_skill(look.snapshot, asked, look.installed or frozenset())
     if isinstance(target, Undocumented):
         return target
-    body = target.opened(look.read_skill(target.skill))
-    return rows.skill_reply(look.snapshot, target.skill, body)
+    if isinstance(target, FoundFile):
+        return file_as_text(look, target.path, with_raw=with_raw)
+    found, document = target.skill, look.read_document(target.skill)
+    part_of = skill_of(look.snapshot, found)
+    reply = rows.skill_reply(look.snapshot, found, target.opened(document.body))
+    reply["skill"] = None if part_of is None else look.snapshot.display_id(part_of)
+    reply["front_matter"] = {
+        key: value for key, value in document.front_matter.items() if key not in _SHOWN_ELSEWHERE
+    }
+    if part_of is found:
+        reply["files"] = file_count(look.snapshot, found)
+    if with_raw:
+        reply["raw"] = document.raw
+    return reply | look.files.place_of(found.path)
 
 
 def overview(

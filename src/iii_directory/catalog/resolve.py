@@ -11,10 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.documents.ids import bare_id, check_prompt_name, check_skill_id, namespace_of
-from iii_directory.documents.uris import SCHEME
+from iii_directory.catalog.skills import skill_at
+from iii_directory.documents.ids import (
+    bare_id,
+    check_prompt_name,
+    check_skill_id,
+    namespace_of,
+    skill_id_problem,
+)
+from iii_directory.documents.uris import SCHEME, SKILL_SCHEME, skill_path
 from iii_directory.errors import (
     BAD_SKILL_ID,
+    FILE_NOT_FOUND,
     FUNCTION_ID_AS_SKILL,
     PROMPT_NOT_FOUND,
     SKILL_NOT_FOUND,
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Prompt, Skill
 
 _OVERVIEW_FILES: Final = ("SKILL.md", "SKILLS.md")
+# Where repositories of skills have them, and their documents say so.
+_REPOSITORY_FOLDER: Final = "skills/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,13 @@ class Found:
     def opened(self, body: str) -> str:
         """The body as it is served: behind the note, if there is one."""
         return _behind(self.note, body)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that is no document, by its path below the skills folder."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +76,43 @@ class Undocumented:
 
 def resolve_skill(
     snapshot: Snapshot, asked: str, installed: AbstractSet[str] = frozenset()
-) -> Found | Undocumented:
-    """What ``directory::skills::get`` serves for an id as a caller wrote it."""
+) -> Found | FoundFile | Undocumented:
+    """What ``directory::skills::get`` serves for an id, an address or a path as a caller wrote it."""
     skill = snapshot.find(asked)
     if skill is not None:
         return Found(skill)
+    written = _without_scheme(asked)
+    if "::" in written:
+        raise _error_for_function_id(snapshot, written)
+    found = _at(snapshot, written)
+    if found is None and written.startswith(_REPOSITORY_FOLDER):
+        found = _at(snapshot, written.removeprefix(_REPOSITORY_FOLDER))
+    if found is not None:
+        return found
     skill_id = normalise(asked)
-    if "::" in skill_id:
-        raise _error_for_function_id(snapshot, asked.strip().removeprefix(SCHEME))
+    if skill_id_problem(skill_id) is not None and skill_at(snapshot, written) is not None:
+        raise _no_such_file(snapshot, written)
     check_skill_id(skill_id)
-    skill = snapshot.find(skill_id)
-    if skill is not None:
-        return Found(skill)
     substitute = _substitute(snapshot, skill_id, installed)
     if substitute is None:
         raise _not_found(snapshot, skill_id, quoted(skill_id), installed)
     return substitute
+
+
+def find_file(snapshot: Snapshot, path: str) -> str | None:
+    """The path of a file of a skill as it is on disk, for one that was written in any case."""
+    found = path if snapshot.file(path) is not None else _in_any_case(snapshot, path)
+    return found if found is not None and skill_at(snapshot, found) is not None else None
+
+
+def _in_any_case(snapshot: Snapshot, path: str) -> str | None:
+    folded = path.casefold()
+    first, slash, _ = folded.partition("/")
+    wanted = [folder for folder in snapshot.folders() if folder.casefold() == (first if slash else "")]
+    return next(
+        (known for folder in wanted for known in snapshot.paths_of(folder) if known.casefold() == folded),
+        None,
+    )
 
 
 def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
@@ -95,18 +133,53 @@ def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
     return prompt
 
 
+def not_found(snapshot: Snapshot, asked: str) -> DirectoryError:
+    """No document and no file answers to what a caller wrote."""
+    return _not_found(snapshot, normalise(asked), quoted(asked))
+
+
 def normalise(asked: str) -> str:
     """The id behind what a caller wrote: a path, an address or an id in any case."""
-    text = asked.strip()
-    if "://" in text and not text.startswith(SCHEME):
-        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
-    text = text.removeprefix(SCHEME).strip()
+    text = _without_scheme(asked)
     folder, slash, name = text.rpartition("/")
     if name in _OVERVIEW_FILES:
         text = f"{folder}{slash}index"
     # A letter beyond ASCII may fold into one of ours and stays as it is, for the grammar to refuse.
     text = text.lower() if text.isascii() else text
     return text.removesuffix(".md")
+
+
+def _without_scheme(asked: str) -> str:
+    """What stands behind the scheme of an address, and between the marks of a path: ``./x/`` is ``x``."""
+    text = asked.strip()
+    if text.startswith(SKILL_SCHEME):
+        text = skill_path(text)
+    elif "://" in text and not text.startswith(SCHEME):
+        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
+    return text.removeprefix(SCHEME).strip().removeprefix("./").removesuffix("/")
+
+
+def _at(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
+    """The document or the file that a path, or an id in any case, leads to."""
+    skill = snapshot.find(normalise(written)) if written else None
+    if skill is not None:
+        return Found(skill)
+    path = find_file(snapshot, written)
+    if path is None:
+        return None
+    document = snapshot.files[path].skill
+    # A path of a document whose id another one has leads to the file itself.
+    shown = document is not None and snapshot.find(document.id) is document
+    return Found(document) if document is not None and shown else FoundFile(path)
+
+
+def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
+    known = [
+        path for path in snapshot.paths_of(namespace_of(written)) if skill_at(snapshot, path) is not None
+    ]
+    named_so = [path for path in known if path.endswith(f"/{written.rpartition('/')[2]}")]
+    close = close_names(written, frozenset(known)) or named_so[:MAX_SUGGESTIONS]
+    return DirectoryError(FILE_NOT_FOUND, f"file {quoted(written)} not found", did_you_mean=close)
 
 
 def _substitute(

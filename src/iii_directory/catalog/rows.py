@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.catalog.skills import documents_of_skill, file_count, is_skill
 from iii_directory.documents.ids import RESERVED_IDS
 from iii_directory.documents.uris import SCHEME
 
@@ -29,18 +30,22 @@ def list_skills(
     prefix: str | None = None,
     type_: str | None = None,
     include_description: bool = True,
+    skills_only: bool = False,
 ) -> list[Row]:
-    """The rows of ``directory::skills::list``; every filter given must hold."""
+    """The rows of ``directory::skills::list``; every filter given must hold.
+
+    With ``skills_only`` one row for each skill, which says how many documents and files it has.
+    """
     make = directory_row if include_description else light_row
     rows = snapshot.rows_of(prefix, make) if prefix else snapshot.skills.column(make)
-    if search is None and type_ is None:
-        return rows
-    needle = None if search is None else search.casefold()
-    return [
-        row
-        for row in rows
-        if (type_ is None or row["type"] == type_) and (needle is None or _mentions(row, needle))
-    ]
+    if search is not None or type_ is not None:
+        needle = None if search is None else search.casefold()
+        rows = [
+            row
+            for row in rows
+            if (type_ is None or row["type"] == type_) and (needle is None or _mentions(row, needle))
+        ]
+    return _skill_rows(snapshot, rows) if skills_only else rows
 
 
 def plain_rows(snapshot: Snapshot) -> list[Row]:
@@ -91,7 +96,7 @@ def prompt_reply(prompt: Prompt, body: str) -> Row:
 
 
 def directory_row(key: str, skill: Skill) -> Row:
-    return {
+    row: Row = {
         "id": key,
         "title": skill.title,
         "type": skill.type,
@@ -100,6 +105,11 @@ def directory_row(key: str, skill: Skill) -> Row:
         "bytes": skill.bytes,
         "modified_at": skill.modified_at,
     }
+    if skill.name is not None:
+        row["name"] = skill.name
+    if skill.disable_model_invocation:
+        row["disable_model_invocation"] = True
+    return row
 
 
 def light_row(key: str, skill: Skill) -> Row:
@@ -152,6 +162,16 @@ def _mcp_argument(argument: PromptArgument) -> Row:
     if argument.description is not None:
         row["description"] = argument.description
     return row
+
+
+def _skill_rows(snapshot: Snapshot, rows: list[Row]) -> list[Row]:
+    found: list[Row] = []
+    for row in rows:
+        skill = snapshot.find(row["id"])
+        if skill is not None and is_skill(snapshot, skill):
+            documents = len(documents_of_skill(snapshot, skill))
+            found.append(row | {"documents": documents, "files": file_count(snapshot, skill)})
+    return found
 
 
 def _mentions(row: Row, needle: str) -> bool:

@@ -32,6 +32,8 @@ class Snapshot:
     __slots__ = (
         "_computed",
         "_namespaces",
+        "_paths",
+        "_sorted",
         "files",
         "hidden",
         "prompt_claims",
@@ -57,6 +59,10 @@ class Snapshot:
         self.prompts: Shelf[Prompt] = Shelf([])
         self._namespaces: Pages[Pages[Literal[True]]] = Pages()
         """The paths of the documents in each namespace of the folder."""
+        self._paths: Pages[Pages[Literal[True]]] = Pages()
+        """The paths of all its files, documents or not."""
+        self._sorted: dict[str, tuple[Pages[Literal[True]], list[str]]] = {}
+        """Those in order, of the namespaces that were asked for; snapshots hand it on."""
         self._computed: dict[Any, Any] = {}
 
     def changed(
@@ -72,7 +78,9 @@ class Snapshot:
         after.files = self.files.changed(files or {})
         after.registered = self.registered.changed(registered or {})
         after.visibility = visibility or self.visibility
-        after._namespaces = _moved_paths(self._namespaces, self.files, files or {})
+        after._namespaces = _moved_paths(self._namespaces, self.files, files or {}, _is_document)
+        after._paths = _moved_paths(self._paths, self.files, files or {}, _is_file)
+        after._sorted = self._sorted
         after.hidden = after._hide(self, files or {})
         removed = self._entries(files or {}, registered or {}, self.hidden ^ after.hidden)
         added = after._entries(files or {}, registered or {}, self.hidden ^ after.hidden)
@@ -84,6 +92,25 @@ class Snapshot:
         """The skill an address leads to: of this id, or the overview right below it."""
         winners = self.skill_claims.winners
         return _shown(winners, skill_id) or _shown(winners, skill_id + INDEX_SUFFIX)
+
+    def file(self, path: str) -> ParsedFile | None:
+        """The file at a path below the folder, document or not, unless it is hidden."""
+        entry = self.files.get(path)
+        return None if entry is None or entry.size is None or self._hides(path) else entry
+
+    def paths_of(self, namespace: str) -> list[str]:
+        """The path of every file of a namespace, or with no name of those at the root, in order."""
+        paths = None if namespace in self.hidden else self._paths.get(namespace)
+        if paths is None:
+            return []
+        known = self._sorted.get(namespace)
+        if known is None or known[0] is not paths:
+            known = self._sorted[namespace] = (paths, sorted(paths))
+        return known[1]
+
+    def folders(self) -> list[str]:
+        """The namespaces that have files and are shown; one without a name is the root."""
+        return [namespace for namespace in self._paths if namespace not in self.hidden]
 
     def prompt(self, name: str) -> Prompt | None:
         return self.prompt_claims.winners.get(name)
@@ -211,13 +238,16 @@ def _display_id(skill_id: str, known: Pages[Skill]) -> str:
 
 
 def _moved_paths(
-    namespaces: Pages[Pages[Literal[True]]], files: Pages[ParsedFile], changes: Changes
+    namespaces: Pages[Pages[Literal[True]]],
+    files: Pages[ParsedFile],
+    changes: Changes,
+    counts: Callable[[ParsedFile | None], bool],
 ) -> Pages[Pages[Literal[True]]]:
-    """The documents of each namespace after some changes; edits that keep a document one cost nothing."""
+    """The paths of each namespace that count, after some changes; edits of what stays cost nothing."""
     moved: dict[str, dict[str, Literal[True] | None]] = {}
     for path, entry in changes.items():
-        if _is_document(files.get(path)) != _is_document(entry):
-            moved.setdefault(_folder(path), {})[path] = True if _is_document(entry) else None
+        if counts(files.get(path)) != counts(entry):
+            moved.setdefault(_folder(path), {})[path] = True if counts(entry) else None
     edited: dict[str, Pages[Literal[True]] | None] = {}
     for namespace, paths in moved.items():
         edited[namespace] = (namespaces.get(namespace) or Pages()).changed(paths) or None
@@ -226,6 +256,10 @@ def _moved_paths(
 
 def _is_document(entry: ParsedFile | None) -> bool:
     return entry is not None and (entry.skill or entry.prompt) is not None
+
+
+def _is_file(entry: ParsedFile | None) -> bool:
+    return entry is not None and entry.size is not None
 
 
 def _folder(path: str) -> str:

@@ -112,6 +112,22 @@ def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -
         return read_regular(directory, name, limit, files)[1]
 
 
+@contextmanager
+def regular_below(root: str | int, path: str, files: FileOps = POSIX) -> Generator[int]:
+    """A descriptor of the regular file at ``path`` below ``root``."""
+    *names, name = path.split("/")
+    if name in _NO_NAMES:
+        raise RefusedError(GONE)
+    with directory_below(root, names, files) as directory:
+        try:
+            file = files.open_file(name, directory)
+        except (OSError, ValueError) as error:
+            raise refusal(error) from None
+    with closing_fd(file):
+        _regular(file)
+        yield file
+
+
 def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | None:
     """The content of a regular file, None when there is none; a larger one is refused."""
     try:

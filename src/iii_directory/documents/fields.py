@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.errors import invalid_field
-from iii_directory.shapes import is_object, is_text_list
+from iii_directory.shapes import is_count, is_object, is_text_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,24 @@ def flag(payload: Payload, key: str, *, default: bool) -> bool:
         return default
     if not isinstance(value, bool):
         raise invalid_field(key, "true or false")
+    return value
+
+
+def count(payload: Payload, key: str, *, default: int) -> int:
+    """An optional whole number from zero on."""
+    value = payload.get(key)
+    if value is None:
+        return default
+    if not is_count(value):
+        raise invalid_field(key, "a whole number that is not negative")
+    return value
+
+
+def choice(payload: Payload, key: str, among: tuple[str, ...]) -> str | None:
+    """An optional one of a few words."""
+    value = payload.get(key)
+    if value is not None and value not in among:
+        raise invalid_field(key, " or ".join(f"'{word}'" for word in among))
     return value
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from iii_directory.errors import BAD_PROMPT, BAD_SKILL_ID, DirectoryError
-from iii_directory.limits import MAX_ID_BYTES, MAX_SEGMENT_CHARS
+from iii_directory.limits import MAX_ID_BYTES, MAX_SEGMENT_CHARS, MAX_SKILL_NAME_CHARS
 from iii_directory.text import quoted
 
 # Behind these the tree index is served, so a skill of that id has no URI.
@@ -17,6 +17,7 @@ RESERVED_NAMESPACES: Final = frozenset({"iii", "iii-directory"})
 
 _SEGMENT: Final = re.compile(rf"[a-z0-9_-]{{1,{MAX_SEGMENT_CHARS}}}")
 _SKILL_PATH: Final = re.compile(rf"(?!fn[/.])(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
+_SKILL_NAME: Final = re.compile(rf"(?!.{{{MAX_SKILL_NAME_CHARS + 1}}})[a-z0-9]+(?:-[a-z0-9]+)*")
 _ALLOWED: Final = "use lowercase letters, digits, '-' and '_'"
 
 
@@ -83,6 +84,11 @@ def check_prompt_name(name: str) -> None:
     problem = prompt_name_problem(name)
     if problem is not None:
         raise DirectoryError(BAD_PROMPT, problem)
+
+
+def skill_name_of(value: object) -> str | None:
+    """A name as the Agent Skills standard has them, or None for anything else."""
+    return value if isinstance(value, str) and _SKILL_NAME.fullmatch(value) else None
 
 
 def path_to_id(path: str) -> Place:

@@ -30,6 +30,10 @@ class Skill(NamedTuple):
     """Function ids a how-to declares in its front matter, ``function_id`` apart."""
     path: str | None = None
     """The file below the folder, or None for a registered skill."""
+    name: str | None = None
+    """What its front matter calls it, if that is a name as the Agent Skills standard has them."""
+    disable_model_invocation: bool = False
+    """True where the front matter keeps it for people to call."""
     keywords: tuple[str, ...] = ()
     """Other words its author wants it found by."""
 
@@ -85,8 +89,16 @@ class Finding:
 
 
 class ParsedFile(NamedTuple):
-    """What one file, or one registered record, turned out to be: a skill, a prompt, or nothing, and why."""
+    """What one file, or one registered record, turned out to be: a document, a file, or nothing; and why."""
 
     skill: Skill | None = None
     prompt: Prompt | None = None
     findings: tuple[Finding, ...] = ()
+    size: int | None = None
+    """In bytes, of a regular file, whatever is in it; None of a record, and of what is not read."""
+    executable: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """A file that is no document, with nothing to say about it: a script, an asset, a README."""
+        return self.size is not None and self.skill is None and self.prompt is None and not self.findings

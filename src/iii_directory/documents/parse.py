@@ -5,11 +5,11 @@ Pure."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
-from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem
+from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem, skill_name_of
 from iii_directory.documents.markdown import first_paragraph, heading
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.errors import BAD_BODY, DirectoryError
@@ -24,6 +24,7 @@ _KEY_LINE: Final = re.compile(r"---[ \t]*\r?\n[A-Za-z_][A-Za-z0-9_-]*:(?:\s|$)")
 _FIX_FRONT_MATTER: Final = "correct the front matter"
 _SKILL_KEYS: Final = ("title", "type", "function_id", "description")
 _PROMPT_KEYS: Final = ("name", "description")
+_FOR_PEOPLE: Final = "disable-model-invocation"
 
 
 # What front matter says, where the body starts, and sentences about what is wrong with the block.
@@ -37,26 +38,43 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
     """
     place = path_to_id(relative_path)
     if place.problem is not None:
-        return _no_id(relative_path, place.problem)
+        if relative_path.startswith(".") or "/." in relative_path:
+            finding = Finding(
+                "skipped", relative_path, place.problem, "nothing, if that is meant", urgent=False
+            )
+            return ParsedFile(findings=(finding,))
+        # Whether that is a mistake depends on where it lies.
+        return ParsedFile(size=size)
     if size > MAX_BODY_BYTES:
         reason = f"it is too large: {size} bytes, at most {MAX_BODY_BYTES}"
-        return _skipped(relative_path, reason, "split it into several documents")
+        return _skipped(relative_path, size, reason, "split it into several documents")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        return _skipped(relative_path, "it is not UTF-8", "save it as UTF-8")
+        return _skipped(relative_path, size, "it is not UTF-8", "save it as UTF-8")
     text = text.removeprefix("\ufeff")
     head = _read(text)
     if _VISIBLE.search(text, head[1]) is None:
-        return _skipped(relative_path, "it is empty", "write a body, or delete it")
+        return _skipped(relative_path, size, "it is empty", "write a body, or delete it")
     if place.is_prompt:
-        return _prompt(place.key, head, modified_at, relative_path)
+        return _prompt(place.key, head, size, modified_at, relative_path)
     return _skill(place.key, text, head, size, modified_at, relative_path)
 
 
-def body_of(raw: bytes) -> str:
-    """The body a file is served with: what follows its front matter."""
-    return frontmatter.split(raw.decode("utf-8"))[1]
+class Document(NamedTuple):
+    """A document as it was read."""
+
+    raw: str
+    """All of it, as its author wrote it."""
+    body: str
+    """What follows the front matter."""
+    front_matter: dict[str, Any]
+    """Every key of the block."""
+
+
+def document_of(text: str) -> Document:
+    block, body = frontmatter.split(text)
+    return Document(text, body, {} if block is None else frontmatter.read(block).values)
 
 
 def check_body(body: str) -> None:
@@ -120,13 +138,29 @@ def _skill(
     functions = _list(values, "functions", "function ids", problems) if "functions" in values else ()
     keywords = _keywords(values, problems) if "keywords" in values else ()
     source = "registered" if path is None else "folder"
+    name, for_people = None, False
+    if "name" in values or _FOR_PEOPLE in values:
+        name, for_people = skill_name_of(values.get("name")), values.get(_FOR_PEOPLE) is True
     skill = Skill(
-        skill_id, title, kind, function_id, description, size, modified_at, source, functions, path, keywords
+        skill_id,
+        title,
+        kind,
+        function_id,
+        description,
+        size,
+        modified_at,
+        source,
+        functions,
+        path,
+        name,
+        for_people,
+        keywords,
     )
-    return ParsedFile(skill, None, _findings(path or skill_id, problems, title + description))
+    found = _findings(path or skill_id, problems, title + description)
+    return ParsedFile(skill, None, found, None if path is None else size)
 
 
-def _prompt(stem: str, head: _Head, modified_at: str, path: str) -> ParsedFile:
+def _prompt(stem: str, head: _Head, size: int, modified_at: str, path: str) -> ParsedFile:
     values, _, problems = head
     name, description = _texts(values, _PROMPT_KEYS, problems)
     arguments = read_arguments(values, problems)
@@ -136,10 +170,10 @@ def _prompt(stem: str, head: _Head, modified_at: str, path: str) -> ParsedFile:
     if description is None:
         problems.append("a prompt needs front matter with a description")
     if problem is not None or description is None:
-        return _skipped(path, "; ".join(problems), _FIX_FRONT_MATTER)
+        return _skipped(path, size, "; ".join(problems), _FIX_FRONT_MATTER)
     description = cut(description, MAX_DESCRIPTION_CHARS)
     prompt = Prompt(name or stem, description, modified_at, "folder", path, None, arguments)
-    return ParsedFile(None, prompt, _findings(path, problems, description))
+    return ParsedFile(None, prompt, _findings(path, problems, description), size)
 
 
 def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -> list[str | None]:
@@ -190,14 +224,5 @@ def _findings(subject: str, problems: list[str], shown: str) -> tuple[Finding, .
     return tuple(found)
 
 
-def _no_id(path: str, problem: str) -> ParsedFile:
-    stem = path.rpartition("/")[2].removesuffix(".md")
-    if stem.isupper() and stem not in ("SKILL", "SKILLS"):
-        reason = "names in capitals are for files that are no documents; ids are lowercase"
-        fix = "nothing, if it is one of those, as a README is; else rename it"
-        return ParsedFile(findings=(Finding("skipped", path, reason, fix, urgent=False),))
-    return _skipped(path, problem, "rename or move it if it should be a skill or a prompt")
-
-
-def _skipped(path: str, reason: str, fix: str) -> ParsedFile:
-    return ParsedFile(findings=(Finding("skipped", path, reason, fix),))
+def _skipped(path: str, size: int, reason: str, fix: str) -> ParsedFile:
+    return ParsedFile(None, None, (Finding("skipped", path, reason, fix),), size)

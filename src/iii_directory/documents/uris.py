@@ -1,12 +1,14 @@
-"""``iii://`` addresses: the index, a skill, or a section that a function writes. Pure.
+"""Addresses: ``iii://`` of the index, a skill or a section, ``skill://`` of a file. Pure.
 
-The scheme is case-sensitive and nothing is percent-decoded, so there is one spelling for each document.
+Schemes are case-sensitive. Nothing of ``iii://`` is percent-decoded: there is one spelling for each document;
+``skill://`` follows the rules of SEP-2640, which has file names percent-encoded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import unquote
 
 from iii_directory.documents.ids import RESERVED_IDS, check_skill_id, segments_problem
 from iii_directory.errors import (
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEME: Final = "iii://"
+SKILL_SCHEME: Final = "skill://"
+"""The scheme of files of skills (SEP-2640): what follows is a path below the skills folder."""
 SKILL_TEMPLATE: Final = f"{SCHEME}{{skill_id}}"
 SECTION_TEMPLATE: Final = f"{SCHEME}fn/{{function_path}}"
 """The two kinds of addresses with a place to fill in, as MCP has them (RFC 6570)."""
@@ -60,11 +64,20 @@ class SectionUri:
     function_id: str
 
 
-Uri = IndexUri | SkillUri | SectionUri
+@dataclass(frozen=True, slots=True)
+class FileUri:
+    """A file of a skill, as it is on disk."""
+
+    path: str
+
+
+Uri = IndexUri | SkillUri | SectionUri | FileUri
 
 
 def parse_uri(uri: str) -> Uri:
     """What an address stands for; whether it exists is the catalogue's business."""
+    if uri.startswith(SKILL_SCHEME):
+        return FileUri(skill_path(uri))
     if not uri.startswith(SCHEME):
         raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(uri)} does not start with {SCHEME}")
     path = uri.removeprefix(SCHEME)
@@ -80,6 +93,16 @@ def parse_uri(uri: str) -> Uri:
         return SectionUri(_function_id(path.removeprefix("fn/")))
     check_skill_id(path)
     return SkillUri(path)
+
+
+def skill_path(uri: str) -> str:
+    """The path that a ``skill://`` address names; it may be percent-encoded or not."""
+    path = unquote(uri.removeprefix(SKILL_SCHEME), errors="surrogateescape")
+    if not path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise DirectoryError(
+            BAD_SKILL_ID, f"the address {quoted(uri)} names no file, as skill://pdf/SKILL.md does"
+        )
+    return path
 
 
 def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
@@ -115,7 +138,7 @@ def _function_id(path: str) -> str:
 
 
 def _with_scheme(text: str) -> str:
-    if text.startswith(SCHEME):
+    if text.startswith((SCHEME, SKILL_SCHEME)):
         return text
     if "://" in text:
         raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")

@@ -22,6 +22,7 @@ class BundledDocuments:
     """What is in ``iii_directory/bundled_skills``, read once, wherever the package is installed from."""
 
     label = None
+    path = None
 
     def __init__(self) -> None:
         folder = resources.files("iii_directory") / "bundled_skills"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from iii_directory import limits
-from iii_directory.disk.safe_open import read_below
+from iii_directory.disk.reasons import GONE, RefusedError
+from iii_directory.disk.safe_open import read_below, regular_below
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file
 from iii_directory.folders.follow import FollowedFolder
@@ -20,7 +22,7 @@ from iii_directory.lockfile.format import LOCKFILE
 from iii_directory.lockfile.reading import InstallRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
@@ -39,6 +41,11 @@ class Layer(Protocol):
     @property
     def label(self) -> str | None:
         """What the settings call it; None for one that nobody need be told of when another replaces it."""
+        ...
+
+    @property
+    def path(self) -> str | None:
+        """Where it is on this machine; None of one that is in no folder of the disk."""
         ...
 
     @property
@@ -145,6 +152,26 @@ class FolderSource:
     def read_body(self, path: str) -> bytes:
         """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""
         return self._owner(path).read(path)
+
+    @contextmanager
+    def opened(self, path: str) -> Generator[int | None]:
+        """A descriptor of a known file, whatever is in it; None of one that lies in no folder of the disk.
+
+        `RefusedError` when it is gone, or a regular file no more.
+        """
+        owner = self._owner(path)
+        if owner.tree.get(path) is None:
+            raise RefusedError(GONE)
+        if owner.path is None:
+            yield None
+            return
+        with regular_below(owner.path, path) as file:
+            yield file
+
+    def place_of(self, path: str) -> str | None:
+        """Where a path below the folder is on this machine, if it is anywhere."""
+        folder = self._owner(path).path
+        return None if folder is None else f"{folder}/{path}"
 
     def stamp(self, path: str) -> Stamp | None:
         """What tells the present state of a file from any other; None where only reading it can tell."""

@@ -1,4 +1,4 @@
-"""Which names in a folder can be documents, and why the others are none. Pure."""
+"""Which names in a folder are taken up, and why the others are not. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ from iii_directory import limits
 from iii_directory.disk.reasons import LINK, SPECIAL, Reason
 
 HIDDEN: Final = Reason(
-    "hidden files and directories are not documents", "nothing, if that is meant", urgent=False
-)
-NOT_MARKDOWN: Final = Reason(
-    "only .md files are documents", "nothing, if it is an asset of a skill", urgent=False
+    "hidden files and directories are not served", "nothing, if that is meant", urgent=False
 )
 BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
 TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
 
 
-def why_no_document(name: str, is_file: bool, is_link: bool) -> Reason | None:  # noqa: FBT001 - a hot path
-    """Why something that is no directory is not read, or None."""
+def why_not_taken(name: str, is_file: bool, is_link: bool) -> Reason | None:  # noqa: FBT001 - a hot path
+    """Why something that is no directory is no file of ours, or None."""
     if name[0] == ".":
         return HIDDEN
     if not is_file:
         return LINK if is_link else SPECIAL
-    if not name.endswith(".md"):
-        return NOT_MARKDOWN
     return None if name.isascii() or decodable_name(name) == name else BAD_NAME
 
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.disk.locking import WORK_FOLDER
-from iii_directory.disk.reasons import GONE, Reason, RefusedError, refusal
+from iii_directory.disk.reasons import GONE, TOO_LARGE, Reason, RefusedError, refusal
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
 from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.timestamps import rfc3339
-from iii_directory.folders.rules import decodable_name, why_no_document, why_not_entered
+from iii_directory.folders.rules import decodable_name, why_not_entered, why_not_taken
 from iii_directory.folders.tree import Tree
 from iii_directory.folders.watch import CannotWatchError
 from iii_directory.lockfile.format import LOCKFILE
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _TOGETHER: Final = 32
 # A lock file of this size takes about as long to read as one document.
 _DOCUMENT_BYTES: Final = 16 * 1024
+_DOCUMENT: Final = ".md"
 
 # What installs leave at the root of the folder: no documents, and nobody's mistake.
 _OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
@@ -86,18 +87,22 @@ class Scanner:
                 self._check_lock_file(fd)
             return False
         try:
-            mode = os.lstat(name, dir_fd=fd).st_mode
+            state = os.lstat(name, dir_fd=fd)
         except (OSError, ValueError) as error:
             self._refuse(directory, name, refusal(error).reason)
             return False
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(state.st_mode):
             self._descend(directory, fd, name)
             return False
         self._detach(directory, name)
-        reason = why_no_document(name, stat.S_ISREG(mode), stat.S_ISLNK(mode))
+        reason = why_not_taken(name, stat.S_ISREG(state.st_mode), stat.S_ISLNK(state.st_mode))
         if reason is not None:
             self._refuse(directory, name, reason)
-        return reason is None
+            return False
+        if name.endswith(_DOCUMENT):
+            return True
+        self._keep_plain(directory, name, state)
+        return False
 
     # Whole directories
 
@@ -171,11 +176,18 @@ class Scanner:
         name = item.name
         if directory.subdirectories:
             self._detach(directory, name)
-        reason = why_no_document(name, item.is_file(follow_symlinks=False), item.is_symlink())
-        if reason is None:
-            return name not in directory.stamps or not self._is_unchanged(directory, item)
-        if directory.parent is not None or name not in _OWN:
+        if directory.parent is None and name in _OWN:
+            return False
+        reason = why_not_taken(name, item.is_file(follow_symlinks=False), item.is_symlink())
+        if reason is not None:
             self._refuse(directory, name, reason)
+            return False
+        if name.endswith(_DOCUMENT):
+            return name not in directory.stamps or not self._is_unchanged(directory, item)
+        try:
+            self._keep_plain(directory, name, item.stat(follow_symlinks=False))
+        except OSError as error:
+            self._refuse(directory, name, refusal(error).reason)
         return False
 
     def _is_unchanged(self, directory: Directory, item: os.DirEntry[str]) -> bool:
@@ -217,17 +229,27 @@ class Scanner:
                 try:
                     found.append((name, *read_regular(fd, name, limits.MAX_BODY_BYTES)))
                 except RefusedError as refused:
-                    self._refuse(directory, name, refused.reason)
+                    self._refuse(directory, name, refused.reason, fd)
             for name, state, raw in found:
                 self._keep(directory, name, state, raw)
 
     def _keep(self, directory: Directory, name: str, state: os.stat_result, raw: bytes) -> None:
         path = directory.prefix + name
         parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns))
+        if _is_executable(state):
+            parsed = parsed._replace(executable=True)
         self.tree.record(directory, name, path, parsed, settled_stamp(state, self._racy))
 
-    def _refuse(self, directory: Directory, name: str, reason: Reason) -> None:
-        """Note why something is left out. What is gone is forgotten without a word."""
+    def _keep_plain(self, directory: Directory, name: str, state: os.stat_result) -> None:
+        """A file of which only its size and its mode are looked at, each time."""
+        entry = ParsedFile(None, None, (), state.st_size, _is_executable(state))
+        self.tree.record(directory, name, directory.prefix + name, entry, None)
+
+    def _refuse(self, directory: Directory, name: str, reason: Reason, fd: int | None = None) -> None:
+        """Note why something is left out. What is gone is forgotten without a word.
+
+        What is only too large for a document is a file all the same, of the directory ``fd``.
+        """
         if reason is GONE:
             self._forget(directory, name)
             return
@@ -236,7 +258,16 @@ class Scanner:
         if directory.stamps.get(name) is not reason:
             path = directory.prefix + name
             finding = Finding("skipped", decodable_name(path), reason.text, reason.fix, urgent=reason.urgent)
-            self.tree.record(directory, name, path, ParsedFile(findings=(finding,)), reason)
+            state = None
+            if reason is TOO_LARGE and fd is not None:
+                with suppress(OSError):
+                    state = os.lstat(name, dir_fd=fd)
+            if state is None:
+                self.tree.record(directory, name, path, ParsedFile(findings=(finding,)), reason)
+            else:
+                # Its size may change while the reason stays, so it is looked at each time.
+                entry = ParsedFile(None, None, (finding,), state.st_size, _is_executable(state))
+                self.tree.record(directory, name, path, entry, None)
 
     def _refuse_directory(self, parent: Directory, name: str, reason: Reason) -> None:
         self._detach(parent, name)
@@ -277,3 +308,7 @@ class Scanner:
         if stamp != self._lock_stamp:
             self._lock_stamp = stamp
             self.tree.changed[LOCKFILE] = None if stamp is None else ParsedFile()
+
+
+def _is_executable(state: os.stat_result) -> bool:
+    return state.st_mode & stat.S_IXUSR != 0

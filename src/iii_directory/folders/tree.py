@@ -35,8 +35,8 @@ class Directory:
         self.prefix: str = "" if parent is None else f"{parent.prefix}{name}/"
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.entries: dict[str, ParsedFile] = {}
-        self.stamps: dict[str, Stamp | Reason | None] = {}
-        """What each entry was made from; None when the file must be read again in any case."""
+        self.stamps: dict[str, Stamp | Reason] = {}
+        """What each entry was made from; nothing when the file must be looked at again in any case."""
         self.subdirectories: dict[str, Directory] = {}
         self.watch: int | None = None
         self.attached = True
@@ -78,7 +78,10 @@ class Tree:
         known = directory.entries.get(name)
         if not directory.attached or (known is None and not self._make_room()):
             return
-        directory.stamps[name] = stamp
+        if stamp is None:
+            directory.stamps.pop(name, None)
+        else:
+            directory.stamps[name] = stamp
         if known is None or known != entry:
             directory.entries[name] = entry
             self.changed[path] = entry

@@ -65,6 +65,8 @@ OFFERED: Final[Mapping[str, Hints]] = {
     "directory::skills::index": _READS,
     "directory::skills::list": _READS,
     "directory::skills::get": _READS,
+    "directory::skills::files": _READS,
+    "directory::skills::file": _READS,
     "directory::prompts::list": _READS,
     "directory::prompts::get": _READS,
     "directory::function-list": _READS,

@@ -68,6 +68,7 @@ class DirectoryWorker:
             self._installed,
             notes=self._notes,
             filter_unregistered=settings.filter_unregistered,
+            show_paths=settings.show_paths,
         )
         self._engine = EngineView(bus, settings.state_timeout_ms)
         self._events = Events(bus)

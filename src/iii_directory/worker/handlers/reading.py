@@ -6,6 +6,7 @@ What a look alone answers is in `iii_directory.catalog.replies`.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections import Counter
@@ -15,22 +16,35 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
 from iii_directory.catalog.composed import tree_index
 from iii_directory.catalog.diagnostics import report
-from iii_directory.catalog.resolve import Undocumented, find_exact, find_prompt
+from iii_directory.catalog.file_replies import no_text, skill_file, skill_files
+from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
 from iii_directory.catalog.rows import MARKDOWN
 from iii_directory.documents.arguments import rendered
 from iii_directory.documents.fields import mapping, optional_text, optional_texts, text
+from iii_directory.documents.files import media_type
+from iii_directory.documents.files import text_of as text_of_bytes
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import (
+    SKILL_SCHEME,
+    FileUri,
     IndexUri,
     SectionUri,
     SkillUri,
     check_unguarded,
     fetch_uris,
     parse_uri,
+    skill_path,
 )
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, PROMPT_SHAPE, TOO_LARGE, DirectoryError
-from iii_directory.limits import MAX_FETCH_BYTES, MAX_FETCHES_AT_ONCE, MAX_RELAYED_CHARS
+from iii_directory.errors import (
+    ENGINE_FAILED,
+    ENGINE_NOT_FOUND,
+    FILE_NOT_FOUND,
+    PROMPT_SHAPE,
+    TOO_LARGE,
+    DirectoryError,
+)
+from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_FETCH_BYTES, MAX_FETCHES_AT_ONCE, MAX_RELAYED_CHARS
 from iii_directory.shapes import is_list, object_of, text_of
 from iii_directory.text import cut, one_line, quoted
 
@@ -39,19 +53,21 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
     from iii_directory.install.edits import Edits
     from iii_directory.worker.engine_view import EngineView
 
     Row = dict[str, Any]
 
-
+_OVERVIEW: Final = "/SKILL.md"
 _BETWEEN: Final = "\n\n---\n\n"
 
 
 class Content(NamedTuple):
     mime_type: str
-    text: str
+    content: str | bytes
+    """Bytes where it is no text."""
 
 
 class Reading:
@@ -74,6 +90,12 @@ class Reading:
         description, functions = await self._known(found.worker)
         return replies.overview(found, description, functions, rfc3339(time.time_ns()))
 
+    async def files(self, payload: Payload) -> Row:
+        return await asyncio.to_thread(skill_files, await self._catalogue.look(), payload)
+
+    async def file(self, payload: Payload) -> Row:
+        return await asyncio.to_thread(skill_file, await self._catalogue.look(), payload)
+
     async def fetch(self, payload: Payload) -> str:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
         texts = await self._each_once(Counter(uris))
@@ -82,7 +104,10 @@ class Reading:
     async def resource(self, payload: Payload) -> Row:
         uri = text(payload, "uri")
         content = await self._read(uri)
-        return {"contents": [{"uri": uri, "mimeType": content.mime_type, "text": content.text}]}
+        entry = {"uri": uri, "mimeType": content.mime_type}
+        if isinstance(content.content, bytes):
+            return {"contents": [entry | {"blob": base64.b64encode(content.content).decode("ascii")}]}
+        return {"contents": [entry | {"text": content.content}]}
 
     async def mcp_prompt(self, payload: Payload) -> Row:
         arguments = mapping(payload, "arguments")
@@ -158,7 +183,9 @@ class Reading:
                 did_you_mean=error.did_you_mean,
                 next_steps=error.next_steps,
             ) from None
-        return f"# {uri}\n\n{content.text.rstrip()}"
+        if isinstance(content.content, bytes):
+            raise no_text((await self._catalogue.look()).snapshot, skill_path(uri))
+        return f"# {uri}\n\n{content.content.rstrip()}"
 
     async def _read(self, uri: str) -> Content:
         match parse_uri(uri):
@@ -167,9 +194,11 @@ class Reading:
             case SkillUri(id=skill_id):
                 look = await self._catalogue.look()
                 return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
+            case FileUri(path=path):
+                return await asyncio.to_thread(file_content, await self._catalogue.look(), path)
             case SectionUri(function_id=function_id):
                 content = section(await self._call(function_id, {}, used_as="section"))
-                if _size_of(content.text) > MAX_FETCH_BYTES:
+                if _size_of(content.content) > MAX_FETCH_BYTES:
                     raise _too_large(f"what function {quoted(function_id)} answered has")
                 return content
 
@@ -198,8 +227,24 @@ class Reading:
             raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
 
 
-def _size_of(found: str) -> int:
-    return len(found.encode(errors="surrogatepass"))
+def file_content(look: Look, path: str) -> Content:
+    """A file of a skill, all of it as it is; where an overview has another name, SKILL.md is that."""
+    found = find_file(look.snapshot, path)
+    if found is None and path.endswith(_OVERVIEW):
+        overview = look.snapshot.find(path.removesuffix(_OVERVIEW))
+        if overview is not None:
+            return Content(MARKDOWN, look.read_document(overview).raw)
+    if found is None:
+        raise DirectoryError(FILE_NOT_FOUND, f"file {quoted(SKILL_SCHEME + path)} not found")
+    part = look.files.read(found)
+    if part.size > MAX_BUNDLE_BYTES:
+        raise no_text(look.snapshot, found)
+    content = text_of_bytes(part.raw)
+    return Content(media_type(found), part.raw if content is None else content)
+
+
+def _size_of(found: str | bytes) -> int:
+    return len(found if isinstance(found, bytes) else found.encode(errors="surrogatepass"))
 
 
 def _too_large(what: str) -> DirectoryError:

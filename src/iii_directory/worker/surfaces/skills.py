@@ -36,6 +36,7 @@ _DESCRIPTION: Final = text(
 )
 _BYTES: Final = count("The size of the file, or of the registered body, in bytes.")
 
+_PLACE: Final = text("Where it is on the worker's machine; only with show_paths in the configuration.")
 _ROW: Final = obj(
     {
         "id": SKILL_ID,
@@ -45,12 +46,16 @@ _ROW: Final = obj(
         "description": _DESCRIPTION,
         "bytes": _BYTES,
         "modified_at": MODIFIED_AT,
+        "name": text("The front matter's name, where it is one of the Agent Skills standard."),
+        "disable_model_invocation": flag("True where the skill is for people to call; else left out."),
+        "documents": count("How many documents the skill has. With kind skill."),
+        "files": count("How many files the skill has. With kind skill."),
     },
-    optional=("type", "function_id"),
+    optional=("type", "function_id", "name", "disable_model_invocation", "documents", "files"),
 )
 _PLAIN_ROW: Final = obj(
     {**_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE},
-    optional=("type", "function_id"),
+    optional=("type", "function_id", "name", "disable_model_invocation", "documents", "files"),
 )
 _SKILL: Final = obj(
     {
@@ -60,12 +65,41 @@ _SKILL: Final = obj(
         "function_id": _FUNCTION_ID,
         "body": text("The markdown after the front matter. A substitute says so in its first quoted line."),
         "modified_at": MODIFIED_AT,
+        "skill": maybe(text("The id of the skill it is part of; null where it is part of none.")),
+        "files": count("On the overview of a skill: how many files that has."),
+        "front_matter": {"type": "object", "description": "The other keys of the front matter."},
+        "raw": text("The whole file, front matter included. With raw."),
+        "path": _PLACE,
     },
-    optional=("type", "function_id"),
+    optional=("type", "function_id", "skill", "files", "front_matter", "raw", "path"),
+)
+_FILE: Final = obj(
+    {
+        "path": text("The path below the skill's folder."),
+        "bytes": count("Its size."),
+        "media_type": text("What kind of file its name says it is."),
+        "executable": flag("Whether it is meant to be run."),
+        "sha256": maybe(
+            text("The hash of its bytes, 64 hex digits; null where a skill is too large to be served whole.")
+        ),
+        "document": maybe(text("The id to read it by with directory::skills::get; null for other files.")),
+    }
+)
+_PART: Final = obj(
+    {
+        "id": SKILL_ID,
+        "path": text("The path below the skill's folder."),
+        "media_type": text("What kind of file its name says it is."),
+        "encoding": {"enum": ["utf-8", "base64"], "description": "How content is written: text as it is."},
+        "content": text("The part of the file that was asked for."),
+        "bytes": count("The size of the whole file."),
+        "sha256": maybe(text("The hash of the whole file; null of one larger than 16 MiB.")),
+        "next_offset": maybe(count("What to pass as offset for the next page; null on the last.")),
+    }
 )
 _FETCH: Final = request(
     {
-        "uri": text("One iii:// URI, or a bare skill id."),
+        "uri": text("One iii:// or skill:// URI, or a bare skill id."),
         "uris": rows({"type": "string"}, "Several of them; wins over uri when it holds anything."),
     }
 )
@@ -73,7 +107,9 @@ _FETCHED: Final[Schema] = {
     "type": "string",
     "description": "One markdown text: a section per URI, headed by it, with a rule between them.",
 }
-_MIME: Final = text("text/markdown, or application/json for a section that answers data.")
+_MIME: Final = text(
+    "text/markdown, application/json for a section that answers data, or what kind a file is."
+)
 _RESOURCE: Final = obj(
     {
         "uri": text("The iii:// address."),
@@ -84,7 +120,13 @@ _RESOURCE: Final = obj(
     optional=("description",),
 )
 _CONTENT: Final = obj(
-    {"uri": text("The URI as it was given."), "mimeType": _MIME, "text": text("The content.")}
+    {
+        "uri": text("The URI as it was given."),
+        "mimeType": _MIME,
+        "text": text("The content, where it is text."),
+        "blob": text("The content as base64, where it is none."),
+    },
+    optional=("text", "blob"),
 )
 _TEMPLATE: Final = obj(
     {
@@ -127,8 +169,9 @@ FUNCTIONS: Final = (
         reply=replies.skills_list,
         description="List skills, one row each, without bodies. Narrow with search (substring of id, title "
         "and description), prefix (ids below a worker, its overview included) and type (exact). "
-        "include_description: false makes rows light. A row's id goes to directory::skills::get; its "
-        "function_id is what to call. For one block per worker call directory::skills::index.",
+        "include_description: false makes rows light; kind: skill gives one row per skill. A row's id goes "
+        "to directory::skills::get; its function_id is what to call. For one block per worker call "
+        "directory::skills::index.",
         request=request(
             {
                 "search": text(
@@ -137,6 +180,10 @@ FUNCTIONS: Final = (
                 "prefix": text("Keep ids that start with this, such as 'db/'; finds the overview of db too."),
                 "type": text("Keep rows of exactly this type."),
                 "include_description": flag("False leaves descriptions empty.", default=True),
+                "kind": {
+                    "enum": ["skill", "document"],
+                    "description": "skill: one row per skill, with counts of its documents and files.",
+                },
             }
         ),
         response=obj(
@@ -155,19 +202,58 @@ FUNCTIONS: Final = (
         description="Read one skill: its markdown body with id, title, type, function_id and modified_at. A "
         "worker's overview goes by the worker's bare name. Forgiving: 'x/index', 'x/SKILL.md', 'x.md', "
         "'iii://x' and other case all find x, and a name that is only part of a worker's finds that worker. "
-        "A miss names close ids and what to call next. For teasers without bodies call "
+        "So is the path of a text file of a skill, such as pptx/scripts/thumbnail.py. A miss names close ids "
+        "and what to call next. For teasers without bodies call "
         "directory::skills::list.",
         request=request(
             {
                 "id": text(
                     "The skill to read, as a list prints it. A trailing .md, a file name SKILL.md or "
-                    "SKILLS.md and an iii:// in front are understood; other schemes are not."
-                )
+                    "SKILLS.md, an iii:// or skill:// in front and the path of a file as documents write it "
+                    "are understood; other schemes are not."
+                ),
+                "raw": flag("True adds the whole file to the reply.", default=False),
             },
             required=("id",),
         ),
         response=_SKILL,
         example={"id": "greeter"},
+    ),
+    FunctionRow(
+        id="directory::skills::files",
+        generations=(),
+        handler=Reading.files,
+        description="Every file of a skill with its size, kind and hash: documents, scripts, references, "
+        "assets. Ask with the id of the skill or of any of its pages. Read one with directory::skills::file.",
+        request=request({"id": text("The skill, as in directory::skills::get.")}, required=("id",)),
+        response=obj(
+            {
+                "id": SKILL_ID,
+                "uri": text("The address of its overview."),
+                "files": rows(_FILE, "One row per file, sorted by path."),
+                "path": _PLACE,
+            },
+            optional=("path",),
+        ),
+        example={"id": "iii-directory"},
+    ),
+    FunctionRow(
+        id="directory::skills::file",
+        generations=(),
+        handler=Reading.file,
+        description="Read one file of a skill, text or binary, in pages: scripts and references that its "
+        "documents speak of. directory::skills::files names them. To run a script, use the folder itself.",
+        request=request(
+            {
+                "id": text("The skill, as in directory::skills::get."),
+                "path": text("The path below the skill's folder, such as scripts/thumbnail.py."),
+                "offset": count("The byte to start at: next_offset of the page before."),
+                "limit": count("At most so many bytes; 262144 are the most, and the default."),
+            },
+            required=("id", "path"),
+        ),
+        response=_PART,
+        example={"id": "iii-directory", "path": "index.md"},
     ),
     FunctionRow(
         id="skill::fetch",

@@ -1,0 +1,157 @@
+"""What the functions about files of skills answer: each reply a function of one look and the payload. Pure.
+
+They read what they tell of, and hash it: call them in a thread, not on an event loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
+from iii_directory.catalog.skills import files_of, folder_of, relative_path, skill_at, skill_of
+from iii_directory.documents.fields import count, text
+from iii_directory.documents.files import FilePart, least_page, media_type, page_of, text_of
+from iii_directory.documents.uris import SCHEME
+from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, invalid_field
+from iii_directory.limits import MAX_BODY_BYTES, MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_PAGE_BYTES
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iii_directory.catalog.look import Look
+    from iii_directory.catalog.rows import Row
+    from iii_directory.catalog.skills import SkillFile
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.documents.model import Skill
+
+    Payload = Mapping[str, Any]
+
+
+def file_as_text(look: Look, path: str, *, with_raw: bool) -> Row:
+    """``directory::skills::get`` of a path that is no document's."""
+    part_of = skill_at(look.snapshot, path)
+    entry = look.snapshot.files[path]
+    if entry.size is None or entry.size > MAX_BODY_BYTES:
+        raise no_text(look.snapshot, path)
+    part = look.files.read(path, 0, MAX_BODY_BYTES + 1)
+    content = None if part.size > MAX_BODY_BYTES else text_of(part.raw)
+    if content is None:
+        raise no_text(look.snapshot, path)
+    reply: Row = {
+        "id": path,
+        "title": path.rpartition("/")[2],
+        "type": "file",
+        "function_id": None,
+        "body": content,
+        "modified_at": part.modified_at,
+        "skill": None if part_of is None else look.snapshot.display_id(part_of),
+    }
+    if with_raw:
+        reply["raw"] = content
+    return reply | look.files.place_of(path)
+
+
+def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
+    """A file cannot be read as one text; what to call instead."""
+    part_of = skill_at(snapshot, path)
+    owner = "" if part_of is None else snapshot.display_id(part_of)
+    inner = path if part_of is None else relative_path(part_of, path)
+    call = json.dumps({"id": owner, "path": inner}, ensure_ascii=False)
+    return DirectoryError(
+        NO_TEXT,
+        f"file {quoted(path)} is binary or larger than {MAX_BODY_BYTES} bytes",
+        next_steps=(f"call directory::skills::file {call} to read it in pages",),
+    )
+
+
+def skill_files(look: Look, payload: Payload) -> Row:
+    """``directory::skills::files``. It reads files to hash them: not on an event loop."""
+    owner = _skill_meant(look, payload)
+    found = files_of(look.snapshot, owner)
+    are_hashed = len(found) <= MAX_BUNDLE_FILES and sum(file.size for file in found) <= MAX_BUNDLE_BYTES
+    listed: list[Row] = []
+    for file in found:
+        size, digest = file.size, None
+        if are_hashed:
+            try:
+                _, size, digest, _ = _read(look, file, 0, 0)
+            except DirectoryError:
+                continue  # it has just gone
+        document = file.document
+        listed.append(
+            {
+                "path": file.path,
+                "bytes": size,
+                "media_type": media_type(file.path),
+                "executable": file.executable,
+                "sha256": digest,
+                "document": None if document is None else look.snapshot.display_id(document),
+            }
+        )
+    key = look.snapshot.display_id(owner)
+    reply: Row = {"id": key, "uri": SCHEME + key, "files": listed}
+    return reply | look.files.place_of(folder_of(owner) or owner.path)
+
+
+def skill_file(look: Look, payload: Payload) -> Row:
+    """``directory::skills::file``. It reads a file: not on an event loop."""
+    path, offset = text(payload, "path"), count(payload, "offset", default=0)
+    limit = min(count(payload, "limit", default=MAX_PAGE_BYTES) or MAX_PAGE_BYTES, MAX_PAGE_BYTES)
+    owner = _skill_meant(look, payload)
+    file = _file_called(look.snapshot, owner, path)
+    part = _read(look, file, offset, least_page(limit))
+    if offset > part.size:
+        raise invalid_field("offset", f"at most {part.size}, the size of the file")
+    page = page_of(part.raw, is_last=offset + len(part.raw) >= part.size)
+    end = offset + page.taken
+    return {
+        "id": look.snapshot.display_id(owner),
+        "path": file.path,
+        "media_type": media_type(file.path),
+        "encoding": page.encoding,
+        "content": page.content,
+        "bytes": part.size,
+        "sha256": part.sha256,
+        "next_offset": end if end < part.size else None,
+    }
+
+
+def _skill_meant(look: Look, payload: Payload) -> Skill:
+    """The skill of a document or a file; a document of no skill stands for itself."""
+    asked = text(payload, "id")
+    target = resolve_skill(look.snapshot, asked, look.installed or frozenset())
+    if isinstance(target, Found) and target.note is None:
+        return skill_of(look.snapshot, target.skill) or target.skill
+    part_of = skill_at(look.snapshot, target.path) if isinstance(target, FoundFile) else None
+    if part_of is None:
+        raise not_found(look.snapshot, asked)
+    return part_of
+
+
+def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
+    wanted = path.strip().removeprefix("./")
+    # As it is written, in any case, and as a path below the skills folder.
+    folded = wanted.casefold()
+    inside = folded.removeprefix(f"{folder_of(owner)}/")
+    known = files_of(snapshot, owner)
+    by_path = {file.path: file for file in known}
+    by_folded = {file.path.casefold(): file for file in known}
+    found = by_path.get(wanted) or by_folded.get(folded) or by_folded.get(inside)
+    if found is not None:
+        return found
+    key = snapshot.display_id(owner)
+    problem = f"file {quoted(path)} not found in the skill {quoted(key)}"
+    raise DirectoryError(FILE_NOT_FOUND, problem, did_you_mean=close_names(wanted, by_path.keys()))
+
+
+def _read(look: Look, file: SkillFile, offset: int, limit: int) -> FilePart:
+    if file.place is not None:
+        return look.files.read(file.place, offset, limit)
+    assert file.document is not None  # noqa: S101 (what has no place is registered)
+    raw = look.read_document(file.document).raw.encode()
+    digest = hashlib.sha256(raw).hexdigest()
+    return FilePart(raw[offset : offset + limit], len(raw), digest, file.document.modified_at)

@@ -1,0 +1,156 @@
+"""Files of a skill as callers get them: what kind of file it is, and pages of it. Pure."""
+
+from __future__ import annotations
+
+import base64
+from typing import Final, NamedTuple
+
+OCTETS: Final = "application/octet-stream"
+# What skills are made of, by its ending; the system's own list differs from machine to machine.
+_TYPES: Final = {
+    "bash": "text/x-shellscript",
+    "bat": "text/plain",
+    "c": "text/x-c",
+    "cfg": "text/plain",
+    "cjs": "text/javascript",
+    "conf": "text/plain",
+    "cpp": "text/x-c++",
+    "css": "text/css",
+    "csv": "text/csv",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "dot": "text/vnd.graphviz",
+    "env": "text/plain",
+    "example": "text/plain",
+    "gif": "image/gif",
+    "go": "text/x-go",
+    "graphql": "application/graphql",
+    "gz": "application/gzip",
+    "h": "text/x-c",
+    "htm": "text/html",
+    "html": "text/html",
+    "ico": "image/vnd.microsoft.icon",
+    "ini": "text/plain",
+    "ipynb": "application/json",
+    "java": "text/x-java",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "js": "text/javascript",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "jsx": "text/javascript",
+    "kt": "text/x-kotlin",
+    "log": "text/plain",
+    "lua": "text/x-lua",
+    "md": "text/markdown",
+    "mdx": "text/markdown",
+    "mjs": "text/javascript",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "otf": "font/otf",
+    "pdf": "application/pdf",
+    "php": "text/x-php",
+    "pl": "text/x-perl",
+    "png": "image/png",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "proto": "text/plain",
+    "ps1": "text/x-powershell",
+    "py": "text/x-python",
+    "rb": "text/x-ruby",
+    "rs": "text/x-rust",
+    "rst": "text/x-rst",
+    "sh": "text/x-shellscript",
+    "sql": "application/sql",
+    "svelte": "text/html",
+    "svg": "image/svg+xml",
+    "swift": "text/x-swift",
+    "tar": "application/x-tar",
+    "template": "text/plain",
+    "tex": "text/x-tex",
+    "tf": "text/plain",
+    "tgz": "application/gzip",
+    "toml": "application/toml",
+    "ts": "text/typescript",
+    "tsx": "text/typescript",
+    "ttf": "font/ttf",
+    "txt": "text/plain",
+    "vue": "text/html",
+    "wasm": "application/wasm",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "xml": "application/xml",
+    "xsd": "application/xml",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "zip": "application/zip",
+    "zsh": "text/x-shellscript",
+}
+_LONGEST_CHARACTER: Final = 4
+
+
+class FilePart(NamedTuple):
+    """Some bytes of a file, and what the whole is at that moment."""
+
+    raw: bytes
+    size: int
+    sha256: str | None
+    """None of a file larger than a whole skill may be."""
+    modified_at: str
+
+
+class Page(NamedTuple):
+    """A part of a file, as it goes into a reply."""
+
+    encoding: str
+    """``utf-8`` for text, else ``base64``."""
+    content: str
+    taken: int
+    """How many bytes of the file it is."""
+
+
+def media_type(path: str) -> str:
+    """What kind of file a name says it is; a name in capitals without an ending, as LICENSE, is text."""
+    name = path.rpartition("/")[2]
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not stem:
+        return "text/plain" if name.isupper() else OCTETS
+    return _TYPES.get(ending.lower(), OCTETS)
+
+
+def text_of(raw: bytes) -> str | None:
+    """The text that bytes are, or None if they are none."""
+    if b"\0" in raw:
+        return None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def page_of(part: bytes, *, is_last: bool) -> Page:
+    """A part of a file: as text, cut between characters, where it is text."""
+    whole = part if is_last else part[: _end_of_characters(part)]
+    text = text_of(whole)
+    if text is not None and (whole or not part):
+        return Page("utf-8", text, len(whole))
+    return Page("base64", base64.b64encode(part).decode("ascii"), len(part))
+
+
+def least_page(limit: int) -> int:
+    """How many bytes to read for a page of ``limit``: never less than one character."""
+    return max(limit, _LONGEST_CHARACTER)
+
+
+def _end_of_characters(part: bytes) -> int:
+    """Where the last whole character ends."""
+    for back in range(1, min(_LONGEST_CHARACTER, len(part) + 1)):
+        byte = part[-back]
+        if byte < 0x80:
+            break
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(part) - back if needed > back else len(part)
+    return len(part)
