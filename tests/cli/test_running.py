@@ -219,3 +219,18 @@ def test_a_token_that_can_be_guessed_is_refused(tmp_path: Path, arguments: list[
     assert done.returncode == 2
     assert "a token has at least 16 characters" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_diagnostics_and_doctor_name_the_file_of_state_that_was_set_aside(tmp_path: Path) -> None:
+    data = tmp_path / "kept"
+    data.mkdir()
+    (data / "engine.db").write_text("no database " * 1000, encoding="utf-8")
+    url = f"ws://127.0.0.1:{free_port()}"
+    with running("up", "--url", url, "--data", str(data), cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        findings = call_function(url, "directory::diagnostics", {})["findings"]
+        doctor = run("doctor", "--url", url, cwd=tmp_path)
+    kept = next(path.name for path in data.iterdir() if ".corrupt-" in path.name)
+
+    assert [row["subject"] for row in findings if kept in row["reason"]] == ["iii-state"]
+    assert kept in doctor.stdout.replace("\n", "")

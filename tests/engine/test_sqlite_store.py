@@ -404,3 +404,81 @@ def test_the_size_of_a_scope_is_that_of_its_values_as_text(tmp_path: Path) -> No
     assert store.size("s") == len('"äöü","[1,2],'.encode()) - 1
     assert store.size("nothing") == 0
     database.close()
+
+
+# Under a running engine
+
+
+def replaced(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"something else")
+
+
+def deleted(path: Path) -> None:
+    for part in path.parent.glob(f"{FILE_NAME}*"):
+        part.unlink()
+
+
+def overwritten(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 8192)
+
+
+@pytest.mark.parametrize("harm", [replaced, deleted, overwritten])
+def test_harm_to_the_file_is_put_right_before_the_next_write_is_answered(
+    tmp_path: Path, harm: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(tmp_path) as database:
+        store = database.store("state")
+        for number in range(50):
+            store.set("s", str(number), {"number": number})
+        harm(database.path)
+        store.set("s", "after", 1)
+        store.set("s", "later", 2)
+
+    with opened(tmp_path) as again:
+        kept = again.store("state")
+        assert (kept.get("s", "after"), kept.get("s", "later")) == (1, 2)
+        assert [kept.get("s", str(number)) for number in range(50)] == [{"number": n} for n in range(50)]
+    said = [line for line in caplog.messages if "changed by somebody else" in line]
+    # What is overwritten in the file may be whole in the log beside it: then there is nothing to put right.
+    assert len(said) == 1 or harm is overwritten
+
+
+def test_what_was_found_in_its_place_is_kept_and_named(tmp_path: Path) -> None:
+    with opened(tmp_path) as database:
+        database.store("state").set("s", "k", 1)
+        replaced(database.path)
+        database.store("state").set("s", "k", 2)
+
+        assert database.set_aside is not None
+        assert database.set_aside.read_bytes() == b"something else"
+
+
+def test_a_file_that_was_only_touched_goes_on(tmp_path: Path) -> None:
+    with opened(tmp_path) as database:
+        store = database.store("state")
+        store.set("s", "k", 1)
+        os.utime(database.path)
+        store.set("s", "k", 2)
+
+        assert database.set_aside is None
+        assert store.get("s", "k") == 2
+
+
+def test_what_can_be_read_of_a_damaged_file_goes_on_in_a_new_one(tmp_path: Path) -> None:
+    with opened(tmp_path) as database:
+        for number in range(200):
+            database.store("state").set("s", str(number), "x" * 1000)
+    path = tmp_path / FILE_NAME
+    middle = path.stat().st_size // 2 // 4096 * 4096
+    with path.open("r+b") as file:
+        file.seek(middle)
+        file.write(b"\xff" * 8192)
+    with opened(tmp_path) as database:
+        left = database.store("state").values("s")
+
+        assert database.set_aside is not None
+        assert 100 < len(left) < 200
+        assert set(left) == {"x" * 1000}

@@ -58,7 +58,8 @@ def open_database(directory: Path | None) -> Database | None:
         fail(f"{error}{by}; pass --data to keep state elsewhere")
     if database.set_aside is not None:
         log.error(
-            "the state database was corrupt; it is kept as %s, a new one was started", database.set_aside
+            "the state database was corrupt; it is kept as %s, what can be read of it goes on in a new one",
+            database.set_aside,
         )
     return database
 

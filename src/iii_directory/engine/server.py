@@ -89,6 +89,7 @@ class EngineServer:
             state=database.store("state") if database else MemoryStore(),
             configuration=database.store("configuration") if database else MemoryStore(),
             environment=environment or {},
+            set_aside=lambda: database.set_aside.name if database and database.set_aside else None,
             dialect=dialect,
         )
         self._router = build_engine(world, __version__)

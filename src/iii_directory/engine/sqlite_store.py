@@ -6,7 +6,9 @@ system, not yet the disk, so a power cut may take the newest writes but never le
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import sqlite3
 import time
@@ -16,7 +18,10 @@ from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+log = logging.getLogger("iii_directory.engine")
 
 FILE_NAME: Final = "engine.db"
 
@@ -26,12 +31,17 @@ class DataDirectoryError(Exception):
 
 
 class Database:
-    """The open file. It is held for one engine alone, so that two never write past each other."""
+    """The open file. It is held for one engine alone, so that two never write past each other.
+
+    Somebody may still delete, replace or overwrite it. Before every write it is looked at: what is not as
+    this database left it is kept beside under another name, and what can be read goes on in a new file.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE_NAME
         self.set_aside: Path | None = None
-        """Where a corrupt file was moved to, if one was found."""
+        """Where a file was moved to that was damaged, or not the one that was opened; the last of them."""
+        self._parts = tuple(directory / (FILE_NAME + suffix) for suffix in ("", "-wal"))
         _make_usable(directory)
         _keep_private(self.path)
         try:
@@ -39,21 +49,85 @@ class Database:
         except sqlite3.OperationalError as error:
             raise DataDirectoryError(_cannot_open(directory, error)) from None
         except sqlite3.DatabaseError:
-            self.set_aside = _move_aside(self.path)
-            self._connection = _open(self.path)
+            self._begin_anew([])
+        self._stamp = self._look()
 
     def store(self, owner: str) -> SqliteStore:
-        return SqliteStore(self._connection, owner)
+        return SqliteStore(self, owner)
+
+    def read(self, statement: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The rows of a query.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise _refused(error) from None
+
+    def write(self, statement: str, values: Sequence[str]) -> None:
+        """Change something, once it is known that the file is still the one that keeps it.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        try:
+            self._put_right()
+            self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise _refused(error) from None
+        except OSError as error:
+            raise StoreError(f"the state database cannot be kept: {error.strerror}") from None
+        self._stamp = self._look()
 
     def close(self) -> None:
         self._connection.close()
+
+    def _look(self) -> tuple[tuple[int, ...] | None, ...]:
+        """What tells that nobody else touched the file or its log."""
+        return tuple(map(_stamp_of, self._parts))
+
+    def _put_right(self) -> None:
+        if self._look() == self._stamp:
+            return
+        before, now = self._stamp[0], self._look()[0]
+        if before is not None and now is not None and before[:2] == now[:2] and self._is_whole():
+            return  # touched, and as good as before
+        # The connection still holds what was there, even of a file that is gone.
+        rows = _readable_rows(self._connection)
+        self._connection.close()
+        self._begin_anew(rows)
+        log.error(
+            "the state database was changed by somebody else; %d values go on in a new file%s",
+            len(rows),
+            f", what was there is kept as {self.set_aside.name}" if self.set_aside is not None else "",
+        )
+
+    def _is_whole(self) -> bool:
+        try:
+            return self._connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        except sqlite3.DatabaseError:
+            return False
+
+    def _begin_anew(self, rows: list[tuple[Any, ...]]) -> None:
+        if self.path.exists():
+            self.set_aside = _move_aside(self.path)
+            rows = rows or _salvaged(self.set_aside)
+        for suffix in ("-wal", "-shm"):
+            self.path.with_name(FILE_NAME + suffix).unlink(missing_ok=True)
+        _keep_private(self.path)
+        self._connection = _open(self.path)
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO entries (position, owner, scope, key, value) VALUES (?, ?, ?, ?, ?)", rows
+        )
 
 
 class SqliteStore:
     """The values of one owner in the database, as a :class:`~iii_directory.engine.store.Store`."""
 
-    def __init__(self, connection: sqlite3.Connection, owner: str) -> None:
-        self._connection = connection
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
         self._owner = owner
 
     def get(self, scope: str, key: str) -> object:
@@ -62,7 +136,7 @@ class SqliteStore:
 
     def set(self, scope: str, key: str, value: object) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        self._run(
+        self._write(
             "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (owner, scope, key) DO UPDATE SET value = excluded.value",
             scope,
@@ -71,7 +145,7 @@ class SqliteStore:
         )
 
     def delete(self, scope: str, key: str) -> None:
-        self._run("DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
+        self._write("DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
 
     def values(self, scope: str) -> list[object]:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? ORDER BY position", scope)
@@ -88,11 +162,47 @@ class SqliteStore:
     def scopes(self) -> list[str]:
         return [row[0] for row in self._run("SELECT DISTINCT scope FROM entries WHERE owner = ?")]
 
-    def _run(self, statement: str, *values: str) -> list[tuple[str]]:
-        try:
-            return self._connection.execute(statement, (self._owner, *values)).fetchall()
-        except sqlite3.Error as error:
-            raise StoreError(f"the state database refused: {error}") from None
+    def _run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        return self._database.read(statement, (self._owner, *values))
+
+    def _write(self, statement: str, *values: str) -> None:
+        self._database.write(statement, (self._owner, *values))
+
+
+def _refused(error: sqlite3.Error) -> StoreError:
+    return StoreError(f"the state database refused: {error}")
+
+
+def _stamp_of(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _salvaged(path: Path) -> list[tuple[Any, ...]]:
+    """What can be read of a damaged file; of one that is no database, nothing."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        return []
+    with contextlib.closing(connection):
+        return _readable_rows(connection)
+
+
+def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """The rows before the first damage, and those behind the last, in the order they were first set."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for order in ("ASC", "DESC"):
+        # A reader stops at the first page it cannot use.
+        with contextlib.suppress(sqlite3.Error):
+            for row in connection.execute(
+                f"SELECT position, owner, scope, key, value FROM entries ORDER BY position {order}"  # noqa: S608
+            ):
+                if all(isinstance(part, str) for part in row[1:]):
+                    found.setdefault(row[0], row)
+    return [found[position] for position in sorted(found)]
 
 
 def _parsed(text: str) -> Any:

@@ -19,6 +19,8 @@ from iii_directory.folders.folder import FolderSource
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
+from iii_directory.shapes import is_object
+from iii_directory.text import escaped
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
@@ -207,7 +209,23 @@ class DirectoryWorker:
         await self._registrations.connected()
         # The functions are offered after this: the first answer knows what is registered.
         await self._registered.ready()
+        await self._look_at_state()
         await self._automatic.connected()
+
+    async def _look_at_state(self) -> None:
+        """Whether the engine lost some of its state and keeps it in a file that somebody should know of."""
+        try:
+            health = await self._bus.call(
+                "engine::health::check",
+                {},
+                timeout_ms=self._settings.state_timeout_ms,
+                namespace=DEFAULT_NAMESPACE,
+            )
+        except CallError:
+            return
+        name = _set_aside(health)
+        if name is not None:
+            self._notes.put("state", _state_set_aside(name))
 
     def _workers_changed(self, _event: Payload) -> None:
         self._installed.forget()
@@ -253,6 +271,24 @@ def _not_recovered(error: DirectoryError) -> Finding:
         "skills_folder",
         f"what an interrupted download may have left could not be put right: {error.problem}",
         "make the folder a directory that this worker may write to, and start it again",
+    )
+
+
+def _set_aside(health: object) -> str | None:
+    """The name of a file of state that was set aside, in an answer of the engine about its health."""
+    found: object = health
+    for key in ("components", "state", "set_aside"):
+        found = found.get(key) if is_object(found) else None
+    return found if isinstance(found, str) else None
+
+
+def _state_set_aside(name: str) -> Finding:
+    return Finding(
+        "unavailable",
+        "iii-state",
+        f"the engine's state database was damaged; it is kept as {escaped(name)} in the data directory, and "
+        "what could be read of it goes on",
+        "look whether registrations are missing, register them again, and then delete the file",
     )
 
 

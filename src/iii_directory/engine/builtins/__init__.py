@@ -32,6 +32,8 @@ class World:
     state: Store
     configuration: Store
     environment: Mapping[str, str]
+    set_aside: Callable[[], str | None] = lambda: None
+    """The name of a file of state that was damaged or taken away, and is kept beside."""
     dialect: Dialect = "0.22"
 
 
@@ -43,6 +45,6 @@ def build_engine(world: World, version: str) -> Router:
     provide_state(router, world.state)
     provide_pubsub(router)
     provide_configuration(router, world.configuration, world.environment)
-    provide_observability(router, version)
+    provide_observability(router, version, world.set_aside)
     provide_channels(router)
     return router

@@ -25,7 +25,7 @@ LEVELS: Final[dict[str, Level]] = {
 }
 
 
-def provide_observability(router: Router, version: str) -> None:
+def provide_observability(router: Router, version: str, set_aside: Callable[[], str | None]) -> None:
     """Put logging and the health check on the engine."""
 
     def logger(level: Level) -> Callable[[Request], object]:
@@ -38,12 +38,15 @@ def provide_observability(router: Router, version: str) -> None:
         return log
 
     def health(_request: Request) -> Json:
+        kept = set_aside()
+        damaged: Json = {} if kept is None else {"state": {"status": "degraded", "set_aside": kept}}
         return {
             "status": "healthy",
             "components": {
                 "engine": {"status": "healthy", "kind": "embedded"},
                 "workers": {"status": "healthy", "connected": len(router.engine_state.connections)},
                 "calls": {"status": "healthy", "open": router.calls.open_calls()},
+                **damaged,
             },
             "timestamp": router.engine_state.now_ms(),
             "version": version,
