@@ -128,10 +128,15 @@ def loaded(settings: Settings) -> Generator[Look]:
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.folders.bundled import BundledDocuments
     from iii_directory.folders.folder import FolderSource
+    from iii_directory.folders.root import roots_of
 
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
-    folders = FolderSource(settings.skills_folder, settings.local_skills_folder, below=[BundledDocuments()])
+    folders = FolderSource(
+        settings.skills_folder,
+        settings.local_skills_folder,
+        below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
+    )
     catalogue = Catalogue(folders)
     try:
         yield catalogue.load()

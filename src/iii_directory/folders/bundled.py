@@ -10,6 +10,8 @@ from iii_directory.documents.parse import parse_file
 from iii_directory.folders.tree import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding, ParsedFile
 
@@ -39,6 +41,15 @@ class BundledDocuments:
 
     def catch_up(self, at_most: int | None = None) -> bool:  # noqa: ARG002 (there is never anything to do)
         return True
+
+    def namespaces(self) -> Collection[str]:
+        return self.tree.root.subdirectories.keys()
+
+    def has_file(self, name: str) -> bool:
+        return name in self.tree.root.entries
+
+    def take_reshaped(self) -> bool:
+        return self.tree.take_reshaped()
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
         """All of them at first, and nothing ever after."""

@@ -22,7 +22,7 @@ from iii_directory.lockfile.format import LOCKFILE
 from iii_directory.lockfile.reading import InstallRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
@@ -56,9 +56,21 @@ class Layer(Protocol):
         """What is wrong with the folder as a whole."""
         ...
 
+    def namespaces(self) -> Collection[str]:
+        """The directories at its root that it shows."""
+        ...
+
+    def has_file(self, name: str) -> bool:
+        """Whether it shows a file of this name at its root."""
+        ...
+
     def catch_up(self, at_most: int | None = None) -> bool: ...
 
     def take_changes(self) -> Changes: ...
+
+    def take_reshaped(self) -> bool:
+        """Whether `namespaces` are others than at the last call."""
+        ...
 
     def read(self, path: str) -> bytes: ...
 
@@ -196,15 +208,15 @@ class FolderSource:
         namespace, slash, _ = path.partition("/")
         if slash:
             return self._owners.get(namespace, self._base)
-        return next((layer for layer in self._layers if path in layer.tree.root.entries), self._base)
+        return next((layer for layer in self._layers if layer.has_file(path)), self._base)
 
     def _stage(self) -> None:
         """Merge what changed in the layers into what waits to be taken."""
+        changed = [(layer, layer.take_changes()) for layer in self._layers if layer.tree.changed]
         problems = tuple(problem for layer in self._layers for problem in layer.problems.values())
         if problems != self._problems:
             self._problems = problems
             self._findings = (*problems, *self._shadowed)
-        changed = [(layer, layer.take_changes()) for layer in self._layers if layer.tree.changed]
         if self.record.is_unread:
             self.record.read()
         moved = self._move_namespaces()
@@ -226,22 +238,20 @@ class FolderSource:
     def _move_namespaces(self) -> set[str]:
         """See which layer owns each namespace now; the paths whose layer is another one than before."""
         # Every one is asked, so that every one forgets that it changed.
-        reshaped = [layer.tree.take_reshaped() for layer in self._layers]
+        reshaped = [layer.take_reshaped() for layer in self._layers]
         if not any(reshaped):
             return set()
         before = self._owners
         self._owners = {
-            namespace: layer
-            for layer in reversed(self._layers)
-            for namespace in layer.tree.root.subdirectories
+            namespace: layer for layer in reversed(self._layers) for namespace in layer.namespaces()
         }
-        local = () if self._local is None else self._local.tree.root.subdirectories
+        local = () if self._local is None else self._local.namespaces()
         self._local_namespaces = frozenset(local)
         self._shadowed = tuple(
             _shadowed(namespace, self._owners[namespace])
             for layer in self._layers[1:]
             if layer.label is not None
-            for namespace in sorted(layer.tree.root.subdirectories)
+            for namespace in sorted(layer.namespaces())
             if self._owners[namespace] is not layer
         )
         self._findings = (*self._problems, *self._shadowed)

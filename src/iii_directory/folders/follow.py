@@ -24,7 +24,7 @@ from iii_directory.folders.watch import CannotWatchError, Watches
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator
 
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
@@ -73,6 +73,17 @@ class FollowedFolder:
             self._stale = True
             self._work()
         return True
+
+    def namespaces(self) -> Collection[str]:
+        """The directories at its root."""
+        return self.tree.root.subdirectories.keys()
+
+    def has_file(self, name: str) -> bool:
+        return name in self.tree.root.entries
+
+    def take_reshaped(self) -> bool:
+        """Whether a directory at the root came or went since the last call."""
+        return self.tree.take_reshaped()
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
         """What became of the paths that changed since the last time; the lock file may be one of them."""
