@@ -293,6 +293,9 @@ MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
 # What every known MCP client takes as the name of a tool.
 MAX_TOOL_NAME_CHARS: Final = 64
+# A tool in a list: what a model reads before it calls, and a schema that a client still shows.
+MAX_TOOL_DESCRIPTION_CHARS: Final = 4 * KIB
+MAX_TOOL_SCHEMA_CHARS: Final = 64 * KIB
 # The protocol's own limit of values in one completion.
 MAX_COMPLETIONS: Final = 100
 # One sentence to a model; of another worker's failure no more than this is passed on.

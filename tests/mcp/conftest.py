@@ -48,8 +48,11 @@ def directory(engine_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def worker(engine_url: str, directory: Reader) -> Iterator[OtherWorker]:
     """A worker with functions of its own, a skill and a prompt."""
     with OtherWorker(engine_url, "weather") as other:
-        other.offer("weather::report", lambda data: {"city": data.get("city", "anywhere"), "sky": "blue"})
-        other.offer("weather::greet", lambda data: f"Hello {data.get('name', 'you')}!")
+        reads = {"readOnlyHint": True}
+        other.offer(
+            "weather::report", lambda data: {"city": data.get("city", "anywhere"), "sky": "blue"}, reads
+        )
+        other.offer("weather::greet", lambda data: f"Hello {data.get('name', 'you')}!", reads)
         other.offer("weather::break", _fail)
         directory.call("skills::register", id="weather", skill="# Weather\n\nAsk for the sky.\n")
         directory.call(

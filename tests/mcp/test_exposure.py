@@ -9,6 +9,7 @@ import pytest
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.errors import KINDS
+from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS
 from iii_directory.mcp.exposure import OFFERED, exposed, input_schema, is_internal, result_text, tool_row
 from iii_directory.worker.surfaces import functions_of
 
@@ -27,6 +28,33 @@ def test_without_being_asked_only_the_directorys_functions_are_tools() -> None:
     rows = [row("skill::fetch"), row("mail::send"), row("directory::skills::get"), row("publish")]
 
     assert ids(rows) == ["directory::skills::get", "skill::fetch"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "claims"),
+    [
+        ({"sections": "read-only"}, True),
+        ({"sections": "all"}, False),
+        ({}, False),
+        (None, False),
+        ("x", False),
+    ],
+)
+def test_a_fetch_says_it_only_reads_where_its_directory_says_so(metadata: object, claims: bool) -> None:
+    (tool,) = exposed([row("skill::fetch", metadata=metadata)], (), "default")
+
+    assert tool_row(tool, {})["annotations"]["readOnlyHint"] is claims
+
+
+def test_seventy_long_descriptions_and_schemas_make_a_short_list() -> None:
+    rows = [row(f"mail::f{number}") for number in range(70)]
+    huge = {"type": "object", "properties": {"a": {"description": "x" * 1_000_000}}}
+    detail = {"description": "y" * 1_000_000, "request_schema": huge}
+
+    listed = [tool_row(tool, detail) for tool in exposed(rows, ("mail::*",), "default")]
+
+    assert len(str(listed)) < 70 * (MAX_TOOL_DESCRIPTION_CHARS + 500)
+    assert all(row["inputSchema"] == {"type": "object"} for row in listed)
 
 
 def test_a_glob_asks_for_more() -> None:

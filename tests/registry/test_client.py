@@ -199,6 +199,9 @@ MISBEHAVIOURS: dict[str, Callable[[str, socket.socket], None]] = {
         answer(zlib.compress(b" " * (limits.MAX_REGISTRY_BUNDLE_BYTES + 1)), content_encoding="deflate")
     ),
     "gzip cut short": send(answer(gzip.compress(body(BUNDLE))[:-12], content_encoding="gzip")),
+    "gzip with more behind": send(answer(gzip.compress(body(BUNDLE)) + b"more", content_encoding="gzip")),
+    "a part": send(answer(body(BUNDLE)).replace(b" 200 ", b" 206 ", 1)),
+    "accepted": send(answer(body(BUNDLE)).replace(b" 200 ", b" 202 ", 1)),
     "no gzip": send(answer(body(BUNDLE), content_encoding="gzip")),
     "unknown encoding": send(answer(body(BUNDLE), content_encoding="br")),
     "not json": send(answer(b"<html>")),

@@ -38,14 +38,19 @@ class OtherWorker(Client):
     ) -> None:
         self.close()
 
-    def offer(self, function_id: str, answer: Callable[[dict[str, Any]], Any]) -> None:
+    def offer(
+        self,
+        function_id: str,
+        answer: Callable[[dict[str, Any]], Any],
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
         """Register a function and wait until it can be called; the answer may be awaited."""
 
         async def handler(data: dict[str, Any]) -> Any:
             result = answer(data)
             return await result if hasattr(result, "__await__") else result
 
-        self.sdk.register_function(function_id, handler)
+        self.sdk.register_function(function_id, handler, metadata=metadata)
         until(lambda: self._knows(function_id), f"{function_id} is registered")
 
     def _knows(self, function_id: str) -> bool:

@@ -66,6 +66,12 @@ def engine_url(given: str | None, home: Path | None = None) -> str:
     url = given or os.environ.get("III_URL") or _running_url(home or Path()) or DEFAULT_URL
     if not url.startswith(("ws://", "wss://")):
         fail(f"'{url}' is no address of an engine; it starts with ws:// or wss://", code=2)
+    try:
+        usable = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        fail(f"'{url}' is no address of an engine; it looks like {DEFAULT_URL}", code=2)
     return url
 
 

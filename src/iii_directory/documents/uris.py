@@ -19,6 +19,7 @@ from iii_directory.errors import (
     DirectoryError,
 )
 from iii_directory.limits import MAX_FETCH_URIS
+from iii_directory.shapes import object_of
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 SCHEME: Final = "iii://"
 SKILL_SCHEME: Final = "skill://"
 """The scheme of files of skills (SEP-2640): what follows is a path below the skills folder."""
+READ_ONLY: Final = "read-only"
+"""What ``sections`` says, in the configuration, of a caller, and in the metadata of ``skill::fetch``."""
 SKILL_TEMPLATE: Final = f"{SCHEME}{{skill_id}}"
 SECTION_TEMPLATE: Final = f"{SCHEME}fn/{{function_path}}"
 """The two kinds of addresses with a place to fill in, as MCP has them (RFC 6570)."""
@@ -128,6 +131,13 @@ def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> 
             GUARDED,
             f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}",
         )
+
+
+def says_it_only_reads(metadata: object) -> bool:
+    """Whether a function's owner declares, in MCP's word for it, that a call changes nothing."""
+    known = object_of(metadata)
+    places = (known, object_of(known.get("annotations")), object_of(known.get("mcp")))
+    return any(place.get("readOnlyHint") is True for place in places)
 
 
 def _function_id(path: str) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.documents.uris import GUARDED_PREFIXES
-from iii_directory.limits import MAX_TOOL_NAME_CHARS
-from iii_directory.text import visible
+from iii_directory.documents.uris import GUARDED_PREFIXES, READ_ONLY
+from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOL_SCHEMA_CHARS
+from iii_directory.shapes import object_of
+from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,9 +59,10 @@ _INSTALLS: Final = Hints(idempotent=True)
 _UNKNOWN: Final = Hints()
 """Of other workers' functions nothing is known, so the worst is said, as the protocol does by default."""
 
+FETCH: Final = "skill::fetch"
 OFFERED: Final[Mapping[str, Hints]] = {
-    # A live section behind an iii://fn/ link is a function that writes a document: reading it is its purpose.
-    "skill::fetch": _READS,
+    # It runs functions behind iii://fn/ links: see `_hints`.
+    FETCH: _READS,
     SEARCH: _READS,
     "directory::skills::index": _READS,
     "directory::skills::list": _READS,
@@ -98,17 +100,24 @@ def is_internal(row: Mapping[str, Any]) -> bool:
 
 def exposed(rows: Iterable[Mapping[str, Any]], globs: Sequence[str], namespace: str) -> list[Exposed]:
     """The tools of an engine's function list, sorted by name; ``globs`` ask for more than is offered."""
-    ids = {
-        str(row["function_id"])
+    shown = {
+        str(row["function_id"]): row
         for row in rows
         if row.get("namespace", namespace) == namespace
         and not is_internal(row)
         and _is_asked_for(str(row["function_id"]), globs)
     }
     return [
-        Exposed(name, function_id, OFFERED.get(function_id, _UNKNOWN))
-        for name, function_id in sorted(tool_names(ids).items())
+        Exposed(name, function_id, _hints(function_id, shown[function_id]))
+        for name, function_id in sorted(tool_names(shown).items())
     ]
+
+
+def _hints(function_id: str, row: Mapping[str, Any]) -> Hints:
+    """What is known of a function. A fetch only reads where its directory runs no function that does more."""
+    if function_id == FETCH and object_of(row.get("metadata")).get("sections") != READ_ONLY:
+        return _UNKNOWN
+    return OFFERED.get(function_id, _UNKNOWN)
 
 
 def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
@@ -119,7 +128,7 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
         "annotations": tool.hints.as_annotations(),
     }
     description = detail.get("description")
-    known = visible(description) if isinstance(description, str) else ""
+    known = visible(cut(description, MAX_TOOL_DESCRIPTION_CHARS)) if isinstance(description, str) else ""
     row["description"] = known or f"Calls {visible(tool.function_id)} on the engine."
     return row
 
@@ -139,7 +148,12 @@ def input_schema(schema: object) -> Row:
         and isinstance(required, list)
         and all(isinstance(name, str) for name in cast("list[object]", required))
     )
-    return known if usable else anything
+    return known if usable and _is_bearable(known) else anything
+
+
+def _is_bearable(schema: Row) -> bool:
+    """Whether a list of tools can carry a schema; one function must not make the list too large for all."""
+    return len(json.dumps(schema, ensure_ascii=False)) <= MAX_TOOL_SCHEMA_CHARS
 
 
 def result_text(result: object) -> str:

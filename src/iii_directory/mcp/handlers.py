@@ -13,10 +13,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
+from iii_directory.documents.uris import READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
 from iii_directory.mcp.exposure import (
+    FETCH,
     FUNCTIONS_LIST,
     PROMPTS_GET,
     PROMPTS_LIST,
@@ -67,7 +68,7 @@ class Handlers:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        payload = {"uri": params.uri}
+        payload = {"uri": params.uri, "sections": READ_ONLY}
         answer = await self._ask(ctx, RESOURCES_READ, payload, about_resource=True)
         contents = rows.contents(answer)
         if contents is None:
@@ -161,6 +162,8 @@ class Handlers:
             return await self._upstream.call(function_id, payload, repeatable=True)
 
     async def _called(self, ctx: Context, tool: Exposed, arguments: dict[str, Any]) -> Any:
+        if tool.function_id == FETCH:
+            arguments = {**arguments, "sections": READ_ONLY}
         if tool.hints.read_only:
             return await self._upstream.call(tool.function_id, arguments, repeatable=True)
         async with _progress(ctx, f"{tool.function_id} is at work"):

@@ -109,7 +109,8 @@ async def _get(client: httpx.AsyncClient, url: httpx.URL, limit: int, what: str,
                 continue
             if response.status_code == 404:
                 raise DirectoryError(host.missing, f"{what} was not found in {host.name}")
-            if not 200 <= response.status_code < 300:
+            # A part of an answer, or none, is not the answer.
+            if response.status_code != 200:
                 raise host.failure(f" answered with status {response.status_code}")
             return await _body(response, limit, host)
     raise host.failure(f" redirected more than {limits.MAX_REDIRECTS} times")
@@ -137,6 +138,8 @@ async def _body(response: httpx.Response, limit: int, host: Host) -> bytes:
             raise host.failure("'s answer is too large")
     if unpack is not None and not unpack.eof:
         raise host.failure("'s answer is cut short")
+    if unpack is not None and unpack.unused_data:
+        raise host.failure("'s answer goes on behind its end")
     return bytes(body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.seam import CallError
@@ -12,6 +13,7 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
+from iii_directory.documents.uris import READ_ONLY
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.bundled import BundledDocuments
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
     from iii_directory.worker.judging import Ranker
+    from iii_directory.worker.surfaces.schema import FunctionRow
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -130,7 +133,8 @@ class DirectoryWorker:
             )
         groups = self._handlers()
         for row in self._functions:
-            self._bus.register_function(row, handler_of(row, self._catalogue, groups))
+            told = self._with_hints(row)
+            self._bus.register_function(told, handler_of(row, self._catalogue, groups))
         self._follow_functions()
         self._follow_engine()
         self._bus.on_connected(self._connected)
@@ -154,6 +158,12 @@ class DirectoryWorker:
         )
 
     # Inner workings, on the bus's loop
+
+    def _with_hints(self, row: FunctionRow) -> FunctionRow:
+        """A function for bridges, with what they must know before they call following links reading."""
+        if not row.metadata or "mcp" not in row.metadata:
+            return row
+        return replace(row, metadata={**row.metadata, "sections": self._settings.sections or READ_ONLY})
 
     def _handlers(self) -> tuple[object, ...]:
         edits = Edits(self._settings.skills_folder)

@@ -25,6 +25,7 @@ from iii_directory.documents.files import media_type
 from iii_directory.documents.files import text_of as text_of_bytes
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import (
+    READ_ONLY,
     SKILL_SCHEME,
     FileUri,
     IndexUri,
@@ -33,6 +34,7 @@ from iii_directory.documents.uris import (
     check_unguarded,
     fetch_uris,
     parse_uri,
+    says_it_only_reads,
     skill_path,
 )
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
@@ -40,6 +42,7 @@ from iii_directory.errors import (
     ENGINE_FAILED,
     ENGINE_NOT_FOUND,
     FILE_NOT_FOUND,
+    GUARDED,
     PROMPT_SHAPE,
     TOO_LARGE,
     DirectoryError,
@@ -81,6 +84,7 @@ class Reading:
         self._engine = engine
         self._edits = edits
         self._guard = settings.section_guard
+        self._sections = settings.sections
         self._timeout_ms = settings.state_timeout_ms
 
     async def get(self, payload: Payload) -> Row:
@@ -98,12 +102,12 @@ class Reading:
 
     async def fetch(self, payload: Payload) -> str:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
-        texts = await self._each_once(Counter(uris))
+        texts = await self._each_once(Counter(uris), only_reading=self._only_reading(payload))
         return _BETWEEN.join(texts[uri] for uri in uris)
 
     async def resource(self, payload: Payload) -> Row:
         uri = text(payload, "uri")
-        content = await self._read(uri)
+        content = await self._read(uri, only_reading=self._only_reading(payload))
         entry = {"uri": uri, "mimeType": content.mime_type}
         if isinstance(content.content, bytes):
             return {"contents": [entry | {"blob": base64.b64encode(content.content).decode("ascii")}]}
@@ -138,7 +142,15 @@ class Reading:
         functions = [(row["function_id"], str(row["description"] or "")) for row in detail["functions"]]
         return str(detail["worker"].get("description") or ""), functions
 
-    async def _each_once(self, times: Mapping[str, int]) -> dict[str, str]:
+    def _only_reading(self, payload: Payload) -> bool:
+        """Whether sections of functions that may do more are refused: the operator decides, else the caller.
+
+        The MCP bridge asks for it, because hosts let a model read without asking anybody.
+        """
+        wanted = self._sections or payload.get("sections")
+        return wanted == READ_ONLY
+
+    async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, str]:
         """The text of every address, a few read at once; after a failure nothing more is begun."""
         few = asyncio.Semaphore(MAX_FETCHES_AT_ONCE)
         size, failed = 0, False
@@ -149,7 +161,7 @@ class Reading:
                 if failed:
                     raise asyncio.CancelledError
                 try:
-                    found = await self._fetched(uri)
+                    found = await self._fetched(uri, only_reading=only_reading)
                     size += times[uri] * (_size_of(found) + len(_BETWEEN))
                     if size > MAX_FETCH_BYTES:
                         raise _too_large("together these addresses have")
@@ -171,9 +183,9 @@ class Reading:
             for read in reads.values():
                 read.cancel()
 
-    async def _fetched(self, uri: str) -> str:
+    async def _fetched(self, uri: str, *, only_reading: bool) -> str:
         try:
-            content = await self._read(uri)
+            content = await self._read(uri, only_reading=only_reading)
         except DirectoryError as error:
             if uri in error.problem:
                 raise
@@ -187,7 +199,7 @@ class Reading:
             raise no_text((await self._catalogue.look()).snapshot, skill_path(uri))
         return f"# {uri}\n\n{content.content.rstrip()}"
 
-    async def _read(self, uri: str) -> Content:
+    async def _read(self, uri: str, *, only_reading: bool) -> Content:
         match parse_uri(uri):
             case IndexUri():
                 return Content(MARKDOWN, tree_index((await self._catalogue.look()).snapshot))
@@ -197,10 +209,20 @@ class Reading:
             case FileUri(path=path):
                 return await asyncio.to_thread(file_content, await self._catalogue.look(), path)
             case SectionUri(function_id=function_id):
+                if only_reading:
+                    await self._check_it_only_reads(function_id)
                 content = section(await self._call(function_id, {}, used_as="section"))
                 if _size_of(content.content) > MAX_FETCH_BYTES:
                     raise _too_large(f"what function {quoted(function_id)} answered has")
                 return content
+
+    async def _check_it_only_reads(self, function_id: str) -> None:
+        if self._guard:
+            check_unguarded(function_id, "section")
+        detail = await self._engine.function(function_id)
+        if not says_it_only_reads(detail.get("metadata")):
+            problem = f"function {quoted(function_id)} does not say that it only reads (readOnlyHint)"
+            raise DirectoryError(GUARDED, f"{problem}, and no others are run by this reader")
 
     async def _rendered(self, function_id: str, arguments: dict[str, Any]) -> list[Any]:
         messages = messages_of(await self._call(function_id, arguments, used_as="prompt"))
