@@ -26,6 +26,14 @@ _LOOK_ALIKES: Final = str.maketrans(
 )
 
 
+# What nobody writes into a document to be seen: escapes of a terminal, zero-width and blank letters, bidi
+# overrides and isolates, tags. Joiners and marks that scripts and emoji need are not among them.
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u115f\u1160\u180e\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    "\u3164\uffa0\U000e0000-\U000e007f]"
+)
+
+
 def cut(text: str, limit: int) -> str:
     """``text``, or its first ``limit`` characters and an ellipsis."""
     return text if len(text) <= limit else text[:limit] + "..."
@@ -44,6 +52,11 @@ def cut_at_word(text: str, limit: int) -> str:
 def has_unsafe(text: str) -> bool:
     """Whether the text holds characters that a reader cannot see or that act on a terminal."""
     return not _is_plain(text) and _UNSAFE.search(text) is not None
+
+
+def hides_text(text: str) -> bool:
+    """Whether a document holds characters that hide something of it from whoever looks at it."""
+    return "\x1b" in text if text.isascii() else _HIDDEN.search(text) is not None
 
 
 def escaped(text: str) -> str:

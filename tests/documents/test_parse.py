@@ -382,3 +382,26 @@ def test_a_hostile_path_is_no_document_or_one_with_a_plain_id(text: str) -> None
         if found.skill is not None:
             assert re.fullmatch(r"[a-z0-9_-]+(/[a-z0-9_-]+)*", found.skill.id)
             assert ".." not in path
+
+
+HIDING = ("\u200b", "\u202e", "\u2066", "\u2060", "\U000e0041", "\u3164", "\x1b[31m", "\x9b31m", "\u180e")
+SCRIPTS = ("\u200d", "\u200c", "\u200f", "é", "漢", "👩\u200d💻", "\t", "\r\n", "\u00ad")
+
+
+@pytest.mark.parametrize("path", ["a/doc.md", "a/prompts/p.md"])
+@pytest.mark.parametrize("text", HIDING, ids=ascii)
+def test_a_body_that_hides_something_is_a_finding_and_served_as_it_is(path: str, text: str) -> None:
+    raw = f"---\ndescription: plain\n---\n# T\n\nFirst.\n\nThen {text} more.\n".encode()
+
+    parsed = parse_file(path, raw, len(raw), "2026-01-01T00:00:00Z")
+
+    (finding,) = parsed.findings
+    assert (finding.kind, finding.urgent) == ("invisible_text", False)
+    assert parsed.skill or parsed.prompt
+
+
+@pytest.mark.parametrize("text", SCRIPTS, ids=ascii)
+def test_letters_that_scripts_and_emoji_need_hide_nothing(text: str) -> None:
+    raw = f"# T\n\nFirst.\n\nThen {text} more.\n".encode()
+
+    assert parse_file("a/doc.md", raw, len(raw), "2026-01-01T00:00:00Z").findings == ()

@@ -14,7 +14,7 @@ from iii_directory.documents.markdown import first_paragraph, heading
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.errors import BAD_BODY, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
-from iii_directory.text import cut, has_unsafe, one_line
+from iii_directory.text import cut, has_unsafe, hides_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
     if _VISIBLE.search(text, head[1]) is None:
         return _skipped(relative_path, size, "it is empty", "write a body, or delete it")
     if place.is_prompt:
-        return _prompt(place.key, head, size, modified_at, relative_path)
+        return _prompt(place.key, text, head, size, modified_at, relative_path)
     return _skill(place.key, text, head, size, modified_at, relative_path)
 
 
@@ -104,7 +104,7 @@ def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> Pa
     description = cut(fields["description"].strip(), MAX_DESCRIPTION_CHARS)
     name, function_id = fields["name"], fields["function_id"].strip()
     prompt = Prompt(name, description, registered_at, "registered", None, function_id, arguments)
-    return ParsedFile(None, prompt, _findings(name, [], description))
+    return ParsedFile(None, prompt, _findings(name, [], description, ""))
 
 
 def _read(text: str) -> _Head:
@@ -156,11 +156,11 @@ def _skill(
         for_people,
         keywords,
     )
-    found = _findings(path or skill_id, problems, title + description)
+    found = _findings(path or skill_id, problems, title + description, text)
     return ParsedFile(skill, None, found, None if path is None else size)
 
 
-def _prompt(stem: str, head: _Head, size: int, modified_at: str, path: str) -> ParsedFile:
+def _prompt(stem: str, text: str, head: _Head, size: int, modified_at: str, path: str) -> ParsedFile:
     values, _, problems = head
     name, description = _texts(values, _PROMPT_KEYS, problems)
     arguments = read_arguments(values, problems)
@@ -173,7 +173,7 @@ def _prompt(stem: str, head: _Head, size: int, modified_at: str, path: str) -> P
         return _skipped(path, size, "; ".join(problems), _FIX_FRONT_MATTER)
     description = cut(description, MAX_DESCRIPTION_CHARS)
     prompt = Prompt(name or stem, description, modified_at, "folder", path, None, arguments)
-    return ParsedFile(None, prompt, _findings(path, problems, description), size)
+    return ParsedFile(None, prompt, _findings(path, problems, description, text), size)
 
 
 def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -> list[str | None]:
@@ -211,16 +211,21 @@ def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> t
     return ()
 
 
-def _findings(subject: str, problems: list[str], shown: str) -> tuple[Finding, ...]:
-    """What is wrong with the front matter, and whether what is shown of a document hides something."""
+def _findings(subject: str, problems: list[str], shown: str, text: str) -> tuple[Finding, ...]:
+    """What is wrong with the front matter, and whether a document or what is shown of it hides text."""
     # Line breaks are no disguise: a long description may have been written on several lines.
     is_disguised = has_unsafe(shown) and has_unsafe(one_line(shown))
-    if not problems and not is_disguised:
+    hides = not is_disguised and hides_text(text)
+    if not problems and not is_disguised and not hides:
         return ()
     found = [Finding("front_matter", subject, problem, _FIX_FRONT_MATTER) for problem in problems]
     if is_disguised:
         reason = "its title or description holds characters that cannot be seen"
         found.append(Finding("invisible_text", subject, reason, "look at the document before trusting it"))
+    if hides:
+        reason = "its text holds characters that cannot be seen"
+        fix = "look at the document before trusting it"
+        found.append(Finding("invisible_text", subject, reason, fix, urgent=False))
     return tuple(found)
 
 
