@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import plistlib
 import re
 import shlex
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.commands import START_SECONDS, environment, free_port, running
 from tests.support.directory import client
+from tests.support.git import make_repo
 from tests.support.markdown import code_blocks
 
 from iii_directory.cli.up import command as up_command
@@ -132,3 +134,22 @@ def test_what_the_page_on_mcp_prints_is_printed(place: tuple[Path, str]) -> None
     printed = "".join(run(["sh", "-e", "-c", block], place) for block in blocks)
 
     assert printed.count('"--up"') == 2
+
+
+def test_the_commands_install_from_a_repository_and_a_folder(tmp_path: Path) -> None:
+    (example,) = [
+        block
+        for block in code_blocks(PUBLISHING.with_name("installing.md"), "sh")
+        if "skills add anthropics/skills" in block
+    ]
+    settings = {"repo_mirrors": {"https://github.com/": f"{tmp_path}/mirror/"}, "allow_file_repos": True}
+    (tmp_path / "config.yaml").write_text(json.dumps(settings))
+    skills = {f"skills/{name}/SKILL.md": f"# {name}\n".encode() for name in ("pdf", "docx", "xlsx")}
+    make_repo(tmp_path / "mirror" / "anthropics" / "skills", skills)
+    (tmp_path / "my-skills" / "notes").mkdir(parents=True)
+    (tmp_path / "my-skills" / "notes" / "SKILL.md").write_text("# Notes\n")
+
+    run(["sh", "-e", "-c", example], (tmp_path, ""))
+
+    installed = json.loads((tmp_path / "skills" / "skills.lock.json").read_text())["namespaces"]
+    assert sorted(installed) == ["notes", "pdf", "xlsx"]

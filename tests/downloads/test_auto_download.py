@@ -130,11 +130,11 @@ def test_a_worker_added_again_while_it_is_fetched_is_fetched_once_and_told_of_on
     began, go, fetched = threading.Event(), threading.Event(), list[str]()
     really = Installer._install
 
-    def slowly(self: Installer, bundle: Bundle, *rest: Any) -> Installation:
+    def slowly(self: Installer, bundle: Bundle, *rest: Any, **options: Any) -> Installation:
         fetched.append(bundle.namespace)
         began.set()
         assert go.wait(WAIT)
-        return really(self, bundle, *rest)
+        return really(self, bundle, *rest, **options)
 
     monkeypatch.setattr(Installer, "_install", slowly)
     depot = start(auto_download=True)

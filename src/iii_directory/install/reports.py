@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.documents.model import Finding
+from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import FileChanges
 from iii_directory.limits import MAX_DIFF_BYTES
 from iii_directory.lockfile.format import RegistrySource, content_hash
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import Plan
-    from iii_directory.install.typed import Selection
+    from iii_directory.install.typed import Offer, Selection
 
 _NOTHING: Final = "/dev/null"
 
@@ -119,6 +120,17 @@ class Added:
     @property
     def is_complete(self) -> bool:
         return not (self.failed or self.selection.ambiguous or self.selection.unfit)
+
+
+def added(selection: Selection, done: Mapping[Offer, Installation | Preview | DirectoryError]) -> Added:
+    """What became of each of the chosen, in their order."""
+    results = [(offer, done[offer]) for offer in selection.chosen]
+    return Added(
+        selection=selection,
+        installed=tuple(result for _, result in results if isinstance(result, Installation)),
+        previews=tuple(result for _, result in results if isinstance(result, Preview)),
+        failed={offer.name: str(result) for offer, result in results if isinstance(result, DirectoryError)},
+    )
 
 
 def with_merges(report: Report, merges: FileChanges) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import plan_install
-from iii_directory.install.reports import Added, Installation, Preview, installation, unified_diff
+from iii_directory.install.reports import Added, Installation, Preview, added, installation, unified_diff
 from iii_directory.install.sources import Sources, check_namespace, is_pinned
 from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
@@ -123,27 +124,41 @@ class Installer:
         Each becomes a namespace of its own; one that cannot be installed does not hold up the others.
         """
         progress("fetch", 0, 0)
-        installed: list[Installation] = []
-        previews: list[Preview] = []
-        failed: dict[str, str] = {}
+        done: dict[Offer, Installation | Preview | DirectoryError] = {}
+        turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
+
+        async def one(offer: Offer, bundle: Bundle | DirectoryError) -> None:
+            try:
+                done[offer] = await self._add(bundle, edited, dry_run=dry_run)
+            except DirectoryError as error:
+                done[offer] = error
+            finally:
+                turn.release()
+            progress("write", len(done), len(selection.chosen))
+
         async with self._sources.opened(source) as found:
             selection = select(found.offers, wanted, everything=everything, source=str(source))
-            async for offer, bundle in found.bundles(selection.chosen):
-                progress("write", len(installed), len(selection.chosen))
+            waiting = list(selection.chosen)
+            # The disk takes several at a time in little more time than one; each is a namespace of its own.
+            async with asyncio.TaskGroup() as tasks:
                 try:
-                    if isinstance(bundle, DirectoryError):
-                        raise bundle
-                    check_namespace(bundle.namespace)
-                    if dry_run:
-                        preview = self._threads.run(self._preview, bundle, edited, allow_downgrade=False)
-                        previews.append(await preview)
-                    else:
-                        installed.append(
-                            await self._threads.run(self._install, bundle, "call", edited, silent)
-                        )
+                    async for offer, bundle in found.bundles(selection.chosen):
+                        await turn.acquire()
+                        waiting.remove(offer)
+                        tasks.create_task(one(offer, bundle))
                 except DirectoryError as error:
-                    failed[offer.name] = str(error)
-            return found.offers, Added(selection, tuple(installed), tuple(previews), failed)
+                    done.update(dict.fromkeys(waiting, error))
+        return found.offers, added(selection, done)
+
+    async def _add(
+        self, bundle: Bundle | DirectoryError, edited: EditedFiles, *, dry_run: bool
+    ) -> Installation | Preview:
+        if isinstance(bundle, DirectoryError):
+            raise bundle
+        check_namespace(bundle.namespace)
+        if dry_run:
+            return await self._threads.run(self._preview, bundle, edited, allow_downgrade=False)
+        return await self._threads.run(self._install, bundle, "call", edited, silent)
 
     async def auto_download(self, worker: str) -> Installation | None:
         """Bring an installed worker's skills up to date; None when there is nothing to do or to be had.
