@@ -65,7 +65,7 @@ BAD_BODY = ErrorKind(
     "D113", "invalid_input", meaning="A skill cannot be registered with this body: empty, too large, no text."
 )
 TOO_LARGE = ErrorKind(
-    "D114",
+    "D121",
     "too_large",
     ("ask for less at once",),
     meaning="What was asked for is there, but larger than one answer may be.",

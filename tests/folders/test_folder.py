@@ -461,3 +461,11 @@ def test_modified_at_is_rfc_3339_in_utc(skills: Folder) -> None:
     skill = scanned(skills.root)["a.md"].skill
     assert skill is not None
     assert skill.modified_at == "2023-11-14T22:13:20.123456Z"
+
+
+def test_both_sides_of_a_merge_are_never_served(view: View, skills: Folder) -> None:
+    skills.document("pdf/SKILL.md", "pdf")
+    skills.write("pdf/SKILL.md.merge", "<<<<<<<")
+
+    assert view.titles() == {"pdf/SKILL.md": "pdf"}
+    assert view.reasons()["pdf/SKILL.md.merge"] == rules.MERGE.text

@@ -59,7 +59,7 @@ def test_an_answer_that_would_be_too_large_is_refused(caller: Reader) -> None:
     assert len(caller.call("skill::fetch", uris=["iii://big/one"] * fitting)) > fitting * MAX_BODY_BYTES
     sentence = str(caller.failure("skill::fetch", uris=["iii://big/one"] * (fitting + 1)))
 
-    assert "D114 too_large" in sentence
+    assert "D121 too_large" in sentence
     assert str(MAX_FETCH_BYTES) in sentence
 
 
@@ -67,7 +67,7 @@ def test_an_answer_that_would_be_too_large_is_refused(caller: Reader) -> None:
 def test_a_section_larger_than_an_answer_is_refused(caller: Reader, door: str) -> None:
     caller.offer("probe::huge", lambda _: "x" * (MAX_FETCH_BYTES + 1))
 
-    assert "D114 too_large" in str(caller.failure(door, uri="iii://fn/probe/huge"))
+    assert "D121 too_large" in str(caller.failure(door, uri="iii://fn/probe/huge"))
 
 
 def test_only_a_few_functions_are_called_at_once(caller: Reader) -> None:

@@ -6,11 +6,15 @@ from typing import Final
 
 from iii_directory import limits
 from iii_directory.disk.reasons import LINK, SPECIAL, Reason
+from iii_directory.lockfile.names import MERGE_SUFFIX
 
 HIDDEN: Final = Reason(
     "hidden files and directories are not served", "nothing, if that is meant", urgent=False
 )
 BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
+MERGE: Final = Reason(
+    "it holds both sides of a merge with conflicts", "settle it in the file beside it, then remove it"
+)
 TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
 
 
@@ -20,6 +24,8 @@ def why_not_taken(name: str, is_file: bool, is_link: bool) -> Reason | None:  # 
         return HIDDEN
     if not is_file:
         return LINK if is_link else SPECIAL
+    if name.endswith(MERGE_SUFFIX):
+        return MERGE
     return None if name.isascii() or decodable_name(name) == name else BAD_NAME
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.install.plan import Disk, FileChanges, Plan
 from iii_directory.limits import MAX_MERGE_LINES
 from iii_directory.lockfile.format import content_hash
+from iii_directory.lockfile.names import MERGE_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from iii_directory.lockfile.format import Entry
-
-MERGE_SUFFIX: Final = ".merge"
-"""Of the file with the markers, beside the one that could not be merged."""
 
 
 class Sides(NamedTuple):

@@ -18,6 +18,8 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MERGE_SUFFIX: Final = ".merge"
+"""Ends the name of the file with both sides of a merge that has conflicts; it is never served."""
 FileKind = Literal["skill", "prompt", "file"]
 
 # Device names of Windows, with or without an extension, in any case.
