@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+TOKEN = "s3cret-of-the-image"
 
 
 def instruction(name: str) -> str:
@@ -34,7 +35,7 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
     assert json.loads(instruction("ENTRYPOINT")) == ["iii-directory"]
     port = str(free_port())
     command = [*json.loads(instruction("CMD")), "--port", port, "--http-port", "0"]
-    with running(*command, cwd=tmp_path, III_TOKEN="s3cret") as up:
+    with running(*command, cwd=tmp_path, III_TOKEN=TOKEN) as up:
         up.wait_for("Ctrl-C")
         yield tmp_path, port
         assert up.stop() == 0
@@ -44,7 +45,7 @@ def test_the_image_serves_everybody_who_has_the_token(container: tuple[Path, str
     folder, port = container
     url = f"ws://127.0.0.1:{port}"
 
-    assert run("skills", "list", "--url", url, cwd=folder, III_TOKEN="s3cret").returncode == 0
+    assert run("skills", "list", "--url", url, cwd=folder, III_TOKEN=TOKEN).returncode == 0
     assert "asks for a token" in run("skills", "list", "--url", url, cwd=folder).stderr
 
 
@@ -53,7 +54,7 @@ def test_the_image_knows_whether_it_is_well(container: tuple[Path, str]) -> None
     program, *arguments = json.loads(instruction("HEALTHCHECK").partition("CMD ")[2])
 
     assert program == "iii-directory"
-    assert run(*arguments, cwd=folder, III_TOKEN="s3cret").returncode == 0
+    assert run(*arguments, cwd=folder, III_TOKEN=TOKEN).returncode == 0
 
 
 def test_the_image_refuses_to_serve_without_a_token(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_up_beyond_loopback_needs_a_token_and_then_asks_for_it(tmp_path: Path) -
 def test_serve_says_what_it_waits_for(tmp_path: Path) -> None:
     url = f"ws://127.0.0.1:{free_port()}"
     with running("serve", "--url", url, cwd=tmp_path) as serve:
-        line = serve.wait_for("waiting")
+        line = serve.wait_for("waiting for an engine")
         assert serve.stop(signal.SIGINT) == 0
 
     assert line.startswith(f"waiting for an engine at {url}; start one: ")
@@ -263,7 +263,7 @@ def test_serve_says_that_something_else_is_there(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         with running("serve", "--url", f"ws://127.0.0.1:{server.server_port}", cwd=tmp_path) as serve:
-            line = serve.wait_for("waiting")
+            line = serve.wait_for("what listens at")
             serve.stop()
         server.shutdown()
 
@@ -291,7 +291,7 @@ def test_ctrl_c_ends_up_while_it_still_asks_who_is_there(tmp_path: Path) -> None
     assert "stopping" not in terminal.screen
 
 
-@pytest.mark.parametrize("module", ["iii_directory.bus.client", "iii_directory.worker.main", "iii"])
+@pytest.mark.parametrize("module", ["iii_directory.bus.client", "iii_directory.worker.main"])
 def test_ctrl_c_while_up_starts_is_the_end(tmp_path: Path, module: str, engine: EngineThread) -> None:
     done = subprocess.run(
         with_ctrl_c_at_import(module, "up", "--url", engine.url),

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -174,34 +173,6 @@ def test_an_address_beyond_loopback_needs_a_token(engine: EngineThread) -> None:
     assert done.returncode == 1
     assert "needs a token" in done.stderr
     assert "III_TOKEN" in done.stderr
-
-
-def test_without_its_part_the_command_says_how_to_get_it() -> None:
-    done = _without_mcp("mcp", "--url", URL)
-
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "pip install 'iii-directory[mcp]'" in done.stderr
-
-
-def _without_mcp(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command where the SDK for MCP cannot be imported."""
-    program = (
-        "import sys; sys.modules['mcp'] = None; sys.modules['mcp_types'] = None; "
-        f"from iii_directory.cli.main import main; main({list(arguments)!r})"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=START_SECONDS,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-# Beside the rest
 
 
 def test_up_serves_mcp_as_well(tmp_path: Path) -> None:

@@ -103,9 +103,11 @@ def test_a_request_while_it_stops_is_told_so() -> None:
     async def receive() -> Any:
         raise AssertionError("nothing is read")
 
-    listener = Listener("127.0.0.1", 0, None)
+    # Without a socket nobody can tell whose the request is, so it brings a token.
+    listener = Listener("127.0.0.1", 0, "a-token-of-sixteen")
     with listener.socket:
-        headers = [(b"host", f"127.0.0.1:{listener.port}".encode())]
+        host = f"127.0.0.1:{listener.port}".encode()
+        headers = [(b"host", host), (b"authorization", b"Bearer a-token-of-sixteen")]
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
         endpoint = HttpEndpoint(BridgeServer("test"), listener)
         asyncio.run(endpoint._answer(scope, receive, send))

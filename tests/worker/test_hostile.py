@@ -39,6 +39,7 @@ Call = tuple[str, dict[str, Any]]
 ELSEWHERE = {"repo"}
 BENIGN = {
     "arguments": [],
+    "capabilities": ["known"],
     "description": "x",
     "function_id": "a::b",
     "id": "known",

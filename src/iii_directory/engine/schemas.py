@@ -6,6 +6,7 @@ keep it for longer than a moment.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -59,8 +60,12 @@ def schema_problem(schema: object, value: object) -> str | None:
 
 
 def load_library() -> None:
-    """Import what checks need: it takes longer than anybody should have to wait for a first check."""
-    _validator_class()
+    """Import what checks need: it takes longer than anybody should have to wait for a first check.
+
+    A machine that is out of files or memory right now is asked again by the first check.
+    """
+    with suppress(OSError, ImportError, MemoryError):
+        _validator_class()
 
 
 _steps_left: ContextVar[int] = ContextVar("steps_left")
