@@ -153,3 +153,13 @@ def test_the_commands_install_from_a_repository_and_a_folder(tmp_path: Path) -> 
 
     installed = json.loads((tmp_path / "skills" / "skills.lock.json").read_text())["namespaces"]
     assert sorted(installed) == ["notes", "pdf", "xlsx"]
+
+
+def test_a_skill_with_a_script_is_made_checked_and_read(place: tuple[Path, str]) -> None:
+    skills = PUBLISHING.with_name("skills.md")
+
+    printed = "".join(run(["sh", "-e", "-c", block], place) for block in code_blocks(skills, "sh"))
+
+    assert '"executable": true' in printed
+    assert "echo filled" in printed
+    assert "What to do, step by step" in printed
