@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from iii_directory import limits
 from iii_directory.documents.frontmatter import of_text, split
+from iii_directory.documents.ids import skill_name_of
 from iii_directory.documents.markdown import links_of
 from iii_directory.shapes import is_text_map
 from iii_directory.text import quoted
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OVERVIEWS: Final = ("SKILL.md", "SKILLS.md", "index.md")
-_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Six keys are the standard's; the others of this list are read by this directory.
 _STANDARD_KEYS: Final = frozenset(
     {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -82,11 +82,6 @@ def check(skill: SkillFiles) -> list[Objection]:
     ]
 
 
-def is_skill_name(name: str) -> bool:
-    """Whether the standard takes this for the name of a skill."""
-    return len(name) <= limits.MAX_SKILL_NAME_CHARS and _NAME.fullmatch(name) is not None
-
-
 def _about_front_matter(path: str, text: str, folder: str) -> Iterator[Objection]:
     values, problem, repaired = of_text(text)
     if problem is not None and not repaired:
@@ -106,7 +101,7 @@ def _about_name(path: str, name: object, folder: str) -> Iterator[Objection]:
         yield Objection(
             "name", path, "it has no name", f"add the line name: {folder} to its front matter", forbidden=True
         )
-    elif not is_skill_name(name):
+    elif skill_name_of(name) is None:
         yield Objection(
             "name",
             path,

@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.authoring.check import OVERVIEWS, SkillFiles, is_skill_name
+from iii_directory.authoring.check import OVERVIEWS, SkillFiles
 from iii_directory.disk.safe_open import RefusedError, read_below
+from iii_directory.documents.ids import skill_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def read_skill(folder: str) -> SkillFiles:
 
 def write_skeleton(skills_folder: str, name: str) -> str:
     """Write a new skill that passes the check; gives the path of its SKILL.md."""
-    if not is_skill_name(name):
+    if skill_name_of(name) is None:
         raise AuthoringError(
             f"'{name}' is no name for a skill: use lowercase letters, digits and single hyphens,"
             f" {limits.MAX_SKILL_NAME_CHARS} at most"
