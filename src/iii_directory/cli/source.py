@@ -126,17 +126,11 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
 def loaded(settings: Settings) -> Generator[Look]:
     """The documents of the folder as they are now; bodies can be read until the end of the block."""
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.folders.bundled import BundledDocuments
-    from iii_directory.folders.folder import FolderSource
-    from iii_directory.folders.root import roots_of
+    from iii_directory.folders.root import layers_of
 
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
-    folders = FolderSource(
-        settings.skills_folder,
-        settings.local_skills_folder,
-        below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
-    )
+    folders = layers_of(settings)
     catalogue = Catalogue(folders)
     try:
         yield catalogue.load()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.disk.reasons import LINK
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_file
+from iii_directory.folders.bundled import BundledDocuments
+from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.follow import FollowedFolder
 from iii_directory.folders.watch import system_watcher
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from iii_directory.config import Settings
     from iii_directory.folders.watch import Watcher
 
 OVERVIEW: Final = "SKILL.md"
@@ -86,6 +89,15 @@ def roots_of(
         RootFolder(path, label_of(path), [main, *(other for other in paths if other != path)], watcher())
         for path in paths
     ]
+
+
+def layers_of(settings: Settings) -> FolderSource:
+    """Every folder the settings name, with what this package brings as the lowest."""
+    return FolderSource(
+        settings.skills_folder,
+        settings.local_skills_folder,
+        below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
+    )
 
 
 def label_of(path: str) -> str:

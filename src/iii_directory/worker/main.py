@@ -16,9 +16,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.documents.uris import READ_ONLY
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.bundled import BundledDocuments
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.root import roots_of
+from iii_directory.folders.root import layers_of
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
@@ -69,11 +67,7 @@ class DirectoryWorker:
         self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
         self._notes = Notes()
         self._catalogue = Catalogue(
-            FolderSource(
-                settings.skills_folder,
-                settings.local_skills_folder,
-                below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
-            ),
+            layers_of(settings),
             self._registered,
             self._installed,
             notes=self._notes,
