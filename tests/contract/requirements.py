@@ -213,6 +213,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         files__paths="functions tell no path unless show_paths says so",
         files__fresh="an edit of a file is seen by the next read, and a hash is that of the bytes beside it",
         skills__kind="one row for each skill, with counts of its documents and files",
+        skills__root="rows say which folder a skill lies in, by a label and not by a path",
         skills__name="rows have the front matter's name where it is one, and who may call it",
         get__front_matter="the other keys of the front matter, the skill it is part of, raw on request",
     ),

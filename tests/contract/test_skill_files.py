@@ -336,3 +336,31 @@ def test_a_read_has_the_rest_of_the_front_matter_and_the_whole_file_on_request(s
     assert page["skill"] == "pptx"
     assert "files" not in page
     assert "raw" not in page
+
+
+@requirement("skills.root")
+def test_rows_say_which_folder_a_skill_lies_in(start: Callable[..., Reader], tmp_path: Path) -> None:
+    for folder in ("local", "home/.agents/skills", "more"):
+        skill = tmp_path / folder / folder.rpartition("/")[2] / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("# T\n", encoding="utf-8")
+    directory = start(
+        local_skills_folder=tmp_path / "local",
+        roots=(tmp_path / "home" / ".agents" / "skills", tmp_path / "more"),
+    )
+    directory.skills.document("ours/SKILL.md", "Ours")
+    directory.skills.document("ours/page.md", "Page")
+    directory.call("skills::register", id="mailer", skill="# Mailer\n")
+
+    roots = {key: row.get("root") for key, row in directory.rows().items()}
+
+    assert roots == {
+        "local": "local",
+        "mailer": None,
+        "more": f"{tmp_path.name}/more",
+        "ours": "skills",
+        "ours/page": "skills",
+        "skills": ".agents/skills",
+    }
+    directory.skills.document("more/SKILL.md", "Ours instead")
+    assert directory.rows(kind="skill")["more"]["root"] == "skills"

@@ -79,10 +79,10 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> No
         outside.write(path, f"# {CANARY.decode()}\n")
     leaked_to_parse: list[str] = []
 
-    def watching_parse(path: str, raw: bytes, size: int, modified_at: str) -> ParsedFile:
+    def watching_parse(path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
         if CANARY in raw:
             leaked_to_parse.append(path)
-        return parse_file(path, raw, size, modified_at)
+        return parse_file(path, raw, size, modified_at, root)
 
     source = FolderSource(skills.root, parse=watching_parse, watcher=real_watcher)
     source.catch_up()

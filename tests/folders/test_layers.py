@@ -42,7 +42,7 @@ def test_the_topmost_layer_that_has_a_namespace_owns_it(
     skills: Folder, local: Folder, tmp_path: Path, watcher: Callable[[], Watcher | None]
 ) -> None:
     lowest = Folder(tmp_path / "lowest")
-    shared = FollowedFolder(os.fspath(lowest.root), "a shared folder", parse_file, watcher())
+    shared = FollowedFolder(os.fspath(lowest.root), "a shared folder", "shared", parse_file, watcher())
     below = [shared, BundledDocuments()]
     view = View(FolderSource(skills.root, local.root, below=below, watcher=watcher))
     for folder, title in ((lowest, "Lowest"), (skills, "Base"), (local, "Local")):

@@ -36,6 +36,8 @@ class Skill(NamedTuple):
     """True where the front matter keeps it for people to call."""
     keywords: tuple[str, ...] = ()
     """Other words its author wants it found by."""
+    root: str | None = None
+    """What the folder it lies in is called; None for one that lies in none, such as a registered skill."""
 
 
 @dataclass(frozen=True, slots=True)

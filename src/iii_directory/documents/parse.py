@@ -31,8 +31,10 @@ _FOR_PEOPLE: Final = "disable-model-invocation"
 _Head = tuple[dict[str, Any], int, list[str]]
 
 
-def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> ParsedFile:
-    """What the file at ``relative_path`` below the folder is.
+def parse_file(
+    relative_path: str, raw: bytes, size: int, modified_at: str, root: str | None = None
+) -> ParsedFile:
+    """What the file at ``relative_path`` below the folder called ``root`` is.
 
     ``size`` is the size on disk; a file above the limit is refused by it alone, its bytes need not be read.
     """
@@ -58,7 +60,7 @@ def parse_file(relative_path: str, raw: bytes, size: int, modified_at: str) -> P
         return _skipped(relative_path, size, "it is empty", "write a body, or delete it")
     if place.is_prompt:
         return _prompt(place.key, text, head, size, modified_at, relative_path)
-    return _skill(place.key, text, head, size, modified_at, relative_path)
+    return _skill(place.key, text, head, size, modified_at, relative_path, root)
 
 
 class Document(NamedTuple):
@@ -126,7 +128,13 @@ def _read(text: str) -> _Head:
 
 
 def _skill(
-    skill_id: str, text: str, head: _Head, size: int, modified_at: str, path: str | None
+    skill_id: str,
+    text: str,
+    head: _Head,
+    size: int,
+    modified_at: str,
+    path: str | None,
+    root: str | None = None,
 ) -> ParsedFile:
     values, body_start, problems = head
     title, kind, function_id, description = _texts(values, _SKILL_KEYS, problems)
@@ -155,6 +163,7 @@ def _skill(
         name,
         for_people,
         keywords,
+        root,
     )
     found = _findings(path or skill_id, problems, title + description, text)
     return ParsedFile(skill, None, found, None if path is None else size)

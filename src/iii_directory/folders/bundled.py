@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.disk.reasons import GONE, RefusedError
 from iii_directory.documents.parse import parse_file
-from iii_directory.folders.tree import Tree
+from iii_directory.folders.tree import ShownTree, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from iii_directory.disk.stamps import Stamp
-    from iii_directory.documents.model import Finding, ParsedFile
+    from iii_directory.documents.model import Finding
 
 NAMESPACE: Final = "iii-directory"
 # They change only with the package, so one date stands for all of them.
 MODIFIED_AT: Final = "2026-11-15T00:00:00Z"
 
 
-class BundledDocuments:
+class BundledDocuments(ShownTree):
     """What is in ``iii_directory/bundled_skills``, read once, wherever the package is installed from."""
 
     label = None
@@ -28,7 +26,7 @@ class BundledDocuments:
 
     def __init__(self) -> None:
         folder = resources.files("iii_directory") / "bundled_skills"
-        self.tree = Tree()
+        super().__init__(Tree())
         self.problems: dict[str, Finding] = {}
         self._raw: dict[str, bytes] = {}
         namespace = self.tree.adopt(self.tree.root, NAMESPACE)
@@ -41,20 +39,6 @@ class BundledDocuments:
 
     def catch_up(self, at_most: int | None = None) -> bool:  # noqa: ARG002 (there is never anything to do)
         return True
-
-    def namespaces(self) -> Collection[str]:
-        return self.tree.root.subdirectories.keys()
-
-    def has_file(self, name: str) -> bool:
-        return name in self.tree.root.entries
-
-    def take_reshaped(self) -> bool:
-        return self.tree.take_reshaped()
-
-    def take_changes(self) -> dict[str, ParsedFile | None]:
-        """All of them at first, and nothing ever after."""
-        changed, self.tree.changed = self.tree.changed, {}
-        return changed
 
     def read(self, path: str) -> bytes:
         if path not in self._raw:

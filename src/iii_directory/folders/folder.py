@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     Changes = dict[str, ParsedFile | None]
 
+# What rows call the two folders that are no roots.
+MAIN_ROOT: Final = "skills"
+LOCAL_ROOT: Final = "local"
 _SHADOWED_FIX: Final = "nothing, if that is meant; else remove or rename one of the two"
 
 
@@ -101,13 +104,15 @@ class FolderSource:
         watcher: Callable[[], Watcher | None] = system_watcher,
     ) -> None:
         # Links on the way to a folder, and the folder itself as a link, count once, at the start.
-        self._base = FollowedFolder(os.path.realpath(skills_folder), "skills_folder", parse, watcher())
+        self._base = FollowedFolder(
+            os.path.realpath(skills_folder), "skills_folder", MAIN_ROOT, parse, watcher()
+        )
         self.record = InstallRecord(self._base.path)
         """What ``skills.lock.json`` of ``skills_folder`` says, as of the last `catch_up`."""
         self._local: FollowedFolder | None = None
         if local_skills_folder is not None:
             path = os.path.realpath(local_skills_folder)
-            self._local = FollowedFolder(path, "local_skills_folder", parse, watcher())
+            self._local = FollowedFolder(path, "local_skills_folder", LOCAL_ROOT, parse, watcher())
         above = () if self._local is None else (self._local,)
         self._layers: tuple[Layer, ...] = (*above, self._base, *below)
         self._owners: dict[str, Layer] = {}

@@ -20,39 +20,37 @@ from iii_directory.disk.safe_open import read_below
 from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents.model import Finding
 from iii_directory.folders.scan import Scanner
+from iii_directory.folders.tree import ShownTree
 from iii_directory.folders.watch import CannotWatchError, Watches
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator
+    from collections.abc import Generator
 
     from iii_directory.disk.stamps import Stamp
-    from iii_directory.documents.model import ParsedFile
     from iii_directory.folders.scan import Parse
-    from iii_directory.folders.tree import Directory, Tree
+    from iii_directory.folders.tree import Directory
     from iii_directory.folders.watch import Watcher
 
 
-class FollowedFolder:
+class FollowedFolder(ShownTree):
     """One folder, kept in a tree. Its owner holds a lock, but any thread may ask `read` and `stamp`."""
 
-    def __init__(self, path: str, label: str, parse: Parse, watcher: Watcher | None) -> None:
+    def __init__(self, path: str, label: str, root: str, parse: Parse, watcher: Watcher | None) -> None:
+        """``label`` is what findings call it, ``root`` what the rows of its skills do."""
         self.path = path
         self.problems: dict[str, Finding] = {}
         """What is wrong with the folder as a whole, by the part concerned."""
         self.label = label
         self._watches = Watches(watcher)
-        self._scanner = Scanner(path, parse, self._watches)
+        self._scanner = Scanner(path, root, parse, self._watches)
+        super().__init__(self._scanner.tree)
         self._identity: tuple[int, int] | None = None
         self._stale = True
         self._dirty: set[tuple[Directory, str]] = set()
         self._dirty_directory = False
         if watcher is None:
             self._report_unwatched("this system offers no change notices")
-
-    @property
-    def tree(self) -> Tree:
-        return self._scanner.tree
 
     @property
     def is_watched(self) -> bool:
@@ -73,22 +71,6 @@ class FollowedFolder:
             self._stale = True
             self._work()
         return True
-
-    def namespaces(self) -> Collection[str]:
-        """The directories at its root."""
-        return self.tree.root.subdirectories.keys()
-
-    def has_file(self, name: str) -> bool:
-        return name in self.tree.root.entries
-
-    def take_reshaped(self) -> bool:
-        """Whether a directory at the root came or went since the last call."""
-        return self.tree.take_reshaped()
-
-    def take_changes(self) -> dict[str, ParsedFile | None]:
-        """What became of the paths that changed since the last time; the lock file may be one of them."""
-        changed, self.tree.changed = self.tree.changed, {}
-        return changed
 
     def read(self, path: str) -> bytes:
         """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""

@@ -32,7 +32,7 @@ class RootFolder(FollowedFolder):
     """One root. What lies beside the skills in it is none of ours."""
 
     def __init__(self, path: str, label: str, homes: Collection[str], watcher: Watcher | None) -> None:
-        super().__init__(path, label, parse_file, watcher)
+        super().__init__(path, label, label, parse_file, watcher)
         self._homes = tuple(f"{home}/" for home in homes)
         self._shown: frozenset[str] = frozenset()
         self._reshaped = False

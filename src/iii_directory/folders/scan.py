@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from iii_directory.folders.tree import Directory
     from iii_directory.folders.watch import Watches
 
-    Parse = Callable[[str, bytes, int, str], ParsedFile]
+    Parse = Callable[[str, bytes, int, str, str], ParsedFile]
 
 _TOGETHER: Final = 32
 # A lock file of this size takes about as long to read as one document.
@@ -46,8 +46,9 @@ _OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
 class Scanner:
     """One folder on disk and the tree made of it."""
 
-    def __init__(self, path: str, parse: Parse, watches: Watches) -> None:
+    def __init__(self, path: str, root: str, parse: Parse, watches: Watches) -> None:
         self.path = path
+        self._root = root
         self.tree = Tree()
         self.again: set[tuple[Directory, str]] = set()
         """What could not be read for a passing reason."""
@@ -235,7 +236,7 @@ class Scanner:
 
     def _keep(self, directory: Directory, name: str, state: os.stat_result, raw: bytes) -> None:
         path = directory.prefix + name
-        parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns))
+        parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns), self._root)
         if _is_executable(state):
             parsed = parsed._replace(executable=True)
         self.tree.record(directory, name, path, parsed, settled_stamp(state, self._racy))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from iii_directory import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from iii_directory.disk.reasons import Reason
     from iii_directory.disk.stamps import Stamp
@@ -138,3 +138,26 @@ class Tree:
             return False
         self.count += 1
         return True
+
+
+class ShownTree:
+    """What a layer shows of the tree it keeps: all of it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def namespaces(self) -> Collection[str]:
+        """The directories at its root."""
+        return self.tree.root.subdirectories.keys()
+
+    def has_file(self, name: str) -> bool:
+        return name in self.tree.root.entries
+
+    def take_reshaped(self) -> bool:
+        """Whether a directory at the root came or went since the last call."""
+        return self.tree.take_reshaped()
+
+    def take_changes(self) -> dict[str, ParsedFile | None]:
+        """What became of the paths that changed since the last time; the lock file may be one of them."""
+        changed, self.tree.changed = self.tree.changed, {}
+        return changed

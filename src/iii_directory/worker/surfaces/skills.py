@@ -48,14 +48,17 @@ _ROW: Final = obj(
         "modified_at": MODIFIED_AT,
         "name": text("The front matter's name, where it is one of the Agent Skills standard."),
         "disable_model_invocation": flag("True where the skill is for people to call; else left out."),
+        "root": text(
+            "Which folder it lies in: skills, local, or the last two names of a root; left out of others."
+        ),
         "documents": count("How many documents the skill has. With kind skill."),
         "files": count("How many files the skill has. With kind skill."),
     },
-    optional=("type", "function_id", "name", "disable_model_invocation", "documents", "files"),
+    optional=("type", "function_id", "name", "disable_model_invocation", "root", "documents", "files"),
 )
 _PLAIN_ROW: Final = obj(
     {**_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE},
-    optional=("type", "function_id", "name", "disable_model_invocation", "documents", "files"),
+    optional=("type", "function_id", "name", "disable_model_invocation", "root", "documents", "files"),
 )
 _SKILL: Final = obj(
     {
