@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("text", "suggest"),
     ("errors",),
     ("documents", "disk", "access"),
-    ("lockfile", "config"),
+    ("lockfile", "config", "exposure"),
     ("folders", "registry"),
     ("catalog", "install", "engine", "search"),
     ("registry_server", "bus", "authoring"),

@@ -9,8 +9,8 @@ import pytest
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.errors import KINDS
+from iii_directory.exposure import OFFERED, exposed, input_schema, is_internal, result_text, tool_row
 from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS
-from iii_directory.mcp.exposure import OFFERED, exposed, input_schema, is_internal, result_text, tool_row
 from iii_directory.worker.surfaces import functions_of
 
 ALL = ("*", "*::*", "[a-z]*")

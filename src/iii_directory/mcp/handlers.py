@@ -14,9 +14,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from iii_directory.documents.uris import READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
-from iii_directory.limits import MCP_PROGRESS_SECONDS
-from iii_directory.mcp import rows
-from iii_directory.mcp.exposure import (
+from iii_directory.exposure import (
     FETCH,
     FUNCTIONS_LIST,
     PROMPTS_GET,
@@ -27,6 +25,8 @@ from iii_directory.mcp.exposure import (
     SEARCH,
     result_text,
 )
+from iii_directory.limits import MCP_PROGRESS_SECONDS
+from iii_directory.mcp import rows
 from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
 from iii_directory.text import quoted
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    from iii_directory.mcp.exposure import Exposed
+    from iii_directory.exposure import Exposed
     from iii_directory.mcp.tools import Tools
     from iii_directory.mcp.upstream import Upstream
 

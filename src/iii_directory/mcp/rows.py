@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from iii_directory.documents.ids import segments_problem
 from iii_directory.documents.uris import SCHEME
+from iii_directory.exposure import is_internal
 from iii_directory.limits import MAX_COMPLETIONS
-from iii_directory.mcp.exposure import is_internal
 from iii_directory.text import visible
 
 if TYPE_CHECKING:

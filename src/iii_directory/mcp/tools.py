@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.limits import MAX_FUNCTION_BATCH
-from iii_directory.mcp.exposure import (
+from iii_directory.exposure import (
     FUNCTIONS_INFO,
     FUNCTIONS_LIST,
     PROMPTS_LIST,
@@ -13,13 +12,14 @@ from iii_directory.mcp.exposure import (
     exposed,
     tool_row,
 )
+from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.mcp.notifications import Change
 from iii_directory.mcp.rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from iii_directory.mcp.exposure import Exposed, Row
+    from iii_directory.exposure import Exposed, Row
     from iii_directory.mcp.upstream import Upstream
 
 _BEHIND: Final = {RESOURCES_LIST: Change.RESOURCES, PROMPTS_LIST: Change.PROMPTS}
