@@ -74,6 +74,7 @@ OFFERED: Final[Mapping[str, Hints]] = {
     "directory::function-list": _READS,
     "directory::engine::functions::info": _READS,
     "directory::diagnostics": _READS,
+    "directory::skills::explain": _READS,
     "directory::registry::workers::list": _ASKS_THE_REGISTRY,
     "directory::registry::workers::info": _ASKS_THE_REGISTRY,
     "directory::skills::download_from_registry": _INSTALLS,

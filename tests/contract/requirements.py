@@ -179,6 +179,8 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         errors__typo="a typo of a single-segment id is suggested; at most three close ids",
         errors__nothing_leaks="no path outside the folder, no stack trace, in message or stacktrace",
         diagnostics__all="every skipped file, shadowed id and oddity, with its reason and what to do",
+        diagnostics__few="only what needs attention, or so many, with the counts of everything",
+        diagnostics__why="of one document every rule that hid, cut, shadowed or skipped it",
         diagnostics__shadowed="of two documents with one id the loser is reported",
         diagnostics__log="the worker's log says each once",
     ),

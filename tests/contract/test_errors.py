@@ -92,7 +92,42 @@ def test_the_diagnostics_count_what_they_list(directory: Reader) -> None:
         assert all(row.values())
     for name in ("Bad Name.md", "notes.txt", "a.md"):
         directory.skills.remove(name)
-    assert directory.call("directory::diagnostics") == {"counts": {}, "findings": []}
+    assert directory.call("directory::diagnostics") == {"counts": {}, "attention": 0, "findings": []}
+
+
+@requirement("diagnostics.few")
+def test_the_diagnostics_can_be_asked_for_a_few_and_count_all_the_same(directory: Reader) -> None:
+    directory.skills.write("notes.txt", "x")
+    for name in ("a", "b"):
+        directory.skills.write(f"{name}.md", "---\ntitle: [\n---\nText.\n")
+
+    urgent = directory.call("directory::diagnostics", attention=True)
+    one = directory.call("directory::diagnostics", limit=1)
+    none = directory.call("directory::diagnostics", limit=0)
+
+    assert [row["subject"] for row in urgent["findings"]] == ["a.md", "b.md"]
+    assert [row["subject"] for row in one["findings"]] == ["a.md"]
+    assert none["findings"] == []
+    assert [reply["left_out"] for reply in (urgent, one, none)] == [1, 2, 3]
+    for reply in (urgent, one, none):
+        assert (reply["counts"], reply["attention"]) == ({"front_matter": 2, "skipped": 1}, 2)
+
+
+@requirement("diagnostics.why")
+def test_of_one_document_every_rule_that_touched_it_is_told(directory: Reader) -> None:
+    directory.skills.document("db/SKILL.md", "Winner")
+    directory.skills.document("db/index.md", "Loser")
+    directory.skills.write("db/run.sh", "true")
+    directory.skills.write("Bad Name.md", "x")
+
+    def why(asked: str) -> tuple[bool, str | None, list[str]]:
+        reply = directory.call("directory::skills::explain", id=asked)
+        return reply["served"], reply["id"], [row["kind"] for row in reply["rules"]]
+
+    assert why("iii://db") == (True, "db", ["shadowed"])
+    assert why("db/run.sh") == (True, "db/run.sh", ["file"])
+    assert why("Bad Name.md") == (False, None, ["skipped"])
+    assert why("nothing-like-it") == (False, None, [])
 
 
 @requirement("diagnostics.shadowed")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.skills import skill_at
 from iii_directory.catalog.snapshot import outranked_by
+from iii_directory.documents.fields import count, flag
 from iii_directory.documents.ids import RESERVED_IDS, path_to_id
 from iii_directory.documents.model import Finding, Prompt, Skill
 from iii_directory.limits import MAX_SUGGESTIONS
@@ -34,19 +35,37 @@ def findings(snapshot: Snapshot) -> list[Finding]:
     return snapshot.once(_findings)
 
 
-def report(found: Iterable[Finding]) -> dict[str, Any]:
-    """The answer of ``directory::diagnostics``."""
-    rows = [
-        {
-            "kind": finding.kind,
-            "subject": escaped(finding.subject),
-            "reason": escaped(finding.reason),
-            "fix": escaped(_fix_in_row(finding)),
-        }
-        for finding in found
+def report(found: Iterable[Finding], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The answer of ``directory::diagnostics``: the counts of everything, and the rows that were asked for.
+
+    What needs attention comes first where not all is shown, so that ``limit`` cuts what matters least.
+    """
+    asked = asked or {}
+    everything = list(found)
+    shown = [
+        finding for finding in everything if finding.urgent or not flag(asked, "attention", default=False)
     ]
-    counts = Counter(row["kind"] for row in rows)
-    return {"counts": dict(sorted(counts.items())), "findings": rows}
+    limit = count(asked, "limit", default=len(shown))
+    if limit < len(shown):
+        shown = sorted(shown, key=lambda finding: not finding.urgent)[:limit]
+    reply: dict[str, Any] = {
+        "counts": dict(sorted(Counter(finding.kind for finding in everything).items())),
+        "attention": sum(finding.urgent for finding in everything),
+        "findings": [row_of(finding) for finding in shown],
+    }
+    if len(shown) < len(everything):
+        reply["left_out"] = len(everything) - len(shown)
+    return reply
+
+
+def row_of(finding: Finding) -> dict[str, str]:
+    """A finding as it is answered."""
+    return {
+        "kind": finding.kind,
+        "subject": escaped(finding.subject),
+        "reason": escaped(finding.reason),
+        "fix": escaped(_fix_in_row(finding)),
+    }
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
@@ -129,8 +148,8 @@ def _shadowed(claims: Claims[Skill] | Claims[Prompt], what: str) -> list[Finding
     return [
         Finding(
             "shadowed",
-            _origin(loser),
-            f"{_origin(claims.winners[key])} has the same {what} {quoted(key)} and is served instead",
+            origin_of(loser),
+            f"{origin_of(claims.winners[key])} has the same {what} {quoted(key)} and is served instead",
             f"rename or remove one of the two; {_PRECEDENCE}",
         )
         for key, losers in claims.losers.items()
@@ -149,15 +168,15 @@ def _outranked(snapshot: Snapshot) -> list[Finding]:
     return [
         Finding(
             "shadowed",
-            _origin(skill),
-            f"{_origin(file)} is read by the same address as {quoted(skill.id)} and is served instead",
+            origin_of(skill),
+            f"{origin_of(file)} is read by the same address as {quoted(skill.id)} and is served instead",
             f"rename or remove one of the two; {_PRECEDENCE}",
         )
         for skill, file in pairs
     ]
 
 
-def _origin(entry: Skill | Prompt) -> str:
+def origin_of(entry: Skill | Prompt) -> str:
     """Where a document comes from, in words."""
     if entry.path is not None:
         return entry.path
@@ -167,7 +186,7 @@ def _origin(entry: Skill | Prompt) -> str:
 def _unreachable(skill: Skill) -> Finding:
     reason = f"no address leads to the id {quoted(skill.id)}: the index of all skills is served there"
     fix = "give it another id; until then directory::skills::get reads it"
-    return Finding("unreachable", _origin(skill), reason, fix)
+    return Finding("unreachable", origin_of(skill), reason, fix)
 
 
 def _hidden(namespace: str) -> Finding:

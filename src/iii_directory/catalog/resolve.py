@@ -81,7 +81,7 @@ def resolve_skill(
     skill = snapshot.find(asked)
     if skill is not None:
         return Found(skill)
-    written = _without_scheme(asked)
+    written = without_scheme(asked)
     if "::" in written:
         raise _error_for_function_id(snapshot, written)
     found = _at(snapshot, written)
@@ -140,7 +140,7 @@ def not_found(snapshot: Snapshot, asked: str) -> DirectoryError:
 
 def normalise(asked: str) -> str:
     """The id behind what a caller wrote: a path, an address or an id in any case."""
-    text = _without_scheme(asked)
+    text = without_scheme(asked)
     folder, slash, name = text.rpartition("/")
     if name in _OVERVIEW_FILES:
         text = f"{folder}{slash}index"
@@ -149,7 +149,7 @@ def normalise(asked: str) -> str:
     return text.removesuffix(".md")
 
 
-def _without_scheme(asked: str) -> str:
+def without_scheme(asked: str) -> str:
     """What stands behind the scheme of an address, and between the marks of a path: ``./x/`` is ``x``."""
     text = asked.strip()
     if text.startswith(SKILL_SCHEME):

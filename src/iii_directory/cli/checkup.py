@@ -1,4 +1,4 @@
-"""What is wrong around the documents: the configuration, the folders, the programs and packages needed."""
+"""What is wrong around the documents: the configuration, the folders, the engine, programs and packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory.cli.common import listens, program
 from iii_directory.config import load_settings
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ class Problem(NamedTuple):
     urgent: bool = True
 
 
-def problems(config_path: Path) -> list[Problem]:
+def problems(config_path: Path, url: str) -> list[Problem]:
     """Everything that is wrong; nothing where all is well."""
     settings, warnings = load_settings(config_path)
     found = [
@@ -37,7 +39,7 @@ def problems(config_path: Path) -> list[Problem]:
         )
         for warning in warnings
     ]
-    return [*found, *_folders(settings, config_path), *_packages(), *_programs()]
+    return [*found, *_folders(settings, config_path), *_engine(url), *_packages(), *_programs()]
 
 
 def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
@@ -50,6 +52,14 @@ def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
     for key, folder in chosen.items():
         if folder is not None and not folder.is_dir():
             yield Problem("folder", key, f"there is no folder {folder}", f"make it, or mend {key}")
+
+
+def _engine(url: str) -> Iterator[Problem]:
+    if not listens(url):
+        reason = "no engine answers there, so only the folder can be seen"
+        yield Problem(
+            "engine", shown_url(url), reason, f"nothing, or start one: {program()} up", urgent=False
+        )
 
 
 def _packages() -> Iterator[Problem]:

@@ -34,6 +34,7 @@ COMMAND_OF: Final = {
     "directory::prompts::list": "prompts list",
     "directory::prompts::get": "prompts show NAME",
     "directory::diagnostics": "doctor",
+    "directory::skills::explain": "doctor --why ID",
 }
 """The command that does what a function does."""
 _CALL: Final = re.compile(r"\bcall ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,11 +10,15 @@ import click
 
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.checkup import problems
-from iii_directory.cli.output import note, print_json, print_rows
+from iii_directory.cli.common import engine_url, in_commands
+from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
+from iii_directory.config import load_settings
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from iii_directory.cli.source import Where
+    from iii_directory.config import Settings
     from iii_directory.documents.model import Finding
 
 _COLUMNS: Final = ("kind", "subject", "reason", "fix")
@@ -30,11 +35,48 @@ _CODES: Final = (
     "many of a sort are one row; in a pipe and in JSON each has its own.",
     epilog=_CODES,
 )
+@click.option(
+    "--why",
+    metavar="ID|PATH",
+    help="Tell of one document or file whether it is served, and every rule that hid, cut, shadowed or "
+    "skipped it.",
+)
 @reading_options
-def command(as_json: bool, where: Where) -> None:
+def command(why: str | None, as_json: bool, where: Where) -> None:
+    if why is not None:
+        _explain(why, as_json, where)
+    else:
+        _examine(as_json, where)
+
+
+def _explain(why: str, as_json: bool, where: Where) -> None:
+    """Exit code 1 for what is not served."""
+    settings, _ = load_settings(where.config_path)
+    reply = answer(where, "directory::skills::explain", id=_below(settings, why))
+    if as_json:
+        print_json(reply)
+    else:
+        print_text(escaped(in_commands(reply["summary"])))
+        rules = [row | {"fix": in_commands(row["fix"])} for row in reply["rules"]]
+        print_rows(rules, _COLUMNS, empty="no rule hid, cut, shadowed or skipped it", whole=True)
+    if not reply["served"]:
+        raise SystemExit(1)
+
+
+def _below(settings: Settings, why: str) -> str:
+    """What is a path on this machine as the directory calls it; anything else as it is."""
+    path = os.path.realpath(why)
+    folders = (settings.local_skills_folder, settings.skills_folder, *settings.roots)
+    for folder in (os.path.realpath(folder) for folder in folders if folder is not None):
+        if os.path.lexists(why) and path.startswith(f"{folder}/"):
+            return os.path.relpath(path, folder)
+    return why
+
+
+def _examine(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::diagnostics")
     found = [finding_of(row) for row in reply["findings"]]
-    around = problems(where.config_path)
+    around = problems(where.config_path, engine_url(where.url, where.config_path.parent))
     urgent = sum(finding.urgent for finding in (*found, *around))
     if as_json:
         print_json(reply)

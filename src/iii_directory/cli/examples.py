@@ -41,7 +41,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "config check": ("config check",),
     "config init": ("config init",),
     "config schema": ("config schema",),
-    "doctor": ("doctor", "doctor --json"),
+    "doctor": ("doctor", "doctor --why coffee", "doctor --json"),
     "registry": (
         "registry add ./my-worker --registry ./registry --version 1.0.0",
         "registry serve ./registry",

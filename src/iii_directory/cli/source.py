@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
+    from iii_directory.documents.model import Finding
 
     Answer = dict[str, Any]
 
@@ -116,7 +117,8 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::skills::index": replies.skills_index,
         "directory::prompts::list": replies.prompts_list,
         "directory::prompts::get": replies.prompt,
-        "directory::diagnostics": lambda look, _: _diagnostics(look, settings),
+        "directory::skills::explain": lambda look, asked: _explanation(look, settings, asked),
+        "directory::diagnostics": lambda look, asked: _diagnostics(look, settings, asked),
     }
     with loaded(settings) as look:
         return cast("Answer", answers[function_id](look, payload))
@@ -144,8 +146,19 @@ def _search(look: Look, payload: Answer) -> Answer:
     return search_documents(look, payload)
 
 
-def _diagnostics(look: Look, settings: Settings) -> Answer:
+def _diagnostics(look: Look, settings: Settings, asked: Answer) -> Answer:
     from iii_directory.catalog.diagnostics import report
+
+    return report([*look.findings(), *_edited(look, settings)], asked)
+
+
+def _explanation(look: Look, settings: Settings, asked: Answer) -> Answer:
+    from iii_directory.catalog.explain import explanation
+
+    return explanation(look, asked, _edited(look, settings))
+
+
+def _edited(look: Look, settings: Settings) -> list[Finding]:
     from iii_directory.install.edits import Edits
 
-    return report([*look.findings(), *Edits(settings.skills_folder).findings(look.lockfile)])
+    return Edits(settings.skills_folder).findings(look.lockfile)

@@ -16,6 +16,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
 from iii_directory.catalog.composed import tree_index
 from iii_directory.catalog.diagnostics import report
+from iii_directory.catalog.explain import explanation
 from iii_directory.catalog.file_replies import no_text, skill_file, skill_files
 from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
 from iii_directory.catalog.rows import MARKDOWN
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
+    from iii_directory.documents.model import Finding
     from iii_directory.install.edits import Edits
     from iii_directory.worker.engine_view import EngineView
 
@@ -124,14 +126,21 @@ class Reading:
             messages = await self._rendered(prompt.function_id, arguments)
         return {"description": prompt.description, "messages": messages}
 
-    async def diagnostics(self, _: Payload) -> Row:
+    async def diagnostics(self, payload: Payload) -> Row:
         look = await self._catalogue.look()
-        found = look.findings()
-        if look.lockfile.namespaces:
-            found += await asyncio.to_thread(self._edits.findings, look.lockfile)
-        return report(found)
+        return report([*look.findings(), *await self._edited(look)], payload)
+
+    async def explain(self, payload: Payload) -> Row:
+        look = await self._catalogue.look()
+        return await asyncio.to_thread(explanation, look, payload, await self._edited(look))
 
     # Inner workings
+
+    async def _edited(self, look: Look) -> list[Finding]:
+        """What was edited by hand among what was installed."""
+        if not look.lockfile.namespaces:
+            return []
+        return await asyncio.to_thread(self._edits.findings, look.lockfile)
 
     async def _known(self, worker: str) -> tuple[str, list[tuple[str, str]]]:
         """What a worker says of itself, and its functions; nothing for one that is not connected."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.worker.surfaces import engine, prompts, registry, search, skills
+from iii_directory.worker.surfaces import diagnostics, engine, prompts, registry, search, skills
 from iii_directory.worker.surfaces.schema import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
     "Search": search.FUNCTIONS,
     "Skills": skills.FUNCTIONS,
+    "What was left out": diagnostics.FUNCTIONS,
     "Prompts and registering": prompts.FUNCTIONS,
     "The engine": engine.FUNCTIONS,
     "The registry and downloads": registry.FUNCTIONS,

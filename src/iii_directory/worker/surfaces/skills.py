@@ -1,4 +1,4 @@
-"""The rows about reading skills, one by one and as lists, and about what was left out."""
+"""The rows about reading skills, one by one and as lists."""
 
 from __future__ import annotations
 
@@ -139,15 +139,6 @@ _TEMPLATE: Final = obj(
         "mimeType": _MIME,
     }
 )
-_FINDING: Final = obj(
-    {
-        "kind": text("What sort of finding it is, such as skipped, shadowed or front_matter."),
-        "subject": text("The path below the skills folder, the id or the namespace it is about."),
-        "reason": text("What is wrong or odd."),
-        "fix": text("What to do about it."),
-    }
-)
-
 FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::index",
@@ -329,22 +320,6 @@ FUNCTIONS: Final = (
         request=NOTHING,
         response=obj(
             {"resourceTemplates": rows(_TEMPLATE, "A skill by its id, and a section by its function.")}
-        ),
-        example={},
-    ),
-    FunctionRow(
-        id="directory::diagnostics",
-        generations=(),
-        handler=Reading.diagnostics,
-        description="What the directory left out or found odd, each with its reason and what to do: skipped "
-        "files, shadowed ids, broken front matter, records that cannot be read, failed downloads, installed "
-        "files that were edited by hand. Call it when something is missing.",
-        request=NOTHING,
-        response=obj(
-            {
-                "counts": {"type": "object", "description": "How many findings there are of each kind."},
-                "findings": rows(_FINDING, "Every finding."),
-            }
         ),
         example={},
     ),
