@@ -27,9 +27,9 @@ from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
+    from iii_directory.bus.seam import Action, Function, Handler, Payload, Refusal, TriggerOwner
 
 log = logging.getLogger("iii_directory.worker")
 _TAKE_OVER_SECONDS: Final = 2.0
@@ -65,6 +65,7 @@ class SdkBus:
         self.namespace = own_namespace(namespace)
         self._closing = False
         self._refused = False
+        self.refused: dict[str, Refusal] = {}
         self._losses = 0
         self._on_connected: list[Action] = []
         self._on_lost: list[Callable[[], None]] = []
@@ -131,6 +132,12 @@ class SdkBus:
         self._on_lost.append(action)
 
     # Life
+
+    def on_refused(self, action: Callable[[], None]) -> None:
+        """The SDK tells nobody what the engine refused."""
+
+    def offer_again(self, ids: Iterable[str]) -> None:
+        """Nothing is known to be refused."""
 
     def start(self) -> None:
         self._client.add_connection_state_listener(self._state_changed)

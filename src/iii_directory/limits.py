@@ -173,6 +173,9 @@ MIN_SIMILARITY: Final = 0.3
 MAX_REMEMBERED_DELETIONS: Final = 10_000
 # How often the directory looks whether its bindings are there and what the state holds, besides its events.
 LOOK_SECONDS: Final = 60.0
+# Inner: between two rounds that offer anew what another worker had, so that workers that come and go all the
+# time cause a few questions a second and not one each.
+OFFER_PAUSE_SECONDS: Final = 0.2
 # Registrations: all records of one kind come in one answer of the state, which must fit a message with some
 # room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB

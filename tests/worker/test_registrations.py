@@ -77,7 +77,9 @@ class Desk:
         self.source = RegisteredSource(timeout_ms / 1000)
         self.entries: dict[str, ParsedFile | None] = {}
         self.events = Events(self.bus)
-        self.events.owner_for("skills").subscribed(Subscription("s", "listener", None, None))
+        self.events.owner_for("skills::on-change", "skills").subscribed(
+            Subscription("s", "listener", None, None)
+        )
         settings = Settings(state_timeout_ms=timeout_ms)
         self.registrations = Registrations(self.bus, self.events, self.source, settings)
 

@@ -15,7 +15,15 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iii_directory import __version__
-from iii_directory.bus.seam import CallError, Subscription, guarded, is_forged, listener, own_namespace
+from iii_directory.bus.seam import (
+    CallError,
+    Refusal,
+    Subscription,
+    guarded,
+    is_forged,
+    listener,
+    own_namespace,
+)
 from iii_directory.bus.tasks import Tasks
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
@@ -29,10 +37,10 @@ from iii_directory.engine.messages import (
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
-from iii_directory.shapes import object_of
+from iii_directory.shapes import object_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
     from iii_directory.engine.messages import Message, Registration
@@ -68,7 +76,11 @@ class MessageBus(ABC):
         self._mark = {"listener": str(uuid.uuid4())}
         self._owners: dict[str, TriggerOwner] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
+        self._registered: list[Registration] = []
+        """Everything that the engine was told to know, in its order."""
+        self.refused: dict[str, Refusal] = {}
         self._on_connected: list[Action] = []
+        self._on_refused: list[Callable[[], None]] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._tasks = Tasks()
 
@@ -127,6 +139,16 @@ class MessageBus(ABC):
     def on_connected(self, action: Action) -> None:
         self._on_connected.append(action)
 
+    def on_refused(self, action: Callable[[], None]) -> None:
+        self._on_refused.append(action)
+
+    def offer_again(self, ids: Iterable[str]) -> None:
+        wanted = frozenset(ids)
+        for message in self._registered:
+            if isinstance(message, RegisterFunction | RegisterTriggerType) and message.id in wanted:
+                self.refused.pop(message.id, None)
+                self._register(message)
+
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -177,6 +199,8 @@ class MessageBus(ABC):
                 self._bound(message)
             case protocol.UNREGISTER_TRIGGER if message["trigger_type"] in self._owners:
                 self._owners[message["trigger_type"]].unsubscribed(message["id"])
+            case protocol.REGISTRATION_REJECTED if message.get("code") == protocol.FUNCTION_CONFLICT:
+                self._turned_down(message)
             case protocol.REGISTRATION_REJECTED | protocol.TRIGGER_REGISTRATION_RESULT:
                 what = message.get("function_id") or message.get("worker_name")
                 log.warning("the engine refused %s: %s", what, message.get("code") or message.get("error"))
@@ -186,7 +210,23 @@ class MessageBus(ABC):
     # Inner workings
 
     def _register_soon(self, message: Registration) -> None:
-        self._loop.call_soon_threadsafe(self._register, message)
+        self._loop.call_soon_threadsafe(self._keep, message)
+
+    def _keep(self, message: Registration) -> None:
+        if isinstance(message, RegisterTrigger):
+            # One that somebody ended is made again, in the place of the old one.
+            self._registered = [known for known in self._registered if not _is_same(known, message)]
+        self._registered.append(message)
+        self._register(message)
+
+    def _turned_down(self, message: Json) -> None:
+        """The engine did not take a function; whoever wants to know asks what was refused, and why."""
+        refusal = Refusal(str(message.get("owner_worker_id") or ""), text_of(message.get("message")))
+        self.refused[str(message.get("function_id"))] = refusal
+        if not self._on_refused:
+            log.warning("the engine refused %s: %s", message.get("function_id"), message.get("code"))
+        for action in self._on_refused:
+            action()
 
     def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
         """This worker says who it is."""
@@ -268,6 +308,13 @@ class MessageBus(ABC):
         if under_way:
             await asyncio.wait(under_way)
         await self._tasks.ended()
+
+
+def _is_same(known: Registration, binding: RegisterTrigger) -> bool:
+    return isinstance(known, RegisterTrigger) and (
+        (known.trigger_type, known.function_id, known.config)
+        == (binding.trigger_type, binding.function_id, binding.config)
+    )
 
 
 def _not_here(message: Json) -> InvocationResult:

@@ -12,13 +12,14 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.engine.protocol import CONNECTION_LOST, DEFAULT_NAMESPACE, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
+from iii_directory.shapes import is_object, object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -53,9 +54,16 @@ def listener(function_id: str, description: str) -> Function:
 class CallError(Exception):
     """A call that came back as an error, or not at all. ``code`` is the protocol's, or a worker's own."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
         self.code = code
+        self.sent = sent
+        """False when the call never left this process."""
+
+    @property
+    def may_be_done(self) -> bool:
+        """Whether what was asked for may have happened all the same: it was sent, and nobody said no."""
+        return self.sent and self.code in (TIMEOUT, CONNECTION_LOST, INVOCATION_STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,14 @@ class Subscription:
     function_id: str
     metadata: Any
     namespace: str | None
+
+
+class Refusal(NamedTuple):
+    """Why an engine did not take a function: somebody else has its id, or the engine says what is wrong."""
+
+    owner_id: str
+    """The connection that has it; empty when it is nobody's."""
+    message: str | None
 
 
 class TriggerOwner(Protocol):
@@ -146,6 +162,22 @@ class WorkerBus(Bus, Protocol):
         """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
         ...
 
+    @property
+    def refused(self) -> Mapping[str, Refusal]:
+        """The functions that the engine did not take from this worker, by their ids; for the loop alone."""
+        ...
+
+    def on_refused(self, action: Callable[[], None]) -> None:
+        """Run something on the bus's loop when a function is refused."""
+        ...
+
+    def offer_again(self, ids: Iterable[str]) -> None:
+        """Register functions and trigger types once more, by their ids; on the bus's loop.
+
+        What the engine refuses again is among the refused by the time that it answers a later call.
+        """
+        ...
+
     def start(self) -> None:
         """Watch the connection; call after everything is registered."""
         ...
@@ -174,10 +206,10 @@ def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[o
     only_objects = function.request.get("type") == "object"
 
     async def run(data: Any) -> object:
-        if only_objects and data is not None and not isinstance(data, dict):
+        if only_objects and data is not None and not is_object(data):
             raise DirectoryError(INVALID_FIELD, "the payload must be an object")
         try:
-            return await handler(cast("Payload", data) if isinstance(data, dict) else {})
+            return await handler(object_of(data))
         except DirectoryError as error:
             # Its cause may name a path or an address.
             raise error from None

@@ -24,7 +24,7 @@ from iii_directory.bus.message_bus import MessageBus
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.wire_socket import UnreachableError, open_socket
 from iii_directory.engine import protocol
-from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction, RegisterTrigger
+from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction
 from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import (
     CONNECTED_SECONDS,
@@ -64,12 +64,11 @@ class WireBus(MessageBus):
         super().__init__(asyncio.new_event_loop(), name=name, description=description, namespace=namespace)
         self.url = url
         self._token = token
-        self._registered: list[Registration] = []
         self._on_lost: list[Callable[[], None]] = []
         self._socket: WireSocket | None = None
         self._joined = asyncio.Event()
         self._offering = False
-        self._refused = False
+        self._name_taken = False
         self._previous: Reattach | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"bus of {name}", daemon=True)
         self._thread.start()
@@ -116,25 +115,27 @@ class WireBus(MessageBus):
     # Connecting
 
     async def _stay_connected(self) -> None:
-        pause, told = FIRST_RECONNECT_SECONDS, False
+        pause, said = FIRST_RECONNECT_SECONDS, False
         while True:
             try:
                 self._socket = socket = await open_socket(self.url, self, token=self._token)
             except UnreachableError as error:
-                if not told:
+                if not said:
                     log.warning("no iii engine at %s: %s; waiting until one answers", self.url, error)
-                told = True
+                said = True
                 # Not all at the same moment, when many wait for one engine.
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
                 pause = min(pause * 2, LONGEST_RECONNECT_SECONDS)
                 continue
-            pause, told = FIRST_RECONNECT_SECONDS, False
+            pause, said = FIRST_RECONNECT_SECONDS, False
             if await self._introduced():
                 await self._offer(socket)
                 await asyncio.shield(socket.ended)
+                log.warning("the iii engine at %s has gone; waiting until it is back", self.url)
+                said = True
             else:
                 await socket.close()
-            if self._refused:
+            if self._name_taken:
                 await asyncio.sleep(_TAKE_OVER_SECONDS)
 
     async def _introduced(self) -> bool:
@@ -155,8 +156,8 @@ class WireBus(MessageBus):
             log.debug("the engine does not say whether it has taken in who this is")
         finally:
             del self._answers[call_id]
-        if self._refused:
-            self._refused = False
+        if self._name_taken:
+            self._name_taken = False
             log.warning("the other worker called %s has left; this one takes over", self.name)
         return True
 
@@ -184,6 +185,7 @@ class WireBus(MessageBus):
     def _disconnected(self) -> None:
         self._joined.clear()
         self._offering = False
+        self.refused.clear()
         self._fail_calls(protocol.CONNECTION_LOST, "the engine went away before it answered")
         for lost in self._on_lost:
             lost()
@@ -204,19 +206,15 @@ class WireBus(MessageBus):
             self.delivered(said)
 
     def _turned_away(self) -> None:
-        if not self._refused:
+        if not self._name_taken:
             log.warning(
                 "another worker called %s is connected and owns the functions; waiting until it leaves",
                 self.name,
             )
-        self._refused = True
+        self._name_taken = True
         self._fail_calls(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
 
     def _register(self, message: Registration) -> None:
-        if isinstance(message, RegisterTrigger):
-            # One that somebody ended is made again, in the place of the old one.
-            self._registered = [known for known in self._registered if not _is_same(known, message)]
-        self._registered.append(message)
         if self._offering if self._is_function(message) else self._joined.is_set():
             self._send(message)
 
@@ -239,7 +237,7 @@ class WireBus(MessageBus):
             error = {"code": code, "message": f"The answer of {message.function_id} cannot be sent: {why}."}
             self._send(InvocationResult(message.invocation_id, message.function_id, None, error))
         else:
-            raise CallError(code, f"this cannot be sent to the engine: {why}")
+            raise CallError(code, f"this cannot be sent to the engine: {why}", sent=False)
 
     async def _wait_for_engine(self, function_id: str, timeout_ms: int) -> int:
         """The milliseconds it took until there was a connection."""
@@ -248,7 +246,8 @@ class WireBus(MessageBus):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._joined.wait()
         except TimeoutError:
-            raise CallError(protocol.TIMEOUT, f"{function_id} was not called: there is no engine") from None
+            unasked = f"{function_id} was not called: there is no engine"
+            raise CallError(protocol.TIMEOUT, unasked, sent=False) from None
         return int((self._loop.time() - began) * 1000)
 
     async def _leave(self) -> None:
@@ -257,13 +256,6 @@ class WireBus(MessageBus):
         if socket is not None:
             await socket.close()
         self._fail_calls(protocol.CONNECTION_LOST, "this worker has left the engine")
-
-
-def _is_same(known: Registration, binding: RegisterTrigger) -> bool:
-    return isinstance(known, RegisterTrigger) and (
-        (known.trigger_type, known.function_id, known.config)
-        == (binding.trigger_type, binding.function_id, binding.config)
-    )
 
 
 def _read_leniently(message: bytes) -> object:

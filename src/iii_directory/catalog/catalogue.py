@@ -189,7 +189,8 @@ class Catalogue:
         folders, registrations, notes = said.findings
         noted = (*folders, *said.lock.findings, *registrations, *notes)
         changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
-        found = [*noted, *(finding for entry in changed for finding in entry.findings)]
+        unsaid = [finding for finding in noted if finding not in self._notes.logged]
+        found = [*unsaid, *(finding for entry in changed for finding in entry.findings)]
         self._log.say([*found, *strays(snapshot, files)])
         return Look(snapshot, said.installed, said.lock, noted, self._bodies, self._files)
 

@@ -24,10 +24,17 @@ class Notes:
         self._noted: dict[str, Finding] = {}
         self.findings: tuple[Finding, ...] = ()
         """All of them, as one object for as long as nothing changes."""
+        self.logged: frozenset[Finding] = frozenset()
+        """Those that whoever noted them has said in the log."""
 
-    def put(self, key: str, finding: Finding) -> None:
-        """Something is worth a line, in place of what was noted under the key."""
+    def put(self, key: str, finding: Finding, *, logged: bool = False) -> None:
+        """Something is worth a line, in place of what was noted under the key.
+
+        ``logged`` says that the log has a line about it already.
+        """
         self._noted[key] = finding
+        if logged:
+            self.logged = frozenset((*(self.logged & frozenset(self._noted.values())), finding))
         self.findings = tuple(self._noted.values())
 
     def drop(self, *starts: str) -> None:

@@ -79,6 +79,7 @@ class Finding:
         "download",
         "edited",
         "unavailable",
+        "refused",
         "watch",
     ]
     subject: str

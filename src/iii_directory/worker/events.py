@@ -26,12 +26,25 @@ class Subscribers:
 
     def __init__(self) -> None:
         self.bound: dict[str, Subscription] = {}
+        self._unconfirmed: set[str] = set()
+        """While the engine tells anew who is bound: those it has not named yet."""
 
     def subscribed(self, subscription: Subscription) -> None:
         self.bound[subscription.id] = subscription
+        self._unconfirmed.discard(subscription.id)
 
     def unsubscribed(self, subscription_id: str) -> None:
         self.bound.pop(subscription_id, None)
+
+    def renew(self) -> None:
+        """The engine is about to name everybody who is bound; until it has, all are told."""
+        self._unconfirmed = set(self.bound)
+
+    def renewed(self) -> None:
+        """It has: whoever was not named has left while somebody else provided the type."""
+        for subscription_id in self._unconfirmed:
+            self.bound.pop(subscription_id, None)
+        self._unconfirmed = set()
 
 
 class Events:
@@ -40,12 +53,14 @@ class Events:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._topics: dict[str, list[Subscribers]] = {}
+        self.types: dict[str, Subscribers] = {}
+        """Who is bound, by the ids of the trigger types."""
         self._waiting: deque[tuple[Subscription, Mapping[str, Any]]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
-    def owner_for(self, topic: str) -> TriggerOwner:
+    def owner_for(self, type_id: str, topic: str) -> TriggerOwner:
         """Who keeps the subscriptions of one more trigger type of a topic."""
-        subscribers = Subscribers()
+        subscribers = self.types[type_id] = Subscribers()
         self._topics.setdefault(topic, []).append(subscribers)
         return subscribers
 
@@ -66,9 +81,8 @@ class Events:
 
     def forget_subscribers(self) -> None:
         """The connection is gone; the engine names those who are still there after the next one."""
-        for topic in self._topics.values():
-            for subscribers in topic:
-                subscribers.bound.clear()
+        for subscribers in self.types.values():
+            subscribers.bound.clear()
 
     async def close(self) -> None:
         """Send what is still to be sent, unless the engine does not take it."""

@@ -21,7 +21,7 @@ from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
 from iii_directory.shapes import is_object
-from iii_directory.text import escaped
+from iii_directory.text import escaped, shown_url
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
@@ -39,6 +39,7 @@ from iii_directory.worker.handlers.writing import Downloads, Registering, Regist
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.judging import Judge
+from iii_directory.worker.offers import Offers
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
@@ -55,6 +56,7 @@ NAME: Final = "iii-directory"
 DESCRIPTION: Final = "Discovery: the skills, prompts, functions and published workers an agent can use."
 WORKERS_CHANGED: Final = "directory::__on_workers_changed"
 _READY_POLL_SECONDS: Final = 0.02
+_AWAY: Final = "engine"
 
 
 class DirectoryWorker:
@@ -80,6 +82,15 @@ class DirectoryWorker:
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
         self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
+        self._offers = Offers(
+            bus,
+            self._catalogue,
+            self._notes,
+            self._events,
+            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER),
+            learn=self._learn,
+            timeout_ms=settings.state_timeout_ms,
+        )
         self._registry = RegistryClient(
             settings.registry_url,
             timeout_ms=settings.download_timeout_ms,
@@ -121,7 +132,7 @@ class DirectoryWorker:
         for kind in trigger_types_of(self._settings.surfaces):
             self._bus.register_trigger_type(
                 kind.id,
-                self._events.owner_for(kind.topic),
+                self._events.owner_for(kind.id, kind.topic),
                 description=kind.description,
                 event_schema=kind.event,
             )
@@ -133,6 +144,7 @@ class DirectoryWorker:
         self._follow_engine()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
+        self._bus.on_refused(self._offers.refused)
         self._bus.start()
 
     def wait_ready(self, seconds: float) -> bool:
@@ -212,12 +224,13 @@ class DirectoryWorker:
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
+        self._notes.drop(_AWAY)
         self._installed.forget_way()
         self._engine.forget()
         self._on_engine.changed()
-        await self._registrations.connected()
         # The functions are offered after this: the first answer knows what is registered.
-        await self._registered.ready()
+        await self._learn()
+        self._offers.connected()
         await self._look_at_state()
         await self._automatic.connected()
 
@@ -236,11 +249,19 @@ class DirectoryWorker:
         if name is not None:
             self._notes.put("state", _state_set_aside(name))
 
-    def _workers_changed(self, _event: Payload) -> None:
+    async def _learn(self) -> None:
+        """Load what is registered; it is known when this returns, unless the state takes too long."""
+        await self._registrations.connected()
+        await self._registered.ready()
+
+    def _workers_changed(self, event: Payload) -> None:
         self._installed.forget()
         self._automatic.workers_changed()
+        self._offers.workers_changed(event)
 
     def _lost(self) -> None:
+        self._notes.put(_AWAY, _engine_away(self._bus.url), logged=True)
+        self._offers.lost()
         self._events.forget_subscribers()
         self._registrations.connection_lost()
 
@@ -261,6 +282,7 @@ class DirectoryWorker:
     async def _close(self) -> None:
         await self._events.close()
         self._automatic.close()
+        self._offers.lost()
         self._documents.close()
         self._registrations.close()
         await self._registry.close()
@@ -280,6 +302,15 @@ def _not_recovered(error: DirectoryError) -> Finding:
         "skills_folder",
         f"what an interrupted download may have left could not be put right: {error.problem}",
         "make the folder a directory that this worker may write to, and start it again",
+    )
+
+
+def _engine_away(url: str) -> Finding:
+    return Finding(
+        "unavailable",
+        "engine",
+        f"the engine at {shown_url(url)} is away; nobody can call this worker until it is back",
+        "start the engine; this worker joins it by itself",
     )
 
 
