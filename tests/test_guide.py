@@ -163,3 +163,21 @@ def test_a_skill_with_a_script_is_made_checked_and_read(place: tuple[Path, str])
     assert '"executable": true' in printed
     assert "echo filled" in printed
     assert "What to do, step by step" in printed
+
+
+def test_a_skill_is_written_corrected_and_deleted_by_calls(tmp_path: Path) -> None:
+    page = PUBLISHING.with_name("writing.md")
+    (setting,) = code_blocks(page, "yaml")
+    (tmp_path / "config.yaml").write_text(setting)
+    url = f"ws://127.0.0.1:{free_port()}"
+    with running("up", "--url", url, "--http-port", "0", cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+
+        written, corrected, deleted = (
+            run(["sh", "-e", "-c", block], (tmp_path, url)) for block in code_blocks(page, "sh")
+        )
+
+    assert "They run at night." in written
+    assert '"id": "notes/backups"' in corrected
+    assert '"uri": "iii://notes/backups"' in deleted
+    assert not (tmp_path / "skills" / "notes").exists()

@@ -36,6 +36,7 @@ class ErrorKind:
 _SEE_SCHEMA = "call directory::engine::functions::info with the function id to see its fields"
 _SEARCH = "call directory::search with words for what is wanted"
 _LIST_SKILLS = "call directory::skills::list to see every skill id"
+_READ_RAW = "call directory::skills::get with raw to read what is there, and its sha256"
 _LIST_PROMPTS = "call directory::prompts::list to see every prompt"
 _LIST_REGISTRY = "call directory::registry::workers::list to see what is published"
 _RETRY = "call it again later"
@@ -62,7 +63,33 @@ FUNCTION_ID_AS_SKILL = ErrorKind(
     meaning="A function id, with '::' in it, was given where a skill's id or address is wanted.",
 )
 BAD_BODY = ErrorKind(
-    "D113", "invalid_input", meaning="A skill cannot be registered with this body: empty, too large, no text."
+    "D113",
+    "invalid_input",
+    meaning="A skill cannot be registered or written with this text: empty, too large, no text, or "
+    "with front matter that cannot be read.",
+)
+SKILL_EXISTS = ErrorKind(
+    "D114",
+    "conflict",
+    (_READ_RAW, "call directory::skills::update to change it"),
+    meaning="A skill cannot be created: something has its id, or lies where its file belongs.",
+)
+RESERVED_PLACE = ErrorKind(
+    "D115",
+    "invalid_input",
+    ("choose an id in another namespace",),
+    meaning="A skill cannot be created in this place: it would be no skill, not be seen, or hide others.",
+)
+READ_ONLY_SKILL = ErrorKind(
+    "D116",
+    "read_only",
+    meaning="The skill is not this worker's to write, or writing is switched off.",
+)
+SKILL_CHANGED = ErrorKind(
+    "D118",
+    "conflict",
+    (_READ_RAW,),
+    meaning="The skill is not what the caller has read: somebody wrote it since. Nothing was overwritten.",
 )
 TOO_LARGE = ErrorKind(
     "D121",

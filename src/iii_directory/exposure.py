@@ -7,11 +7,11 @@ import json
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.uris import GUARDED_PREFIXES, READ_ONLY
+from iii_directory.documents.uris import GUARDED_PREFIXES, READ_ONLY, WRITING
 from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOL_SCHEMA_CHARS
-from iii_directory.shapes import object_of
+from iii_directory.shapes import is_object, is_text_list, object_of
 from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Hints:
 _READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 _ASKS_THE_REGISTRY: Final = Hints(read_only=True, destructive=False, idempotent=True)
 _INSTALLS: Final = Hints(idempotent=True)
+_WRITES: Final = Hints(open_world=False)
 _UNKNOWN: Final = Hints()
 """Of other workers' functions nothing is known, so the worst is said, as the protocol does by default."""
 
@@ -79,6 +80,10 @@ OFFERED: Final[Mapping[str, Hints]] = {
     "directory::registry::workers::info": _ASKS_THE_REGISTRY,
     "directory::skills::download_from_registry": _INSTALLS,
     "directory::skills::download_from_repo": _INSTALLS,
+    # Where the operator allows them: see `_is_asked_for`.
+    "directory::skills::create": _WRITES,
+    "directory::skills::update": _WRITES,
+    "directory::skills::delete": _WRITES,
 }
 """The directory's tools, where the engine has them: the newest door to each thing, not every generation's."""
 
@@ -94,8 +99,7 @@ class Exposed:
 
 def is_internal(row: Mapping[str, Any]) -> bool:
     """Whether a function is nobody's tool, whatever was asked for."""
-    metadata = row.get("metadata")
-    marked = isinstance(metadata, dict) and cast("Row", metadata).get("internal") is True
+    marked = object_of(row.get("metadata")).get("internal") is True
     return marked or str(row.get("function_id")).strip().startswith(GUARDED_PREFIXES)
 
 
@@ -104,9 +108,7 @@ def exposed(rows: Iterable[Mapping[str, Any]], globs: Sequence[str], namespace: 
     shown = {
         str(row["function_id"]): row
         for row in rows
-        if row.get("namespace", namespace) == namespace
-        and not is_internal(row)
-        and _is_asked_for(str(row["function_id"]), globs)
+        if row.get("namespace", namespace) == namespace and not is_internal(row) and _is_asked_for(row, globs)
     }
     return [
         Exposed(name, function_id, _hints(function_id, shown[function_id]))
@@ -137,19 +139,17 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
 def input_schema(schema: object) -> Row:
     """The function's own schema if a client can use it as that of a tool, else one that takes any object."""
     anything: Row = {"type": "object"}
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return anything
-    known = cast("Row", schema)
-    properties, required = known.get("properties", {}), known.get("required", [])
+    properties = schema.get("properties", {})
     usable = (
-        known.get("type") == "object"
-        and isinstance(known.get("$schema", ""), str)
-        and isinstance(properties, dict)
-        and all(isinstance(value, (dict, bool)) for value in cast("Row", properties).values())
-        and isinstance(required, list)
-        and all(isinstance(name, str) for name in cast("list[object]", required))
+        schema.get("type") == "object"
+        and isinstance(schema.get("$schema", ""), str)
+        and is_object(properties)
+        and all(isinstance(value, (dict, bool)) for value in properties.values())
+        and is_text_list(schema.get("required", []))
     )
-    return known if usable and _is_bearable(known) else anything
+    return schema if usable and _is_bearable(schema) else anything
 
 
 def _is_bearable(schema: Row) -> bool:
@@ -164,7 +164,10 @@ def result_text(result: object) -> str:
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
-def _is_asked_for(function_id: str, globs: Sequence[str]) -> bool:
+def _is_asked_for(row: Mapping[str, Any], globs: Sequence[str]) -> bool:
+    function_id = str(row["function_id"])
+    if object_of(row.get("metadata")).get(WRITING) is False:
+        return False
     return function_id in OFFERED or any(fnmatchcase(function_id, glob) for glob in globs)
 
 

@@ -118,6 +118,8 @@ MAX_BUNDLE_PATH_BYTES: Final = 1024
 MAX_BUNDLE_DEPTH: Final = 16
 # An install takes well under a second; whoever waits this long for another one is told so.
 INSTALL_LOCK_SECONDS: Final = 30.0
+# Writes of skills that wait for their turn, each with its text; whoever finds no room is told so.
+MAX_WRITES_AT_ONCE: Final = 64
 # A larger file is named with its size and hash; nobody reads such a patch in a terminal.
 MAX_DIFF_BYTES: Final = 64 * KIB
 # 1000 namespaces of 512 files, which take 60 KB each; anything larger is not ours.

@@ -19,6 +19,7 @@ from tests.support.installs import (
     install,
     put,
     remove,
+    write,
 )
 
 from iii_directory.disk.files import PosixFiles
@@ -60,6 +61,8 @@ SCENARIOS = {
         lambda folder, files: install(folder, bundle_of(V2, "2.0.0"), files=files, edited="keep", prune=True),
     ),
     "remove": Scenario(_installed, lambda folder, files: remove(folder, files=files)),
+    "create": Scenario(_installed, lambda folder, files: write(folder, "new/page.md", b"# new", files)),
+    "delete": Scenario(_installed, lambda folder, files: write(folder, "a/b/deep.md", None, files)),
     "remove-all": Scenario(
         lambda folder: void(install(folder, bundle_of(V1))), lambda folder, files: remove(folder, files=files)
     ),
@@ -122,7 +125,7 @@ def fresh(template: Path, folder: Path) -> None:
         shutil.copytree(template, folder)
 
 
-@pytest.mark.parametrize("name", ["first", "update"])
+@pytest.mark.parametrize("name", ["first", "update", "create", "delete"])
 def test_a_kill_at_any_operation_leaves_the_old_state_or_the_new_one(tmp_path: Path, name: str) -> None:
     scenario = SCENARIOS[name]
     template, before, after = before_and_after(tmp_path, scenario)
@@ -248,6 +251,8 @@ def test_a_copy_of_a_crashed_folder_is_recovered_too(tmp_path: Path, mode: str) 
         ("update", errno.EIO),
         ("first", errno.ENOSPC),
         ("remove", errno.EIO),
+        ("create", errno.ENOSPC),
+        ("delete", errno.EIO),
         ("remove-all", errno.EACCES),
     ],
 )

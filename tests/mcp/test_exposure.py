@@ -127,6 +127,18 @@ def test_a_read_may_go_unasked_and_an_install_may_not() -> None:
     }
 
 
+WRITES = ["directory::skills::create", "directory::skills::delete", "directory::skills::update"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_writing_is_a_destructive_tool_where_the_operator_allows_it(allowed: bool) -> None:
+    told = [row(one) | {"metadata": {"allow_writing": allowed}} for one in WRITES]
+
+    assert ids(told) == (WRITES if allowed else [])
+    assert ids(told, "directory::*") == (WRITES if allowed else [])
+    assert all(one.hints.as_annotations()["destructiveHint"] for one in exposed(told, (), "default"))
+
+
 def test_a_description_is_cleaned() -> None:
     (tool,) = exposed([row("mail::send")], ["mail::*"], "default")
     shown = tool_row(tool, {"description": "Send\x1b[31m\nmail \u202enow\u200b"})

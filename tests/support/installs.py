@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.disk.files import PosixFiles
 from iii_directory.install.bundle import Bundle, make_bundle
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.plan import Plan, plan_install, plan_remove
+from iii_directory.install.plan import Plan, plan_install, plan_remove, plan_write
 from iii_directory.lockfile.format import RegistrySource, content_hash
 
 if TYPE_CHECKING:
@@ -107,6 +107,14 @@ def remove(folder: Path, namespace: str = "db", *, files: FileOps | None = None,
     with SkillsFolder(folder, files=files).locked(namespace) as found:
         assert found.known is not None
         plan = plan_remove(namespace, found.disk, found.known, force=force)
+        found.commit(plan)
+    return plan
+
+
+def write(folder: Path, path: str, content: bytes | None, files: FileOps | None = None) -> Plan:
+    """One document of the namespace written, or (None) deleted."""
+    with SkillsFolder(folder, files=files).locked("db", (path,)) as found:
+        plan = plan_write("db", path, content, found.disk, found.known, now="2026-01-01T00:00:00Z")
         found.commit(plan)
     return plan
 

@@ -40,6 +40,7 @@ ELSEWHERE = {"repo"}
 BENIGN = {
     "arguments": [],
     "capabilities": ["known"],
+    "content": "# Known",
     "description": "x",
     "function_id": "a::b",
     "id": "known",
@@ -93,7 +94,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         path.write_text(f"# {CANARY}\n\n{CANARY}\n", encoding="utf-8")
     with (
         EngineThread() as engine,
-        Reader(engine.url, root, registry_url=NO_REGISTRY, download_timeout_ms=200) as reader,
+        Reader(
+            engine.url, root, registry_url=NO_REGISTRY, download_timeout_ms=200, allow_writing=True
+        ) as reader,
     ):
         reader.skills.document("known.md", "Known")
         reader.skills.document("a.md", "A")

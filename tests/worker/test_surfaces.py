@@ -57,6 +57,7 @@ def house(
             "registry_url": registry.url,
             "repo_mirrors": {"https://github.com/": f"{root / 'mirror'}/"},
             "allow_file_repos": True,
+            "allow_writing": True,
         }
         inside = engine if request.param == "inside" else None
         with (
@@ -65,6 +66,8 @@ def house(
             RawClient(engine.url, name="follower") as follower,
             SdkClient(engine.url) as caller,
         ):
+            for page in ("restoring", "outdated"):
+                reader.skills.write(f"notes/{page}.md", f"# {page}\n")
             until(lambda: "greeter" in reader.ids(), "the example has published")
             until(lambda: bool(caller.call("prompts::list")["prompts"]), "and its prompt")
             follower.send(

@@ -5,6 +5,7 @@ The worker answers with them on an engine, and the command line where there is n
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,6 +88,7 @@ def skill(look: Look, payload: Payload) -> Row | Undocumented:
         reply["files"] = file_count(look.snapshot, found)
     if with_raw:
         reply["raw"] = document.raw
+        reply["sha256"] = hashlib.sha256(document.raw.encode(errors="surrogatepass")).hexdigest()
     return reply | look.files.place_of(found.path)
 
 

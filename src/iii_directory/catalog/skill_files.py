@@ -58,6 +58,10 @@ class SkillFiles:
         place = self._folders.place_of(path)
         return {} if place is None else {"path": place}
 
+    def layer_of(self, path: str) -> str | None:
+        """What the folder is called that a path belongs to; None of the one that can be written."""
+        return self._folders.layer_of(path)
+
     def _part(self, path: str, file: int, offset: int, limit: int) -> FilePart:
         state = os.fstat(file)
         stamp = settled_stamp(state)

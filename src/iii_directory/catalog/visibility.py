@@ -44,7 +44,7 @@ class Visibility:
         if namespace in ALWAYS_SHOWN or namespace in self.local:
             return True
         record = self.recorded.get(namespace)
-        if record is None or record.by == "call":
+        if record is None or record.by != "auto":
             return True
         start = len(namespace) + 1
         return any(path[start:] not in record.files for path in paths)

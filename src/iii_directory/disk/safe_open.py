@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from iii_directory.disk.files import FileOps
 
 _CHUNK: Final = 1 << 20
+# Every further one is for an exchange that came in between two system calls.
+_TRIES: Final = 3
 _NO_NAMES: Final = ("", ".", "..")
 
 
@@ -73,6 +75,11 @@ def read_regular(
         file = files.open_file(name, directory)
     except (OSError, ValueError) as error:
         raise refusal(error) from None
+    with closing_fd(file):
+        return _whole(files, file, limit)
+
+
+def _whole(files: FileOps, file: int, limit: int) -> tuple[os.stat_result, bytes]:
     try:
         state = _regular(file)
         if state.st_size > limit:
@@ -83,8 +90,6 @@ def read_regular(
         return state, raw
     except OSError as error:
         raise refusal(error) from None
-    finally:
-        os.close(file)
 
 
 def _regular(file: int) -> os.stat_result:
@@ -105,27 +110,33 @@ def _read_on(files: FileOps, file: int, raw: bytes, limit: int) -> bytes:
 
 def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -> bytes:
     """The bytes of the regular file at ``path`` below ``root`` as they are now."""
-    *names, name = path.split("/")
-    if name in _NO_NAMES:
-        raise RefusedError(GONE)
-    with directory_below(root, names, files) as directory:
-        return read_regular(directory, name, limit, files)[1]
+    with closing_fd(_open_below(root, path, files)) as file:
+        return _whole(files, file, limit)[1]
 
 
 @contextmanager
 def regular_below(root: str | int, path: str, files: FileOps = POSIX) -> Generator[int]:
     """A descriptor of the regular file at ``path`` below ``root``."""
+    with closing_fd(_open_below(root, path, files)) as file:
+        _regular(file)
+        yield file
+
+
+def _open_below(root: str | int, path: str, files: FileOps) -> int:
+    """What is at a path. A folder that was just exchanged loses its files: the other is looked for then."""
     *names, name = path.split("/")
     if name in _NO_NAMES:
         raise RefusedError(GONE)
-    with directory_below(root, names, files) as directory:
+    tries = _TRIES
+    while True:
+        tries -= 1
         try:
-            file = files.open_file(name, directory)
+            with directory_below(root, names, files) as directory:
+                return files.open_file(name, directory)
         except (OSError, ValueError) as error:
-            raise refusal(error) from None
-    with closing_fd(file):
-        _regular(file)
-        yield file
+            refused = refusal(error)
+            if not refused.is_absence or not tries:
+                raise refused from None
 
 
 def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | None:

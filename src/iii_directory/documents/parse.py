@@ -5,16 +5,17 @@ Pure."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.documents import frontmatter
 from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem, skill_name_of
 from iii_directory.documents.markdown import first_paragraph, heading
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
-from iii_directory.errors import BAD_BODY, DirectoryError
+from iii_directory.errors import BAD_BODY, RESERVED_PLACE, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
-from iii_directory.text import cut, has_unsafe, hides_text, one_line
+from iii_directory.shapes import is_text_list
+from iii_directory.text import cut, has_unsafe, hides_text, one_line, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,6 +90,29 @@ def check_body(body: str) -> None:
         raise DirectoryError(BAD_BODY, "skill must be text that UTF-8 can carry") from None
     if size > MAX_BODY_BYTES:
         raise DirectoryError(BAD_BODY, f"skill is too large: {size} bytes, at most {MAX_BODY_BYTES}")
+
+
+def written_document(path: str, text: str) -> bytes:
+    """The bytes of a skill's file, for a text that reads back as that skill without a word about it.
+
+    D115 where a file at this path is no skill.
+    """
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raise DirectoryError(BAD_BODY, "content must be text that UTF-8 can carry") from None
+    read = parse_file(path, raw, len(raw), "")
+    if read.prompt is not None or path_to_id(path).is_prompt:
+        raise DirectoryError(
+            RESERVED_PLACE, "what lies below a folder called 'prompts' is a prompt, no skill"
+        )
+    for finding in read.findings:
+        # What cannot be seen is said by the diagnostics; it may be meant, as in an emoji.
+        if finding.kind != "invisible_text":
+            raise DirectoryError(BAD_BODY, f"content cannot be a skill: {finding.reason}")
+    if read.skill is None:
+        raise DirectoryError(RESERVED_PLACE, f"a file {quoted(path)} is no skill")
+    return raw
 
 
 def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> ParsedFile:
@@ -210,11 +234,8 @@ def _keywords(values: dict[str, Any], problems: list[str]) -> tuple[str, ...]:
 def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> tuple[str, ...]:
     """A key that must be a list of strings; one of another shape loses only itself."""
     value = values[key]
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        found = tuple(item for item in items if isinstance(item, str))
-        if len(found) == len(items):
-            return found
+    if is_text_list(value):
+        return tuple(value)
     if value is not None:
         problems.append(f"'{key}' in its front matter is not a list of {what} and is ignored")
     return ()

@@ -190,6 +190,11 @@ class FolderSource:
         folder = self._owner(path).path
         return None if folder is None else f"{folder}/{path}"
 
+    def layer_of(self, path: str) -> str | None:
+        """What the layer of a path is called; None of ``skills_folder``, the one that can be written."""
+        owner = self._owner(path)
+        return None if owner is self._base else owner.label or "this package"
+
     def stamp(self, path: str) -> Stamp | None:
         """What tells the present state of a file from any other; None where only reading it can tell."""
         return self._owner(path).stamp(path)

@@ -134,7 +134,7 @@ def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None
         raise
     # The new state stands. What cannot be cleared away now goes with the next start.
     with suppress(OSError):
-        clear(job, plan.entry)
+        clear(job)
 
 
 def _perform(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
@@ -299,10 +299,9 @@ def record_again(job: Transaction, entry: Entry | None) -> None:
     _put_record(job)
 
 
-def clear(job: Transaction, entry: Entry | None) -> None:
+def clear(job: Transaction) -> None:
     """Without its journal the rest of the work folder is waste, whatever it holds."""
-    if entry is None:
-        _drop_if_empty(job)
+    _drop_if_empty(job)
     with opened_folder(job.files, job.work_name, job.work_folder) as work:
         if status_or_none(job.files, JOURNAL, work) is not None:
             job.files.unlink(JOURNAL, work)
@@ -311,7 +310,7 @@ def clear(job: Transaction, entry: Entry | None) -> None:
 
 
 def _drop_if_empty(job: Transaction) -> None:
-    """A namespace that was given up, and in which nobody kept anything, goes as a whole."""
+    """A namespace that was given up or emptied, and in which nobody kept anything, goes as a whole."""
     try:
         job.files.remove_folder(job.namespace, job.root)
     except FileNotFoundError:

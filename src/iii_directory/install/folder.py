@@ -11,7 +11,7 @@ from iii_directory import limits
 from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.disk.safe_open import directory_below, opened_folder, read_file, status_or_none
+from iii_directory.disk.safe_open import opened_folder, read_below, read_file, status_or_none
 from iii_directory.disk.writing import remove_tree, write_file
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.apply import (
@@ -174,10 +174,8 @@ class SkillsFolder:
             return
 
     def _read(self, root: int, parts: list[str]) -> bytes | None:
-        *folders, name = parts
         try:
-            with directory_below(root, folders, self._files) as folder:
-                return read_file(self._files, name, folder, limits.MAX_BUNDLE_BYTES)
+            return read_below(root, "/".join(parts), limits.MAX_BUNDLE_BYTES, self._files)
         except RefusedError as refused:
             if refused.is_absence:
                 return None
@@ -259,7 +257,7 @@ def _recover(job: Transaction) -> None:
         journal = parse_journal(read_file(job.files, JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace)
         if journal is not None and _was_switched(job, journal):
             _finish(job, journal)
-            clear(job, journal.entry)
+            clear(job)
     remove_tree(job.files, job.work_name, job.work_folder)
     job.undo.clear()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.errors import refused
-from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource
+from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource, WrittenSource, content_hash
 from iii_directory.registry.versions import is_older, is_version
 from iii_directory.text import quoted
 
@@ -94,6 +94,9 @@ def plan_install(
     allow_downgrade: bool = False,
 ) -> Plan:
     """Bring a namespace to what a bundle holds; files that are not in the bundle stay."""
+    if known is not None and known.by == "create":
+        # Nobody's install: what was written here counts like what is made by hand.
+        known = None
     if known is not None and disk.exists:
         _check_moves_on(bundle, known, allow_downgrade=allow_downgrade)
     _check_places(bundle.files, disk)
@@ -177,6 +180,47 @@ def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Pla
     return Plan(namespace, None, {}, frozenset(removed), changes, edits_win=not force)
 
 
+def plan_write(
+    namespace: str, path: str, content: bytes | None, disk: Disk, known: Entry | None, *, now: str
+) -> Plan:
+    """Write one document, or (None) delete it. What somebody saves there meanwhile wins.
+
+    A namespace that only such writes made is recorded as that; in one that was installed the record stays as
+    it is, so that the document counts as edited by hand.
+    """
+    if content is None:
+        entry = _authored(path, None, disk, known, now)
+        changes = FileChanges(removed=(path,))
+        return Plan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
+    _check_places((path,), disk)
+    digest = content_hash(content)
+    return Plan(
+        namespace,
+        _authored(path, digest, disk, known, now),
+        {path: content},
+        frozenset(),
+        FileChanges(replaced=(path,)) if path in disk.nodes else FileChanges(added=(path,)),
+        edits_win=True,
+        executable=disk.executable & {path},
+        digests={path: digest},
+    )
+
+
+def _authored(path: str, digest: str | None, disk: Disk, known: Entry | None, now: str) -> Entry | None:
+    """The record of a namespace after one of its documents was written here, or deleted."""
+    if known is None:
+        if digest is None or any(node != "folder" for node in disk.nodes.values()):
+            return None
+        known = Entry(WrittenSource(), _WRITTEN, now, "create", {})
+    if known.by != "create":
+        return known
+    files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
+    if digest is not None:
+        files[path] = digest
+    return replace(known, files=files) if files else None
+
+
+_WRITTEN: Final = "written"
 _STATES: Final = ("added", "replaced", "unchanged", "overwritten", "kept")
 
 

@@ -18,6 +18,7 @@ from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
 from iii_directory.install.typed import select
 from iii_directory.install.upkeep import Upkeep
+from iii_directory.install.writes import Writes
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import worker_request
@@ -67,10 +68,13 @@ class Installer:
         self._absent: dict[str, float] = {}
         self.upkeep = Upkeep(self._folder, self._sources, self._threads, now)
         """For what is installed already."""
+        self.writes = Writes(self._folder, now)
+        """For single documents."""
 
     async def close(self) -> None:
         """Let go of the threads, and of the registry client unless it was given to us."""
         self._threads.close()
+        self.writes.close()
         self._sources.close()
         if self._own_registry:
             await self._registry.close()

@@ -27,7 +27,14 @@ from iii_directory.install.requests import (
 from iii_directory.install.threads import Threads
 from iii_directory.install.typed import select
 from iii_directory.install.wellknown import INDEX, OLDER_INDEX, Listed, Unpacked, parse_index, unpacked
-from iii_directory.lockfile.format import Entry, LocalSource, RegistrySource, RepoSource, SiteSource
+from iii_directory.lockfile.format import (
+    Entry,
+    LocalSource,
+    RegistrySource,
+    RepoSource,
+    SiteSource,
+    WrittenSource,
+)
 from iii_directory.registry.http import Host, get_bytes, get_json
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
@@ -137,6 +144,8 @@ class Sources:
         if isinstance(source, RepoSource):
             request = self._repo_request(source, source.branch)
             return await self.in_thread(lambda: self._git.resolve(request))
+        if isinstance(source, WrittenSource):
+            return entry.resolved
         return (await self.bundle(self.request_for(entry))).resolved
 
     def request_for(self, entry: Entry) -> DownloadRequest:
@@ -148,6 +157,8 @@ class Sources:
             return self._repo_request(source, source.branch)
         if isinstance(source, LocalSource):
             return OneOf(LocalFolder(source.path), source.skill)
+        if isinstance(source, WrittenSource):
+            raise refused("it was written here, so there is no source that has it")
         return OneOf(Site(source.url), source.skill)
 
     def _recorded_request(self, entry: Entry) -> DownloadRequest:
@@ -284,4 +295,6 @@ def is_pinned(entry: Entry) -> bool:
     source = entry.source
     if isinstance(source, RegistrySource):
         return source.version is not None
+    if isinstance(source, WrittenSource):
+        return True
     return isinstance(source, RepoSource) and is_commit(source.branch)

@@ -23,7 +23,8 @@ LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
 _FIX: Final = "restore the file from a backup, or download the namespace again"
 
-By = Literal["call", "auto"]
+By = Literal["call", "auto", "create"]
+"""Who asked for a namespace: somebody, the worker itself, or nobody: its documents were written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,15 @@ class SiteSource:
         return {"kind": "site", "url": self.url, "skill": self.skill}
 
 
-Source = RegistrySource | RepoSource | LocalSource | SiteSource
+@dataclass(frozen=True, slots=True)
+class WrittenSource:
+    """No source: the documents were written here, by ``directory::skills::create``."""
+
+    def as_dict(self) -> dict[str, str]:
+        return {"kind": "written"}
+
+
+Source = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +214,7 @@ def parse_entry(value: object) -> Entry | None:
     source = _parse_source(value.get("source"))
     resolved, installed_at, by = value.get("resolved"), value.get("installed_at"), value.get("by")
     files = value.get("files")
-    if source is None or not is_text_map(files) or by not in ("call", "auto"):
+    if source is None or not is_text_map(files) or by not in ("call", "auto", "create"):
         return None
     if not isinstance(resolved, str) or not isinstance(installed_at, str):
         return None
@@ -237,7 +246,7 @@ def changed_namespaces(
     """
     rows: list[NamespaceChange] = []
     for name, entry in sorted(after.namespaces.items()):
-        if before.namespaces.get(name) == entry:
+        if before.namespaces.get(name) == entry or isinstance(entry.source, WrittenSource):
             continue
         kind = "registry" if isinstance(entry.source, RegistrySource) else "repo"
         skills, prompts = (
@@ -263,7 +272,7 @@ def _parse_source(value: object) -> Source | None:
         return LocalSource(value["path"], value["skill"], value.get("commit"))
     if value.get("kind") == "site" and {"url", "skill"} <= value.keys():
         return SiteSource(value["url"], value["skill"])
-    return None
+    return WrittenSource() if value.get("kind") == "written" else None
 
 
 def broken_lock(reason: str) -> LockFile:

@@ -6,8 +6,9 @@ told of like our own, and each once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from iii_directory.documents.ids import namespace_of
 from iii_directory.documents.model import Finding
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class Arrivals:
             if finding.kind != "edited":
                 self._notes.put(f"{_left_out_of(namespace)}{number}", finding)
         self.tell(await self._catalogue.look())
+
+    def written(self, op: Literal["create", "update", "delete"], skill_id: str) -> None:
+        """A caller wrote a document, and readers see it."""
+        self._events.written({"op": op, "namespace": namespace_of(skill_id), "id": skill_id})
 
     def failed(self, worker: str, error: DirectoryError) -> None:
         """What a worker brings could not be fetched."""

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Bus, Subscription, TriggerOwner
     from iii_directory.lockfile.format import NamespaceChange
 
+# What each trigger type reports: the older ones only the changes they always had.
+SKILLS: Final = "skills"
+PROMPTS: Final = "prompts"
+SKILLS_WRITTEN: Final = "written skills"
+PROMPTS_WRITTEN: Final = "written prompts"
+
 _CLOSE_SECONDS: Final = 1.0
 # What goes out together is written together; more would keep callers waiting.
 _AT_ONCE: Final = 8
@@ -58,10 +64,11 @@ class Events:
         self._waiting: deque[tuple[Subscription, Mapping[str, Any]]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
-    def owner_for(self, type_id: str, topic: str) -> TriggerOwner:
-        """Who keeps the subscriptions of one more trigger type of a topic."""
+    def owner_for(self, type_id: str, *topics: str) -> TriggerOwner:
+        """Who keeps the subscriptions of one more trigger type, which reports some topics."""
         subscribers = self.types[type_id] = Subscribers()
-        self._topics.setdefault(topic, []).append(subscribers)
+        for topic in topics:
+            self._topics.setdefault(topic, []).append(subscribers)
         return subscribers
 
     def fire(self, topic: str, event: Mapping[str, Any]) -> None:
@@ -75,9 +82,13 @@ class Events:
         """Tell whom it concerns that a namespace was installed, by this process or another."""
         event = {"op": "download", "namespace": change.namespace, "source": change.source}
         if change.skills:
-            self.fire("skills", event)
+            self.fire(SKILLS, event)
         if change.prompts:
-            self.fire("prompts", event)
+            self.fire(PROMPTS, event)
+
+    def written(self, event: Mapping[str, Any]) -> None:
+        """Tell that skills of a folder were written; only the newest type has words for that."""
+        self.fire(SKILLS_WRITTEN, event)
 
     def forget_subscribers(self) -> None:
         """The connection is gone; the engine names those who are still there after the next one."""

@@ -13,7 +13,7 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
-from iii_directory.documents.uris import READ_ONLY
+from iii_directory.documents.uris import READ_ONLY, WRITING
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.root import layers_of
@@ -35,7 +35,7 @@ from iii_directory.worker.handlers.searching import (
     EngineIndexes,
     Searching,
 )
-from iii_directory.worker.handlers.writing import Downloads, Registering, RegistryProxy
+from iii_directory.worker.handlers.writing import Authoring, Downloads, Registering, RegistryProxy
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.judging import Judge
@@ -132,7 +132,7 @@ class DirectoryWorker:
         for kind in trigger_types_of(self._settings.surfaces):
             self._bus.register_trigger_type(
                 kind.id,
-                self._events.owner_for(kind.id, kind.topic),
+                self._events.owner_for(kind.id, *kind.topics),
                 description=kind.description,
                 event_schema=kind.event,
             )
@@ -166,9 +166,11 @@ class DirectoryWorker:
     # Inner workings, on the bus's loop
 
     def _with_hints(self, row: FunctionRow) -> FunctionRow:
-        """A function for bridges, with what they must know before they call following links reading."""
-        if not row.metadata or "mcp" not in row.metadata:
+        """A function with what bridges must know: whether its links only read, whether it may write."""
+        if not row.metadata:
             return row
+        if WRITING in row.metadata:
+            return replace(row, metadata={WRITING: self._settings.allow_writing})
         return replace(row, metadata={**row.metadata, "sections": self._settings.sections or READ_ONLY})
 
     def _handlers(self) -> tuple[object, ...]:
@@ -179,6 +181,7 @@ class DirectoryWorker:
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),
             Downloads(self._installer, self._arrivals, self._automatic, self._settings),
+            Authoring(self._catalogue, self._installer.writes, self._arrivals, self._settings),
             RegistryProxy(self._registry),
         )
 

@@ -1,24 +1,37 @@
-"""Writing: registrations go to iii-state, downloads to the skills folder; and the registry they come from."""
+"""Writing: registrations go to iii-state, downloads and documents to the skills folder; and the registry."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from iii_directory.documents.fields import text
+from iii_directory.catalog.writable import place_of_known, place_of_new
+from iii_directory.documents.fields import optional_word, text
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
+from iii_directory.documents.parse import written_document
 from iii_directory.documents.registering import prompt_fields, skill_fields
+from iii_directory.documents.timestamps import rfc3339
+from iii_directory.documents.uris import SCHEME
+from iii_directory.errors import READ_ONLY_SKILL, DirectoryError, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
 from iii_directory.registry.requests import info_request, page_request
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.writable import Place
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
     from iii_directory.install.service import Installer
+    from iii_directory.install.writes import Held, Writes
     from iii_directory.registry.client import RegistryClient
     from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
     from iii_directory.worker.registrations import Registrations
+
+_DIGEST: Final = "sha256:"
+_HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Registering:
@@ -79,6 +92,71 @@ class Downloads:
         done = await self._installer.download(request)
         await self._arrivals.landed(done)
         return done.reply
+
+
+class Authoring:
+    """``directory::skills::create|update|delete``: single documents of the skills folder."""
+
+    def __init__(self, catalogue: Catalogue, writes: Writes, arrivals: Arrivals, settings: Settings) -> None:
+        self._catalogue = catalogue
+        self._writes = writes
+        self._arrivals = arrivals
+        self._allowed = settings.allow_writing
+
+    async def create(self, payload: Payload) -> dict[str, Any]:
+        self._check_allowed()
+        skill_id, content = text(payload, "id"), text(payload, "content")
+        place, raw = place_of_new(await self._catalogue.look(), skill_id, content)
+        held = await self._writes.create(place.namespace, place.path, raw)
+        return await self._told("create", place, held)
+
+    async def update(self, payload: Payload) -> dict[str, Any]:
+        self._check_allowed()
+        skill_id, content = text(payload, "id"), text(payload, "content")
+        expected = _expected(payload)
+        place = place_of_known(await self._catalogue.look(), skill_id)
+        raw = written_document(place.whole_path, content)
+        held = await self._writes.update(place.namespace, place.path, raw, expected)
+        return await self._told("update", place, held)
+
+    async def delete(self, payload: Payload) -> dict[str, Any]:
+        self._check_allowed()
+        skill_id, expected = text(payload, "id"), _expected(payload)
+        look = await self._catalogue.look()
+        place = place_of_known(look, skill_id)
+        held = await self._writes.delete(place.namespace, place.path, expected)
+        return await self._told("delete", place, held)
+
+    def _check_allowed(self) -> None:
+        if not self._allowed:
+            way = "set allow_writing: true in the configuration if callers may write skills"
+            raise DirectoryError(READ_ONLY_SKILL, "writing skills is switched off here", next_steps=(way,))
+
+    async def _told(
+        self, op: Literal["create", "update", "delete"], place: Place, held: Held
+    ) -> dict[str, Any]:
+        """The reply; when it is there, readers see the change and subscribers were told."""
+        look = await self._catalogue.look()
+        self._arrivals.written(op, place.id)
+        found = look.snapshot.find(place.id)
+        return {
+            "id": place.id,
+            "uri": f"{SCHEME}{place.id}",
+            "bytes": held.size,
+            "sha256": held.digest.removeprefix(_DIGEST),
+            "modified_at": rfc3339(time.time_ns()) if found is None else found.modified_at,
+        }
+
+
+def _expected(payload: Payload) -> str | None:
+    """The hash that a caller expects of what is there, as the record writes hashes."""
+    given = optional_word(payload, "expected_sha256")
+    if given is None:
+        return None
+    digits = given.removeprefix(_DIGEST).lower()
+    if not _HEX_DIGEST.fullmatch(digits):
+        raise invalid_field("expected_sha256", "64 hex digits, as directory::skills::get with raw gives them")
+    return _DIGEST + digits
 
 
 class RegistryProxy:

@@ -6,6 +6,7 @@ from typing import Final
 
 from iii_directory.catalog import replies
 from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
+from iii_directory.worker.events import PROMPTS, PROMPTS_WRITTEN, SKILLS, SKILLS_WRITTEN
 from iii_directory.worker.handlers.reading import Reading
 from iii_directory.worker.handlers.writing import Registering
 from iii_directory.worker.surfaces.schema import (
@@ -199,10 +200,14 @@ FUNCTIONS: Final = (
 )
 
 
+_OLDER_OPS: Final = ("register", "unregister", "download")
+
+
 def _event(key: str, description: str) -> Schema:
+    """The changes that every generation tells of."""
     return obj(
         {
-            "op": {"enum": ["register", "unregister", "download"], "description": "What happened."},
+            "op": {"enum": [*_OLDER_OPS], "description": "What happened."},
             key: text(f"{description} For register and unregister."),
             "namespace": text("The namespace that was written. For download."),
             "source": {"enum": ["repo", "registry"], "description": "Where it came from. For download."},
@@ -211,29 +216,59 @@ def _event(key: str, description: str) -> Schema:
     )
 
 
-_SHORT: Final = (V02, V04)
-_SKILLS_EVENT: Final = _event("id", "The id of the skill.")
-_PROMPTS_EVENT: Final = _event("name", "The name of the prompt.")
+def _newest_event(key: str, description: str, ops: tuple[str, ...]) -> Schema:
+    """Those, and what is written in the folders."""
+    older = _event(key, description)["properties"]
+    return obj(
+        {
+            "op": {"enum": [*_OLDER_OPS, *ops], "description": "What happened."},
+            key: text(f"{description} For all but download and external."),
+            "namespace": text("The namespace that was written. For download, create, update and delete."),
+            "source": older["source"],
+            "namespaces": rows({"type": "string"}, "The namespaces edited on disk. For external."),
+        },
+        optional=(key, "namespace", "source", "namespaces"),
+    )
 
+
+def _types(
+    names: tuple[str, str], topics: tuple[str, str], events: tuple[Schema, Schema], what: str
+) -> _Types:
+    older, newest = names
+    fires = f"Fires after a {what} was registered or unregistered, or {what}s were downloaded"
+    return (
+        TriggerTypeRow(
+            id=older,
+            generations=(V02, V04),
+            topics=topics[:1],
+            description=f"{fires}.",
+            event=events[0],
+        ),
+        TriggerTypeRow(
+            id=newest,
+            generations=(V08,),
+            topics=topics,
+            description=f"{fires}, written by a call, or edited on disk.",
+            event=events[1],
+        ),
+    )
+
+
+_Types = tuple[TriggerTypeRow, TriggerTypeRow]
+_SKILL_KEY: Final = ("id", "The id of the skill.")
+_PROMPT_KEY: Final = ("name", "The name of the prompt.")
+_WRITTEN: Final = ("create", "update", "delete", "external")
 TRIGGER_TYPES: Final = (
-    *(
-        TriggerTypeRow(
-            id=name,
-            generations=generations,
-            topic="skills",
-            description="Fires after a skill was registered or unregistered, or skills were downloaded.",
-            event=_SKILLS_EVENT,
-        )
-        for name, generations in zip(SKILLS_CHANGED, (_SHORT, (V08,)), strict=True)
+    *_types(
+        SKILLS_CHANGED,
+        (SKILLS, SKILLS_WRITTEN),
+        (_event(*_SKILL_KEY), _newest_event(*_SKILL_KEY, _WRITTEN)),
+        "skill",
     ),
-    *(
-        TriggerTypeRow(
-            id=name,
-            generations=generations,
-            topic="prompts",
-            description="Fires after a prompt was registered or unregistered, or prompts were downloaded.",
-            event=_PROMPTS_EVENT,
-        )
-        for name, generations in zip(PROMPTS_CHANGED, (_SHORT, (V08,)), strict=True)
+    *_types(
+        PROMPTS_CHANGED,
+        (PROMPTS, PROMPTS_WRITTEN),
+        (_event(*_PROMPT_KEY), _newest_event(*_PROMPT_KEY, ("external",))),
+        "prompt",
     ),
 )

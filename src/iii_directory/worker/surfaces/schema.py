@@ -37,11 +37,11 @@ class FunctionRow(Function):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerTypeRow:
-    """One custom trigger type. ``topic`` tells whose changes it reports."""
+    """One custom trigger type. ``topics`` tell which changes it reports."""
 
     id: str
     generations: tuple[str, ...]
-    topic: str
+    topics: tuple[str, ...]
     description: str
     event: Schema
 

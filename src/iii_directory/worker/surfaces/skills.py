@@ -72,9 +72,10 @@ _SKILL: Final = obj(
         "files": count("On the overview of a skill: how many files that has."),
         "front_matter": {"type": "object", "description": "The other keys of the front matter."},
         "raw": text("The whole file, front matter included. With raw."),
+        "sha256": text("The hash of its bytes, which a write of it can name as expected_sha256. With raw."),
         "path": _PLACE,
     },
-    optional=("type", "function_id", "skill", "files", "front_matter", "raw", "path"),
+    optional=("type", "function_id", "skill", "files", "front_matter", "raw", "sha256", "path"),
 )
 _FILE: Final = obj(
     {
@@ -206,7 +207,7 @@ FUNCTIONS: Final = (
                     "SKILLS.md, an iii:// or skill:// in front and the path of a file as documents write it "
                     "are understood; other schemes are not."
                 ),
-                "raw": flag("True adds the whole file to the reply.", default=False),
+                "raw": flag("True adds the whole file and its hash to the reply.", default=False),
             },
             required=("id",),
         ),

@@ -1,0 +1,277 @@
+"""Skills that callers write: what is accepted is read back as it was sent, and nothing is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.requirements import requirement
+from tests.registered.stage import Listener, SdkClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.support.reader import Reader
+
+PAGE = "---\ntitle: Backups\ndescription: When to run them.\n---\n# Backups\r\n\nAt night. \u2713\n"
+
+
+@pytest.fixture
+def writer(start: Callable[..., Reader]) -> Reader:
+    return start(allow_writing=True)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def raw(reader: Reader, skill_id: str) -> str:
+    found = reader.call("directory::skills::get", id=skill_id, raw=True)
+    assert found["sha256"] == sha256(found["raw"])
+    return found["raw"]
+
+
+def lock_of(reader: Reader) -> dict[str, Any]:
+    file = reader.skills.root / "skills.lock.json"
+    return json.loads(file.read_text())["namespaces"] if file.exists() else {}
+
+
+@requirement("writing.off")
+@pytest.mark.parametrize("function", ["create", "update", "delete"])
+def test_writing_is_off_by_default_and_the_reply_names_the_setting(directory: Reader, function: str) -> None:
+    directory.skills.write("notes/backups.md", PAGE)
+
+    said = directory.refusal(f"directory::skills::{function}", id="notes/backups", content="# Other\n")
+
+    assert said.startswith("D116 read_only: writing skills is switched off here.")
+    assert "allow_writing: true" in said
+    assert raw(directory, "notes/backups") == PAGE
+
+
+@requirement("writing.create", "writing.record")
+@pytest.mark.parametrize(
+    ("skill_id", "path"),
+    [
+        ("notes/backups", "notes/backups.md"),
+        ("notes", "notes/SKILL.md"),
+        ("notes/index", "notes/SKILL.md"),
+        ("notes/deep/down", "notes/deep/down.md"),
+        ("notes/deep/index", "notes/deep/SKILL.md"),
+    ],
+)
+def test_a_created_skill_is_listed_and_read_back_byte_for_byte(
+    writer: Reader, skill_id: str, path: str
+) -> None:
+    shown = skill_id.removesuffix("/index")
+
+    reply = writer.call("directory::skills::create", id=skill_id, content=PAGE)
+
+    row = writer.rows()[shown]
+    assert reply == {
+        "id": shown,
+        "uri": f"iii://{shown}",
+        "bytes": len(PAGE.encode()),
+        "sha256": sha256(PAGE),
+        "modified_at": row["modified_at"],
+    }
+    assert row["title"] == "Backups"
+    assert raw(writer, shown) == PAGE
+    assert (writer.skills.root / path).read_bytes() == PAGE.encode()
+    entry = lock_of(writer)["notes"]
+    assert (entry["by"], entry["source"]) == ("create", {"kind": "written"})
+    assert entry["files"] == {path.removeprefix("notes/"): f"sha256:{sha256(PAGE)}"}
+    assert writer.findings() == []
+
+
+@requirement("writing.taken")
+def test_create_replaces_nothing_that_has_the_id_or_the_place(writer: Reader) -> None:
+    writer.skills.write("notes/backups.md", PAGE)
+    writer.skills.write("mail/index.md", PAGE)
+    writer.skills.write("plain.md", PAGE)
+    writer.skills.write("broken/page.md", "")
+    (writer.skills.root / "broken/page.md").write_bytes(b"\xff\xfe")
+    writer.skills.write("folder/page.md/inner.txt", "x")
+    writer.call("skills::register", id="theirs/page", skill="# Theirs\n")
+
+    for taken in (
+        "notes/backups",
+        "mail",
+        "mail/index",
+        "plain",
+        "broken/page",
+        "folder/page",
+        "theirs/page",
+    ):
+        said = writer.refusal("directory::skills::create", id=taken, content="# Mine\n")
+        assert said.startswith("D114 conflict: "), taken
+        assert "directory::skills::update" in said
+    assert raw(writer, "notes/backups") == raw(writer, "mail") == raw(writer, "plain") == PAGE
+    assert (writer.skills.root / "broken/page.md").read_bytes() == b"\xff\xfe"
+
+
+@requirement("writing.reserved")
+def test_create_begins_nothing_in_a_place_where_it_would_not_be_seen(
+    start: Callable[..., Reader], tmp_path: Path
+) -> None:
+    root, local = tmp_path / "agents" / "skills", tmp_path / "local"
+    for folder, name in ((root, "pdf"), (local, "mine")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "SKILL.md").write_text("# There\n")
+    writer = start(allow_writing=True, roots=(root,), local_skills_folder=local)
+    reasons = {
+        "notes/prompts/ask": "is a prompt",
+        "prompts": "is a prompt",
+        "skills": "index of all skills",
+        "directory/skills": "index of all skills",
+        "iii/page": "speaks for itself",
+        "iii-directory/page": "speaks for itself",
+        "pdf/page": "comes from agents/skills, which is only read",
+        "mine/page": "comes from local_skills_folder, which is only read",
+        "notes/con": "Windows reserves",
+        "/".join(["deep"] * 20): "too long",
+    }
+
+    for reserved, reason in reasons.items():
+        said = writer.refusal("directory::skills::create", id=reserved, content=PAGE)
+        assert said.startswith("D115 invalid_input: "), reserved
+        assert reason in said
+    assert list(writer.skills.root.iterdir()) == []
+
+
+@requirement("writing.reserved")
+@pytest.mark.parametrize(
+    ("wrong", "code"), [("Notes", "D111"), ("a//b", "D111"), ("fn/x", "D111"), ("a::b", "D112"), ("", "D111")]
+)
+def test_what_can_be_no_id_is_not_created(writer: Reader, wrong: str, code: str) -> None:
+    assert writer.refusal("directory::skills::create", id=wrong, content=PAGE).startswith(code)
+
+
+@requirement("writing.readable")
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "it is empty"),
+        ("---\ntitle: x\n---\n  \n", "it is empty"),
+        ("# x\n" + "x" * 256 * 1024, "too large"),
+        ("---\ntitle: [\n---\n# x\n", "front matter cannot be read"),
+        ("---\ntitle: x\n# never closed\n", "not closed"),
+        ("---\ntitle: 5\n---\n# x\n", "'title' in its front matter is not text"),
+    ],
+)
+def test_a_text_the_reader_would_object_to_is_not_accepted(writer: Reader, content: str, reason: str) -> None:
+    writer.skills.write("notes/there.md", PAGE)
+
+    for function, skill_id in (("create", "notes/new"), ("update", "notes/there")):
+        said = writer.refusal(f"directory::skills::{function}", id=skill_id, content=content)
+        assert said.startswith("D113 invalid_input: content cannot be a skill: ")
+        assert reason in said
+    assert writer.ids() == ["notes/there"]
+    assert raw(writer, "notes/there") == PAGE
+
+
+@requirement("writing.update")
+def test_an_update_replaces_the_whole_text_wherever_its_file_lies(writer: Reader) -> None:
+    writer.skills.write("notes/SKILLS.md", PAGE)
+    writer.skills.write("notes/run.sh", "true\n")
+
+    reply = writer.call("directory::skills::update", id="notes", content="# Shorter\n")
+
+    assert reply["sha256"] == sha256("# Shorter\n")
+    assert raw(writer, "notes") == "# Shorter\n"
+    assert sorted(path.name for path in (writer.skills.root / "notes").iterdir()) == ["SKILLS.md", "run.sh"]
+    assert lock_of(writer) == {}, "a namespace that was made by hand is not recorded as written"
+
+
+@requirement("writing.update", "writing.delete")
+@pytest.mark.parametrize("function", ["update", "delete"])
+def test_what_is_not_there_is_neither_updated_nor_deleted(writer: Reader, function: str) -> None:
+    writer.skills.write("notes/backups.md", PAGE)
+
+    said = writer.refusal(f"directory::skills::{function}", id="notes/backup", content=PAGE)
+
+    assert said.startswith("D110 not_found: ")
+    assert "Did you mean: notes/backups." in said
+    assert writer.ids() == ["notes/backups"]
+
+
+@requirement("writing.lock")
+@pytest.mark.parametrize("function", ["update", "delete"])
+def test_whoever_read_something_else_changes_nothing(writer: Reader, function: str) -> None:
+    read = writer.call("directory::skills::create", id="notes/backups", content=PAGE)["sha256"]
+    theirs = writer.call("directory::skills::update", id="notes/backups", content="# Theirs\n")["sha256"]
+    fields = {"id": "notes/backups", "content": "# Mine\n"}
+
+    said = writer.refusal(f"directory::skills::{function}", **fields, expected_sha256=read)
+
+    assert said.startswith("D118 conflict: ")
+    assert "directory::skills::get with raw" in said
+    assert raw(writer, "notes/backups") == "# Theirs\n"
+    assert writer.call(f"directory::skills::{function}", **fields, expected_sha256=f"sha256:{theirs}")
+    wrong = writer.refusal(f"directory::skills::{function}", **fields, expected_sha256="abc")
+    assert wrong.startswith("D100 invalid_input: field 'expected_sha256' must be 64 hex digits")
+
+
+@requirement("writing.delete", "writing.record")
+def test_delete_takes_the_file_and_the_folders_it_leaves_empty(writer: Reader) -> None:
+    for skill_id in ("notes", "notes/deep/down/page"):
+        writer.call("directory::skills::create", id=skill_id, content=PAGE)
+
+    gone = writer.call("directory::skills::delete", id="notes/deep/down/page")
+
+    assert (gone["id"], gone["bytes"], gone["sha256"]) == (
+        "notes/deep/down/page",
+        len(PAGE.encode()),
+        sha256(PAGE),
+    )
+    assert writer.ids() == ["notes"]
+    assert [path.name for path in (writer.skills.root / "notes").iterdir()] == ["SKILL.md"]
+    assert list(lock_of(writer)["notes"]["files"]) == ["SKILL.md"]
+    writer.call("directory::skills::delete", id="notes")
+    assert not (writer.skills.root / "notes").exists()
+    assert lock_of(writer) == {}
+    assert writer.call("directory::skills::create", id="notes", content=PAGE)["id"] == "notes"
+
+
+@requirement("writing.read-only")
+def test_what_is_not_the_folders_own_is_not_written(start: Callable[..., Reader], tmp_path: Path) -> None:
+    root = tmp_path / "agents" / "skills"
+    (root / "pdf").mkdir(parents=True)
+    (root / "pdf" / "SKILL.md").write_text("# PDF\n")
+    writer = start(allow_writing=True, roots=(root,))
+    writer.skills.write("plain.md", PAGE)
+    writer.call("skills::register", id="theirs/page", skill="# Theirs\n")
+    reasons = {
+        "pdf": "it comes from agents/skills, which is only read",
+        "plain": "move it to plain/SKILL.md",
+        "theirs/page": "it is registered by a worker",
+        "iii-directory": "it comes from this package",
+    }
+
+    for skill_id, reason in reasons.items():
+        for function in ("update", "delete"):
+            said = writer.refusal(f"directory::skills::{function}", id=skill_id, content="# Mine\n")
+            assert said.startswith("D116 read_only: "), skill_id
+            assert reason in said
+    assert (root / "pdf" / "SKILL.md").read_text() == "# PDF\n"
+
+
+@requirement("writing.events")
+def test_the_newest_type_tells_of_writes_and_the_older_one_does_not(writer: Reader) -> None:
+    with SdkClient(writer.url) as client:
+        older, newest = (
+            Listener(client, "skills::on-change"),
+            Listener(client, "directory::skills::on-change"),
+        )
+
+        writer.call("directory::skills::create", id="notes/backups", content=PAGE)
+        writer.call("directory::skills::update", id="notes/backups", content="# Other\n")
+        writer.call("directory::skills::delete", id="notes/backups")
+        writer.call("skills::register", id="last", skill="# Last\n")
+
+        assert older.heard_nothing_before({"op": "register", "id": "last"})
+        assert newest.take(3) == [
+            {"op": op, "namespace": "notes", "id": "notes/backups"} for op in ("create", "update", "delete")
+        ]
