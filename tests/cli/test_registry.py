@@ -92,6 +92,82 @@ def test_what_cannot_be_published_is_said(
     assert not (tmp_path / "registry").exists()
 
 
+def test_list_and_search_show_a_folder_of_workers_to_people_and_programs(tmp_path: Path) -> None:
+    put(tmp_path / "worker", WORKER)
+    publish(tmp_path, "1.0.0")
+    put(tmp_path / "worker", {"worker.yaml": b"name: mailer\ndescription: Sends mail\n"})
+    publish(tmp_path, "0.1.0")
+
+    listed = run("registry", "list", "--registry", "registry", cwd=tmp_path)
+    found = run("registry", "search", "mail", "--registry", "registry", "--json", cwd=tmp_path)
+    nothing = run("registry", "search", "zzzzz", "--registry", "registry", cwd=tmp_path)
+
+    rows = [line.split("\t") for line in listed.stdout.splitlines()]
+    assert [(row[0], row[1], row[4]) for row in rows] == [
+        ("db", "1.0.0", "Tables"),
+        ("mailer", "0.1.0", "Sends mail"),
+    ]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", row[2]) for row in rows)
+    (mailer,) = json.loads(found.stdout)["workers"]
+    assert (mailer["name"], mailer["versions"], mailer["yanked"]) == ("mailer", ["0.1.0"], [])
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "no published worker is like that" in nothing.stderr
+
+
+def test_list_and_search_ask_the_registry_of_the_configuration(tmp_path: Path) -> None:
+    put(tmp_path / "worker", WORKER)
+    publish(tmp_path, "1.0.0")
+    with running("registry", "serve", "registry", "--port", "0", cwd=tmp_path) as server:
+        url = server.wait_for("Ctrl-C stops it").split(" at ")[1].removesuffix(". Ctrl-C stops it.")
+        (tmp_path / "config.yaml").write_text(f"registry_url: {url}\n", encoding="utf-8")
+
+        listed = run("registry", "list", cwd=tmp_path)
+        found = run("registry", "search", "tables", cwd=tmp_path)
+
+    assert listed.stdout == found.stdout == "db\t1.0.0\t0\tTables\n"
+    away = run("registry", "list", cwd=tmp_path)
+    assert (away.returncode, away.stdout, away.stderr.count("\n")) == (1, "", 1)
+    assert "D320" in away.stderr
+
+
+def test_a_yanked_version_is_offered_to_nobody_and_served_to_who_recorded_it(tmp_path: Path) -> None:
+    put(tmp_path / "worker", WORKER)
+    publish(tmp_path, "1.0.0")
+    publish(tmp_path, "1.1.0")
+
+    done = run("registry", "yank", "db", "1.1.0", "--registry", "registry", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "yanked: db 1.1.0; latest is 1.0.0\n")
+    with running("registry", "serve", "registry", "--port", "0", cwd=tmp_path) as server:
+        url = server.wait_for("Ctrl-C stops it").split(" at ")[1].removesuffix(". Ctrl-C stops it.")
+        assert get(f"{url}/w")["workers"][0]["version"] == "1.0.0"
+        assert get(f"{url}/w/db?version=1.1.0")["worker"]["version"] == "1.1.0"
+        run("registry", "yank", "db", "1.0.0", "--registry", "registry", cwd=tmp_path)
+        assert get(f"{url}/w")["workers"] == []
+
+    undone = run("registry", "yank", "db", "1.1.0", "--registry", "registry", "--undo", cwd=tmp_path)
+    assert undone.stdout == "offered again: db 1.1.0; latest is 1.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("db", "9.9.9"), "no version '9.9.9' of 'db': it has 1.0.0"),
+        (("nobody", "1.0.0"), "no version '1.0.0' of 'nobody': there is no such worker"),
+        (("../x", "1.0.0"), "there is no such worker"),
+    ],
+)
+def test_what_was_never_published_cannot_be_yanked(
+    tmp_path: Path, arguments: tuple[str, str], said: str
+) -> None:
+    put(tmp_path / "worker", WORKER)
+    publish(tmp_path, "1.0.0")
+
+    done = run("registry", "yank", *arguments, "--registry", "registry", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+
+
 def test_a_running_server_shows_new_versions_at_once_and_skills_are_installed_from_it(tmp_path: Path) -> None:
     put(tmp_path / "worker", WORKER)
     with running("registry", "serve", "registry", "--port", "0", cwd=tmp_path) as server:

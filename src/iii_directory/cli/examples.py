@@ -43,10 +43,17 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "config schema": ("config schema",),
     "doctor": ("doctor", "doctor --why coffee", "doctor --json"),
     "registry": (
+        "registry search mail",
         "registry add ./my-worker --registry ./registry --version 1.0.0",
         "registry serve ./registry",
     ),
     "registry add": ("registry add ./my-worker --registry ./registry --version 1.0.0",),
+    "registry list": ("registry list", "registry list --registry ./registry --json"),
+    "registry search": ("registry search mail", "registry search send mail --registry ./registry"),
+    "registry yank": (
+        "registry yank my-worker 1.0.0 --registry ./registry",
+        "registry yank my-worker 1.0.0 --registry ./registry --undo",
+    ),
     "registry serve": ("registry serve ./registry", "registry serve ./registry --port 0"),
     "mcp": ("mcp", "mcp --http", "mcp --print-config claude-desktop --up", "mcp --expose 'mail::*'"),
     "completion": ("completion bash", "completion fish"),

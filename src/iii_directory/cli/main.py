@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),
     "config": ("config", "show or check the settings, or write a file to start from"),
     "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
-    "registry": ("registry", "publish workers into a registry of one's own, and serve it"),
+    "registry": ("registry", "see what a registry has, or have one of your own"),
     "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),
     "completion": ("completion", "print what lets a shell complete commands, ids and names"),
     "trigger": ("trigger", "call any function on the engine"),

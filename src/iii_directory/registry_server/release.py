@@ -1,4 +1,4 @@
-"""Publishing into a registry folder: a version appears as a whole, and never changes afterwards."""
+"""Publishing into a registry folder: a version appears as a whole, and never changes; it can be yanked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,17 @@ from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import Builder, lay_out
 from iii_directory.lockfile.names import is_hidden, vet_path, vet_together
-from iii_directory.registry.requests import worker_request
+from iii_directory.registry.requests import is_worker, worker_request
 from iii_directory.registry.versions import is_older, is_stable, is_version
-from iii_directory.registry_server.store import README, TAGS, WORKER, RegistryStore, load_worker, prompt_of
+from iii_directory.registry_server.store import (
+    README,
+    TAGS,
+    WORKER,
+    YANKED,
+    RegistryStore,
+    load_worker,
+    prompt_of,
+)
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ MANIFEST: Final = "iii.worker.yaml"
 """What workers have for the engine; published as worker.yaml where there is none."""
 _FOLDERS: Final = ("skills", "prompts")
 _WORK: Final = "publish.work"
-_NEW_TAGS: Final = "tags.new"
+_NEW_RECORD: Final = "record.new"
 _LOCK: Final = "PUBLISH"
 
 
@@ -80,11 +88,39 @@ def _enter(
             raise _unfit(f"version {version} of {worker} is published already, and versions never change")
         tags = _tags(store.given_tags(worker), before, version, tag)
         if tags != store.given_tags(worker):
-            remove_tree(files, _NEW_TAGS, hidden)
-            write_file(files, _NEW_TAGS, hidden, (json.dumps(tags, indent=2, sort_keys=True) + "\n").encode())
-            files.rename(_NEW_TAGS, hidden, TAGS, root)
-            files.sync(root)
+            _write(files, root, hidden, TAGS, tags)
         return is_new, store.tags(worker)
+
+
+def yank(registry: Path, worker: str, version: str, *, undo: bool = False) -> dict[str, str]:
+    """Offer a version to nobody any more, or again with ``undo``; returns the tags as they are then.
+
+    Whoever recorded it can still install it by its number: what was published stays.
+    """
+    store = RegistryStore(registry)
+    if not is_worker(worker) or version not in store.versions(worker):
+        known = store.versions(worker) if is_worker(worker) else []
+        found = f"it has {', '.join(known)}" if known else "there is no such worker"
+        raise _unfit(f"the registry has no version {quoted(version)} of {quoted(worker)}: {found}")
+    files = PosixFiles()
+    with (
+        disk_errors("nothing was changed", next_steps=()),
+        closing_fd(files.open_root(os.fspath(registry / worker))) as root,
+        held(files, root, _LOCK, limits.INSTALL_LOCK_SECONDS) as hidden,
+    ):
+        before = store.yanked(worker)
+        after = before - {version} if undo else before | {version}
+        if after != before:
+            _write(files, root, hidden, YANKED, sorted(after))
+        return store.tags(worker)
+
+
+def _write(files: PosixFiles, root: int, hidden: int, name: str, content: object) -> None:
+    """Replace a record of a worker at once."""
+    remove_tree(files, _NEW_RECORD, hidden)
+    write_file(files, _NEW_RECORD, hidden, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
+    files.rename(_NEW_RECORD, hidden, name, root)
+    files.sync(root)
 
 
 def _add(files: PosixFiles, root: int, hidden: int, version: str, contents: dict[str, bytes]) -> None:

@@ -16,10 +16,11 @@ from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents import frontmatter
+from iii_directory.documents.timestamps import rfc3339
 from iii_directory.registry.answers import parse_row
 from iii_directory.registry.requests import is_worker
 from iii_directory.registry.versions import highest_stable, is_version
-from iii_directory.shapes import Json, is_object, object_of
+from iii_directory.shapes import Json, is_object, items_of, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from iii_directory.disk.stamps import Stamp
 
 TAGS: Final = "tags.json"
+YANKED: Final = "yanked.json"
 WORKER: Final = "worker.yaml"
 README: Final = "README.md"
 _DOWNLOADS: Final = "downloads"
@@ -48,9 +50,27 @@ class RegistryStore:
     def versions(self, worker: str) -> list[str]:
         return [name for name in _names(f"{self._folder}/{worker}") if is_version(name)]
 
+    def yanked(self, worker: str) -> frozenset[str]:
+        """Versions that are served to whoever names them, and are offered to nobody."""
+        try:
+            found = items_of(json.loads(self._text(f"{worker}/{YANKED}") or "[]"))
+        except (ValueError, RecursionError):
+            return frozenset()
+        return frozenset(version for version in found if isinstance(version, str))
+
+    def published_at(self, worker: str, version: str) -> str | None:
+        try:
+            return rfc3339(os.lstat(f"{self._folder}/{worker}/{version}").st_mtime_ns)
+        except OSError:
+            return None
+
     def tags(self, worker: str) -> dict[str, str]:
-        """The tags given to versions; ``latest`` is the highest stable version unless it was given."""
-        versions = self.versions(worker)
+        """The tags given to versions; ``latest`` is the highest stable version unless it was given.
+
+        A tag of a version that was yanked is no tag.
+        """
+        yanked = self.yanked(worker)
+        versions = [version for version in self.versions(worker) if version not in yanked]
         tags = {tag: version for tag, version in self.given_tags(worker).items() if version in versions}
         latest = highest_stable(versions)
         return {"latest": latest, **tags} if latest is not None else tags
