@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.folders import Folder
+from tests.support.git import make_repo
 from tests.support.terminal import at_a_terminal, on_a_terminal, words
 
 from iii_directory.cli.terminal import column_widths
@@ -119,3 +120,29 @@ def test_columns_share_the_width_and_none_is_cut_below_twenty(
     natural: list[int], available: int, widths: list[int]
 ) -> None:
     assert column_widths(natural, available, gap=2) == widths
+
+
+def test_a_failure_stands_on_a_line_of_its_own_below_no_bar(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("registry_url: http://127.0.0.1:1\n", encoding="utf-8")
+
+    with at_a_terminal("skills", "add", "agent-memory", cwd=tmp_path, columns=200) as terminal:
+        terminal.wait_for("D320")
+        assert terminal.end() == 1
+        drawn = terminal.raw.decode()
+
+    before, after = drawn.split("iii-directory: D320")
+    assert "\u2501" in before  # there was a bar
+    assert before.endswith("\x1b[2K")  # and its line was cleared
+    assert "\u2501" not in after
+
+
+def test_a_commit_is_short_on_a_terminal(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    text = b"---\nname: tea\ndescription: Tea.\n---\nText.\n"
+    commit = make_repo(repo, {"skills/tea/SKILL.md": text})
+    (tmp_path / "config.yaml").write_text("allow_file_repos: true\n", encoding="utf-8")
+
+    drawn = words(on_a_terminal("skills", "add", repo.as_uri(), cwd=tmp_path))
+
+    assert f"installed tea {commit[:7]}" in drawn
+    assert commit not in drawn

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, set_up_log, settings_from
-from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text
+from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (
     BAD_REGISTRY_REQUEST,
@@ -60,12 +60,16 @@ def sentence_of(error: DirectoryError) -> str:
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--json`` and ``--config``, which arrive as ``as_json`` and ``settings``."""
+    """``--json`` and ``--config``, which arrive as ``as_json`` and ``settings``; failures end it."""
 
     @functools.wraps(command)
     def with_settings(*args: Any, config_path: Path, **given: Any) -> None:
         set_up_log()
-        command(*args, settings=settings_from(config_path), **given)
+        # Here, where every bar has ended: a sentence must not be drawn behind one.
+        try:
+            command(*args, settings=settings_from(config_path), **given)
+        except DirectoryError as error:
+            fail(sentence_of(error))
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
     return as_json(config_option(with_settings))
@@ -188,7 +192,7 @@ def _add_worker(
 
 
 def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Result]]) -> Result:
-    """What an installer answers; a failure ends the command."""
+    """What an installer answers."""
     import asyncio
 
     from iii_directory.install.service import Installer
@@ -201,10 +205,7 @@ def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Resul
         finally:
             await installer.close()
 
-    try:
-        return asyncio.run(inside())
-    except DirectoryError as error:
-        fail(sentence_of(error))
+    return asyncio.run(inside())
 
 
 def _print_offers(offers: Sequence[Offer], source: str, *, as_json: bool) -> None:
@@ -277,7 +278,8 @@ def _problems(added: Added, source: str) -> list[str]:
 
 def _print_preview(preview: Preview) -> None:
     changes = preview.changes.as_dict()
-    print_text(f"{preview.namespace} {preview.resolved}: nothing is changed by a dry run")
+    resolved = shown_commit(preview.resolved)
+    print_text(f"{preview.namespace} {resolved}: nothing is changed by a dry run")
     print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
@@ -288,10 +290,11 @@ def _print_preview(preview: Preview) -> None:
 def _print_installed(done: Installation) -> None:
     counted = {kind: len(done.reply[f"{kind}s_written"]) for kind in ("skill", "prompt", "file")}
     written = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
+    named = f"{done.namespace} {shown_commit(done.resolved)}"
     if done.is_current:
-        print_text(f"{done.namespace} {done.resolved}: current")
+        print_text(f"{named}: current")
     else:
-        print_text(f"installed {done.namespace} {done.resolved}: {', '.join(written) or 'nothing'}")
+        print_text(f"installed {named}: {', '.join(written) or 'nothing'}")
     for finding in done.findings:
         note(f"{finding.subject}: {finding.reason}")
     if done.changes.kept:

@@ -33,6 +33,15 @@ def print_json(value: Any) -> None:
     print_text(json_text(value))
 
 
+def shown_commit(resolved: str) -> str:
+    """What a source resolved to: short on a terminal where it is the id of a commit, whole in a pipe."""
+    if not sys.stdout.isatty():
+        return resolved
+    from iii_directory.cli import terminal
+
+    return terminal.with_short_commits(resolved)
+
+
 def print_string(text: str) -> None:
     """A reply that is one string: paged and harmless on a terminal, verbatim in a pipe; a newline ends it."""
     ended = text if text.endswith("\n") else f"{text}\n"

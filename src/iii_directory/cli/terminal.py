@@ -59,8 +59,13 @@ def use_no_pager() -> None:
 
 def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], *, whole: bool) -> None:
     """Harmless cells under headings: a line each, or every word of them."""
-    short = [[_COMMIT.sub(lambda found: found[0][:_COMMIT_CHARS], cell) for cell in row] for row in cells]
+    short = [[with_short_commits(cell) for cell in row] for row in cells]
     _show(_wrapped(columns, short) if whole else _lines(columns, short))
+
+
+def with_short_commits(text: str) -> str:
+    """The text with the ids of commits as people write them."""
+    return _COMMIT.sub(lambda found: found[0][:_COMMIT_CHARS], text)
 
 
 def show_markdown(body: str) -> None:
