@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 SHELLS = ("bash", "zsh", "fish")
+_WHOLE_WORDS = """\
+    local before="${COMP_LINE:0:COMP_POINT}" word="" split=""
+    [[ $before == *[[:space:]] ]] || word="${before##*[[:space:]]}"
+    [[ $COMP_WORDBREAKS == *:* && $word == *:* ]] && split="${word%:*}:"
+    local -a words
+    IFS=$' \\t\\n' read -ra words <<< "$before"
+    [[ -n $word ]] || words+=("''")
+"""
+"""For bash, which breaks words at colons: the line is divided anew, and what stands there is not repeated."""
 _WAIT_SECONDS = 2.0
 
 
@@ -33,7 +42,19 @@ def command(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 - click knows all three
-    click.echo(found(_Everything(PROGRAM), {}, PROGRAM, COMPLETE_VARIABLE).source())
+    script = found(_Everything(PROGRAM), {}, PROGRAM, COMPLETE_VARIABLE).source()
+    click.echo(_with_whole_words(script) if shell == "bash" else script)
+
+
+def _with_whole_words(script: str) -> str:
+    """The script for bash, such that ids of functions complete too."""
+    for theirs, ours in (
+        ("    local response\n", f"    local response\n{_WHOLE_WORDS}"),
+        ('"${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD', '"${words[*]}" COMP_CWORD=$((${#words[@]} - 1))'),
+        ("COMPREPLY+=($value)", 'COMPREPLY+=("${value#"$split"}")'),
+    ):
+        script = script.replace(theirs, ours)
+    return script
 
 
 def complete(instruction: str) -> NoReturn:
@@ -49,6 +70,10 @@ def skill_ids() -> Completer:
 
 def prompt_names() -> Completer:
     return _completer(lambda: _rows("directory::prompts::list", "prompts", "name"))
+
+
+def namespaces() -> Completer:
+    return _completer(_installed)
 
 
 def function_ids() -> Completer:
@@ -82,6 +107,16 @@ def _rows(function_id: str, key: str, field: str) -> Iterator[str]:
 
     reply = answer(Where(Path("config.yaml"), None), function_id)
     return (row[field] for row in reply[key])
+
+
+def _installed() -> Iterator[str]:
+    from iii_directory.config import load_settings
+    from iii_directory.lockfile.reading import InstallRecord
+
+    settings, _ = load_settings(Path("config.yaml"))
+    record = InstallRecord(str(settings.skills_folder))
+    record.read()
+    return iter(record.namespaces)
 
 
 def _functions() -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 
 from iii_directory.cli.add import add, downgrade_option, force_option, options, run_installer, sentence_of
 from iii_directory.cli.common import EXIT_CODES, in_commands
+from iii_directory.cli.completion import namespaces as known_namespaces
 from iii_directory.cli.output import note, print_json, print_patch, print_table
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import DirectoryError
@@ -39,7 +40,9 @@ _RESTORE_CODES: Final = (
 
 
 def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
-    return click.argument("namespaces", metavar="[NAMESPACE]...", nargs=-1)(command)
+    return click.argument(
+        "namespaces", metavar="[NAMESPACE]...", nargs=-1, shell_complete=known_namespaces()
+    )(command)
 
 
 @click.command(
@@ -145,7 +148,9 @@ def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_jso
     "own, stay.",
     epilog=_UPKEEP_CODES,
 )
-@click.argument("namespaces", metavar="NAMESPACE...", nargs=-1, required=True)
+@click.argument(
+    "namespaces", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=known_namespaces()
+)
 @force_option("Remove files that were edited by hand, too.")
 @options
 def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
