@@ -19,6 +19,8 @@ from tests.support.git import make_repo
 from tests.support.markdown import code_blocks
 
 from iii_directory.cli.up import command as up_command
+from iii_directory.registry_server.release import publish
+from iii_directory.registry_server.server import RegistryServer
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -181,3 +183,99 @@ def test_a_skill_is_written_corrected_and_deleted_by_calls(tmp_path: Path) -> No
     assert '"id": "notes/backups"' in corrected
     assert '"uri": "iii://notes/backups"' in deleted
     assert not (tmp_path / "skills" / "notes").exists()
+
+
+def test_the_bridges_of_the_page_on_mcp_start_as_printed(place: tuple[Path, str]) -> None:
+    folder, url = place
+    over_http, over_stdio = (
+        shlex.split(block) for block in code_blocks(GUIDE / "mcp.md", "sh") if "--print-config" not in block
+    )
+    # The same lines, on an engine and a port that are free here.
+    moved = {"ws://127.0.0.1:49134": url, "3117": str(free_port())}
+
+    with running(*(moved.get(word, word) for word in over_http[1:]), cwd=folder) as bridge:
+        bridge.wait_for(f":{moved['3117']}/mcp")
+
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _CLIENT}
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / over_stdio[0]), *over_stdio[1:]],
+        cwd=folder,
+        env=environment(III_URL=url),
+        input=json.dumps(hello) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+    )
+    assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "iii-directory"
+
+
+_CLIENT = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "guide", "version": "1"},
+}
+
+
+def test_agents_install_from_a_registry_and_a_repository_as_printed(tmp_path: Path) -> None:
+    calls = next(
+        block for block in code_blocks(GUIDE / "installing.md", "sh") if "download_from_registry" in block
+    )
+    make_repo(
+        tmp_path / "mirror" / "anthropics" / "skills",
+        {"skills/frontend-design/SKILL.md": b"# Design\n"},
+    )
+    (tmp_path / "memory" / "skills").mkdir(parents=True)
+    (tmp_path / "memory" / "worker.yaml").write_text("name: agent-memory\n")
+    (tmp_path / "memory" / "skills" / "SKILL.md").write_text("# Memory\n")
+    publish(tmp_path / "memory", tmp_path / "registry", "1.2.3")
+    url = f"ws://127.0.0.1:{free_port()}"
+    with RegistryServer(tmp_path / "registry") as registry:
+        settings = {
+            "registry_url": registry.url,
+            "repo_mirrors": {"https://github.com/": f"{tmp_path}/mirror/"},
+            "allow_file_repos": True,
+        }
+        (tmp_path / "config.yaml").write_text(json.dumps(settings))
+        with running("up", "--url", url, "--http-port", "0", cwd=tmp_path) as up:
+            up.wait_for("Ctrl-C")
+            run(["sh", "-e", "-c", calls], (tmp_path, url))
+            with client(url) as reader:
+                listed = {row["id"] for row in reader.call("directory::skills::list")["skills"]}
+
+    assert {"agent-memory", "frontend-design"} <= listed
+
+
+def test_a_registry_of_ones_own_is_filled_and_served_as_printed(tmp_path: Path) -> None:
+    *first, serve = next(
+        block for block in code_blocks(GUIDE / "installing.md", "sh") if "registry serve" in block
+    ).splitlines()
+    (tmp_path / "my-worker" / "skills").mkdir(parents=True)
+    (tmp_path / "my-worker" / "skills" / "SKILL.md").write_text("# Mine\n")
+
+    printed = run(["sh", "-e", "-c", "\n".join(first)], (tmp_path, ""))
+    with running(*shlex.split(serve)[1:], "--port", "0", cwd=tmp_path) as server:
+        server.wait_for("registry")
+
+    assert printed.startswith("published my-worker 1.0.0 (latest)")
+    assert "my-worker\t1.0.0\t" in printed
+
+
+def test_searching_works_as_printed(place: tuple[Path, str]) -> None:
+    skill = place[0] / "skills" / "paperwork"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: paperwork\ndescription: Fill in a PDF form.\n---\nText.\n")
+
+    printed = "".join(
+        run(["sh", "-e", "-c", block], place) for block in code_blocks(GUIDE / "finding.md", "sh")
+    )
+
+    assert printed.count("paperwork") >= 2
+
+
+def test_every_page_with_commands_is_run_here() -> None:
+    tests = Path(__file__).read_text(encoding="utf-8")
+
+    pages = {page.name for page in GUIDE.glob("*.md") if code_blocks(page, "sh")}
+
+    assert {page for page in pages if f'"{page}"' not in tests} == set()
