@@ -32,6 +32,8 @@ MAX_COMPATIBILITY_CHARS: Final = 500
 ADVISED_BODY_LINES: Final = 500
 ADVISED_BODY_TOKENS: Final = 5000
 CHARS_PER_TOKEN: Final = 4
+# Markdown of one skill in which the check looks for the names of its files: four milliseconds a name.
+MAX_CHECKED_CHARS: Final = 4 * MIB
 
 # Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB

@@ -39,7 +39,11 @@ def test_every_kind_of_finding_is_there_with_a_reason_and_what_to_do() -> None:
 
 
 def test_a_clean_catalogue_has_nothing_to_say() -> None:
-    assert report(findings(of_paths("a.md", "b/SKILL.md"))) == {"counts": {}, "findings": []}
+    assert report(findings(of_paths("a.md", "b/SKILL.md"))) == {
+        "counts": {},
+        "attention": 0,
+        "findings": [],
+    }
 
 
 def test_a_skill_reached_by_its_full_id_is_not_unreachable() -> None:
@@ -55,6 +59,7 @@ def test_the_report_counts_by_kind_and_escapes_what_it_repeats() -> None:
 
     assert report(found) == {
         "counts": {"skipped": 2, "watch": 1},
+        "attention": 3,
         "findings": [
             {"kind": "skipped", "subject": "a\\x1b.md", "reason": "b\\u202e", "fix": "c\\x0a"},
             {"kind": "skipped", "subject": "b", "reason": "r", "fix": "f"},

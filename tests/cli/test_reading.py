@@ -33,7 +33,13 @@ GROUPS: dict[str, click.Command] = {
 }
 READS = (
     ("skills", "list"),
+    ("skills", "list", "--all"),
     ("skills", "show", "db"),
+    ("skills", "show", "db", "scripts/query.py"),
+    ("skills", "show", "db", "QUERY.md"),
+    ("skills", "files", "db/query"),
+    ("skills", "budget"),
+    ("skills", "budget", "--host", "codex"),
     ("skills", "index"),
     ("prompts", "list"),
     ("prompts", "show", "ask"),
@@ -77,6 +83,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     folder.write("db/SKILL.md", "---\ntype: index\n---\n# Database\n\nKeeps rows.\n")
     folder.write("db/query.md", "# Query\n\nReads rows.\n")
     folder.write("db/prompts/ask.md", "---\ndescription: Ask the database\n---\nAsk {{x}}.\n")
+    folder.write("db/scripts/query.py", "print('rows')\n")
+    folder.path("db/scripts/query.py").chmod(0o755)
     folder.write("Odd Name.md", "x")
     return folder
 
@@ -92,6 +100,11 @@ def code_of(read: tuple[str, ...]) -> int:
     return 1 if read == ("doctor",) else 0
 
 
+def findings_in(printed: str) -> list[str]:
+    """What the doctor prints of the documents; without an engine it has a line about that too."""
+    return [line for line in printed.splitlines() if not line.startswith("engine\t")]
+
+
 @pytest.fixture
 def directory(home: Folder, engine: EngineThread) -> Iterator[Reader]:
     with Reader(engine.url, home.root.parent) as reader:
@@ -104,11 +117,14 @@ def test_the_folder_and_the_engine_give_the_same(directory: Reader, read: tuple[
     from_folder = invoke(*read)
 
     assert from_engine.exit_code == from_folder.exit_code == code_of(read)
-    assert from_engine.stdout == from_folder.stdout != ""
-    assert from_engine.stderr == ""
-    assert from_folder.stderr == (
-        f"iii-directory: no engine answers at {NOWHERE}; this is read from {directory.skills.root}\n"
+    assert from_engine.stdout.splitlines() == findings_in(from_folder.stdout)
+    assert from_engine.stdout or "--host" in read
+    first, *notes = from_folder.stderr.splitlines()
+    assert (
+        first == f"iii-directory: no engine answers at {NOWHERE}; this is read from {directory.skills.root}"
     )
+    assert from_engine.stderr.splitlines() == notes
+    assert not notes or "budget" in read
 
 
 @pytest.mark.parametrize("read", READS, ids=" ".join)
@@ -121,16 +137,17 @@ def test_json_is_the_reply_of_the_function(directory: Reader, read: tuple[str, .
 
 
 @pytest.mark.usefixtures("home")
-def test_a_list_in_a_pipe_has_one_line_for_each_skill() -> None:
-    lines = invoke("skills", "list", "--prefix", "db").stdout.splitlines()
-
+def test_a_list_in_a_pipe_has_one_line_for_each_skill_or_for_each_document() -> None:
+    assert invoke("skills", "list", "--prefix", "db").stdout == "db\tKeeps rows.\t2\t4\n"
+    assert invoke("skills", "list", "--prefix", "db", "--no-description").stdout == "db\t2\t4\n"
+    lines = invoke("skills", "list", "--all", "--prefix", "db").stdout.splitlines()
     assert lines == ["db\tDatabase\tindex\tKeeps rows.", "db/query\tQuery\t\tReads rows."]
 
 
 @pytest.mark.usefixtures("home")
 def test_the_filters_of_the_list_are_options() -> None:
     def ids(*options: str) -> list[str]:
-        listed = invoke("skills", "list", *options).stdout.splitlines()
+        listed = invoke("skills", "list", "--all", *options).stdout.splitlines()
         return [line.split("\t")[0] for line in listed if not line.startswith("iii-directory")]
 
     assert ids() == ["db", "db/query"]
@@ -138,11 +155,141 @@ def test_the_filters_of_the_list_are_options() -> None:
     assert ids("--prefix", "db/q") == ["db/query"]
     assert ids("--type", "index") == ["db"]
     assert ids("--search", "reads", "--no-description") == []
-    assert invoke("skills", "list", "--no-description", "--prefix", "db/q").stdout == "db/query\tQuery\t\n"
+    light = invoke("skills", "list", "--all", "--no-description", "--prefix", "db/q")
+    assert light.stdout == "db/query\tQuery\t\n"
+    missed = invoke("skills", "list", "--search", "reads rows")
+    assert missed.stdout == ""
+    assert "iii-directory: no skills; --all looks at every document; " in missed.stderr
+    assert missed.stderr.endswith("search 'reads rows' looks for the words one by one\n")
 
 
-def test_what_is_empty_is_said_beside_the_output(home: Folder) -> None:
-    home.remove("db/prompts")
+@pytest.mark.usefixtures("home")
+def test_files_are_listed_and_shown_as_they_are() -> None:
+    assert invoke("skills", "files", "db").stdout.splitlines() == [
+        "SKILL.md\t44\ttext/markdown\t\tdb",
+        "prompts/ask.md\t49\ttext/markdown\t\t",
+        "query.md\t21\ttext/markdown\t\tdb/query",
+        "scripts/query.py\t14\ttext/x-python\texecutable\t",
+    ]
+    for asked in (("db", "scripts/query.py"), ("db/query", "./Scripts/QUERY.py"), ("db/scripts/query.py",)):
+        assert invoke("skills", "show", *asked).stdout == "print('rows')\n"
+
+
+def test_a_long_text_is_shown_whole_and_what_is_none_says_where_it_lies(home: Folder) -> None:
+    text = "0123456789 äöü\n" * 40_000
+    home.write("db/long.txt", text)
+    home.path("db/logo bild.png").write_bytes(bytes(range(256)))
+    home.write("db/huge.txt", "x" * (16 * 1024 * 1024 + 1))
+
+    whole = invoke("skills", "show", "db", "long.txt")
+    assert whole.stdout == text
+    assert len(whole.stderr.splitlines()) == 1
+    for asked, reason, name in (
+        (("db", "logo bild.png"), "has 256 bytes and cannot be shown: it is no text; ", "'logo bild.png'"),
+        (("db", "huge.txt"), "has 16777217 bytes and cannot be shown: it is too long; ", "huge.txt"),
+        (("db/logo bild.png",), "D117 ", "'logo bild.png'"),
+    ):
+        refused = invoke("skills", "show", *asked)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert reason in refused.stderr
+        assert f" skills path db {name} to see where it lies" in refused.stderr.splitlines()[-1]
+
+
+def test_the_place_of_a_skill_and_of_its_files_is_printed_for_scripts(home: Folder, tmp_path: Path) -> None:
+    home.document("note.md", "Note")
+    root = Folder(tmp_path / ".agents" / "skills")
+    root.document("pdf/SKILL.md", "PDF")
+    root.write("pdf/fill.sh", "echo filled\n")
+
+    def place(*asked: str) -> str:
+        found = invoke("skills", "path", *asked)
+        assert (found.exit_code, found.stderr) == (0, "")
+        return found.stdout.removesuffix("\n")
+
+    assert place("db") == place("db/query") == str(home.path("db"))
+    assert place("db", "Scripts/query.py") == str(home.path("db/scripts/query.py"))
+    assert place("note") == place("note", "note.md") == str(home.path("note.md"))
+    ran = subprocess.run(["sh", place("pdf", "fill.sh")], capture_output=True, text=True, check=True)
+    assert ran.stdout == "filled\n"
+    assert json.loads(invoke("skills", "path", "pdf", "--json").stdout) == {
+        "id": "pdf",
+        "path": str(root.path("pdf")),
+    }
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("iii-directory",), "nobody can say where 'iii-directory' lies: it comes with this program"),
+        (("nope",), "D110 "),
+        (("db", "nope"), "D119 "),
+    ],
+    ids=" ".join,
+)
+def test_what_lies_nowhere_is_said_in_one_sentence(asked: tuple[str, ...], said: str) -> None:
+    refused = invoke("skills", "path", *asked)
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert said in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_an_engine_tells_the_place_of_a_skill_only_where_its_operator_wants_it(
+    home: Folder, engine: EngineThread
+) -> None:
+    with Reader(engine.url, home.root.parent, show_paths=True):
+        told = invoke("skills", "path", "db", "query.md", "--url", engine.url)
+    with Reader(engine.url, home.root.parent):
+        silent = invoke("skills", "path", "db", "--url", engine.url)
+
+    assert told.stdout == f"{home.path('db/query.md')}\n"
+    assert (silent.exit_code, silent.stdout) == (1, "")
+    assert "where 'db' lies: it is registered, or its directory tells no paths (show_paths" in silent.stderr
+
+
+def test_a_budget_names_what_costs_most_and_what_a_host_would_cut(home: Folder) -> None:
+    for number in range(90):
+        home.write(f"s{number:02}/SKILL.md", f"---\ndescription: {'word ' * (20 + number % 2)}\n---\n# S\n")
+
+    every, codex = invoke("skills", "budget"), invoke("skills", "budget", "--host", "codex")
+
+    first = [line.split("\t")[0] for line in every.stdout.splitlines()]
+    assert first[:3] == ["iii-directory", "s01", "s03"]
+    assert first[-3:] == ["the index", "MCP tools", "MCP resources"]
+    assert "codex has room for 8000 characters, the list has 10118: 2" in every.stderr
+    cut = [line.split("\t")[0] for line in codex.stdout.splitlines()]
+    assert cut[-1] == "s89"
+    assert f"{len(cut)} skills are cut" in codex.stderr
+    assert json.loads(invoke("skills", "budget", "--host", "codex", "--json").stdout)["cut"] == cut
+    unknown = invoke("skills", "budget", "--host", "nobody")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "there is no host 'nobody'; those known are codex" in unknown.stderr
+
+
+def test_the_doctor_counts_objections_in_one_line_and_json_names_them(home: Folder) -> None:
+    home.path("Odd Name.md").unlink()
+    home.write("pdf/SKILL.md", "---\nname: other\ndescription: Fills.\n---\n# PDF\n")
+
+    found, answered = invoke("doctor"), json.loads(invoke("doctor", "--json").stdout)
+
+    (line,) = findings_in(found.stdout)
+    objections = [row for row in answered["findings"] if row["kind"] == "check"]
+    said = f"the Agent Skills standard and hosts have {len(objections)} objections, 3 of them forbidden"
+    assert line.startswith(f"check\tskills\t{said}\tnothing need be done; ")
+    assert line.endswith(" skills check names each")
+    assert found.exit_code == 0
+    assert answered["counts"] == {"check": len(objections)}
+    assert {
+        "kind": "check",
+        "subject": "pdf/SKILL.md",
+        "reason": "its name 'other' is not that of its folder, 'pdf' (forbidden)",
+        "fix": "nothing need be done; give both the same name",
+    } in objections
+
+
+def test_what_is_empty_is_said_beside_the_output(home: Folder, engine: EngineThread) -> None:
+    home.remove("db")
     home.remove("Odd Name.md")
 
     for arguments, said in (
@@ -150,7 +297,7 @@ def test_what_is_empty_is_said_beside_the_output(home: Folder) -> None:
         (("prompts", "list"), "no prompts"),
         (("doctor",), "nothing was left out"),
     ):
-        result = invoke(*arguments)
+        result = invoke(*arguments, url=engine.url)
         assert (result.exit_code, result.stdout) == (0, "")
         assert said in result.stderr.splitlines()[-1]
 
@@ -232,7 +379,7 @@ def test_the_configuration_says_where_the_folder_is(home: Folder, tmp_path: Path
 
     result = invoke("skills", "list", "--config", "etc/my.yaml", "--prefix", "mail")
 
-    assert result.stdout == "mail\tMail\t\tAbout Mail.\n"
+    assert result.stdout == "mail\tAbout Mail.\t1\t1\n"
     assert str(elsewhere.root) in result.stderr
 
 
@@ -273,8 +420,13 @@ def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
 def test_a_list_on_a_terminal_is_a_table_with_one_line_for_each_row(home: Folder, tmp_path: Path) -> None:
     home.write("db/long.md", f"# {'Long title ' * 20}\n\n{'long words ' * 50}\n")
 
-    screen = words(on_a_terminal("skills", "list", cwd=tmp_path, III_URL=NOWHERE))
+    few = words(on_a_terminal("skills", "list", cwd=tmp_path, III_URL=NOWHERE))
+    screen = words(on_a_terminal("skills", "list", "--all", cwd=tmp_path, III_URL=NOWHERE))
     lines = [line for line in screen.split("\n") if line]
+
+    assert few.split("\n")[0].split() == ["ID", "DESCRIPTION", "DOCUMENTS", "FILES"]
+    assert len([line for line in few.split("\n") if line]) == 1 + 2
+    assert all(len(line) <= 100 for line in few.split("\n"))
 
     assert lines[0].split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
     assert len(lines) == 1 + 3 + 7
@@ -310,12 +462,13 @@ def test_the_doctor_counts_what_is_alike_on_a_terminal_and_names_each_elsewhere(
 
     screen = words(on_a_terminal("doctor", cwd=tmp_path, III_URL=NOWHERE, columns=400, code=1))
     shown = " ".join(screen.split())
-    listed = invoke("doctor").stdout.splitlines()
+    listed = findings_in(invoke("doctor").stdout)
     answered = json.loads(invoke("doctor", "--json").stdout)
 
     assert shown.index("Odd Name.md") < shown.index("40, such as db/.assets-00, db/.assets-01,")
     assert "db/.assets-09" not in shown
-    assert len(listed) == len(answered["findings"]) == 41
+    assert len([line for line in listed if not line.startswith("check\t")]) == 41
+    assert len([row for row in answered["findings"] if row["kind"] != "check"]) == 41
     assert len([line for line in listed if "db/.assets-" in line]) == 40
 
 
@@ -327,7 +480,8 @@ def test_the_doctor_fails_only_where_something_needs_attention(home: Folder) -> 
 
     found = invoke("doctor")
 
-    assert (found.exit_code, len(found.stdout.splitlines())) == (0, 2)
+    kinds = [line.split("\t")[0] for line in findings_in(found.stdout)]
+    assert (found.exit_code, kinds) == (0, ["skipped", "skipped", "check"])
     home.write("db/broken.md", "---\n[\n---\nx")
     assert invoke("doctor").exit_code == 1
 
@@ -335,7 +489,7 @@ def test_the_doctor_fails_only_where_something_needs_attention(home: Folder) -> 
 def test_what_is_longer_than_the_screen_goes_through_the_pager(home: Folder, tmp_path: Path) -> None:
     pager = "sed s/^/paged:/"
     short = on_a_terminal("prompts", "list", cwd=tmp_path, III_URL=NOWHERE, lines=24, PAGER=pager)
-    long = on_a_terminal("skills", "list", cwd=tmp_path, III_URL=NOWHERE, lines=5, PAGER=pager)
+    long = on_a_terminal("skills", "list", "--all", cwd=tmp_path, III_URL=NOWHERE, lines=5, PAGER=pager)
 
     assert "paged:" not in short
     assert long.startswith("paged:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -364,3 +365,90 @@ def test_rows_say_which_folder_a_skill_lies_in(start: Callable[..., Reader], tmp
     }
     directory.skills.document("more/SKILL.md", "Ours instead")
     assert directory.rows(kind="skill")["more"]["root"] == "skills"
+
+
+@requirement("skills.oversized")
+def test_a_skill_too_large_to_be_served_whole_is_a_finding_and_its_files_are_read(slides: Reader) -> None:
+    for number in range(507):
+        slides.skills.write(f"pptx/many/{number}.txt", f"{number}")
+    assert (len(files(slides, "pptx")), slides.findings("pptx")) == (512, [])
+    assert files(slides, "pptx")["many/7.txt"]["sha256"] == hashlib.sha256(b"7").hexdigest()
+
+    slides.skills.write("pptx/many/507.txt", "507")
+
+    (finding,) = slides.findings("pptx")
+    assert finding["kind"] == "oversized"
+    assert finding["reason"].startswith("the skill has 513 files, and one that is served whole at most 512;")
+    assert finding["fix"].startswith("nothing need be done; ")
+    assert len(files(slides, "pptx")) == 513
+    assert file(slides, "many/507.txt")["content"] == "507"
+    slides.skills.remove("pptx/many")
+    with slides.skills.path("pptx/big.bin").open("wb") as big:
+        big.truncate(16 * 1024 * 1024)
+    assert slides.reason("pptx").startswith("the skill has 1677")
+    assert file(slides, "big.bin", offset=16 * 1024 * 1024 - 1)["next_offset"] is None
+
+
+@requirement("skills.check")
+def test_what_the_standard_and_hosts_object_to_is_told_on_request(slides: Reader) -> None:
+    slides.skills.write("bad/SKILL.md", "---\nname: other\n---\n# T\n\nSee [it](missing.md).\n")
+    slides.skills.document("cat/page.md", "Of no skill")
+
+    plain = slides.call("directory::diagnostics")
+    checked = slides.call("directory::diagnostics", check=True)
+
+    assert "check" not in plain["counts"]
+    objections = [row for row in checked["findings"] if row["kind"] == "check"]
+    assert [row for row in checked["findings"] if row["kind"] != "check"] == plain["findings"]
+    assert all(row["fix"].startswith("nothing") for row in objections)
+    assert [row["reason"] for row in objections if row["subject"] == "bad/SKILL.md"] == [
+        "its name 'other' is not that of its folder, 'bad' (forbidden)",
+        "it has no description (forbidden)",
+        "the link 'missing.md' leads nowhere",
+    ]
+    assert not any(row["subject"].startswith(("cat", "iii-directory")) for row in objections)
+    assert slides.refusal("directory::diagnostics", check="yes").startswith("D100 ")
+
+
+@requirement("skills.budget")
+def test_a_budget_says_what_everything_costs_and_what_hosts_would_cut(slides: Reader) -> None:
+    slides.skills.write("hidden/SKILL.md", "---\ndisable-model-invocation: true\n---\n# H\n\nFor people.\n")
+    before = slides.call("directory::skills::budget")
+    for number in range(60):
+        words = "w" * (200 + number)
+        slides.skills.write(f"s{number:02}/SKILL.md", f"---\ndescription: {words}\n---\n# S\n")
+    slides.call("skills::register", id="mailer", skill="# Mailer\n\nSends mail.\n")
+
+    reply = slides.call("directory::skills::budget")
+
+    assert set(reply) == {"estimate", "index", "tools", "resources", "hosts", "skills"}
+    assert reply["estimate"] == "characters / 4"
+    costs = {row["id"]: row for row in reply["skills"]}
+    overview = {"chars": len(SKILL), "tokens": -(-len(SKILL) // 4)}
+    assert costs["pptx"]["line"]["chars"] == len("- pptx: Makes slides.\n")
+    assert costs["pptx"]["overview"] == overview
+    # The picture is no text.
+    assert costs["pptx"]["whole"]["chars"] == len(SKILL) + len(SCRIPT) + len("# Read me\n# OOXML\n")
+    assert costs["mailer"]["whole"]["chars"] == len("# Mailer\n\nSends mail.\n")
+    lines = [row["line"]["chars"] for row in reply["skills"]]
+    assert lines == sorted(lines, reverse=True)
+    index = slides.call("directory::skills::index")["body"]
+    assert reply["index"]["chars"] == len(index)
+    assert reply["tools"] == before["tools"]
+    assert reply["tools"]["chars"] > 5_000
+    assert reply["resources"]["chars"] > before["resources"]["chars"]
+    assert all(host["fits"] and host["cut"] == [] for host in before["hosts"])
+    hosts = {host["name"]: host for host in reply["hosts"]}
+    listed = sum(lines) - costs["hidden"]["line"]["chars"]
+    assert {host["used_chars"] for host in hosts.values()} == {listed}
+    assert hosts["codex-2-percent"]["limit_chars"] == 5_440
+    assert not hosts["codex"]["fits"]
+    ends = dict(zip(sorted(costs), accumulate(_listed(costs[key]) for key in sorted(costs)), strict=True))
+    assert hosts["codex"]["cut"] == [key for key, end in ends.items() if end > 8_000]
+    assert set(hosts["codex"]["cut"]) < set(hosts["codex-2-percent"]["cut"])
+    assert hosts["claude-code-2-percent"]["cut"] == []
+
+
+def _listed(cost: dict[str, Any]) -> int:
+    """What a skill takes of a host's list, which leaves out what only people may call."""
+    return 0 if cost["id"] == "hidden" else cost["line"]["chars"]

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from iii_directory import limits
 from iii_directory.documents.frontmatter import of_text, split
-from iii_directory.documents.ids import skill_name_of
+from iii_directory.documents.ids import OVERVIEWS, skill_name_of
 from iii_directory.documents.markdown import links_of
 from iii_directory.shapes import is_text_map
 from iii_directory.text import quoted
@@ -22,7 +22,6 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-OVERVIEWS: Final = ("SKILL.md", "SKILLS.md", "index.md")
 # Six keys are the standard's; the others of this list are read by this directory.
 _STANDARD_KEYS: Final = frozenset(
     {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -34,7 +33,14 @@ _WHEN: Final = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+_NEED_NO_WORD: Final = frozenset({"license", "license.txt", "license.md", "readme.md"})
 _TEMPLATE: Final = re.compile(r"[{}<>*…]|\.\.\.")
+
+
+CHECKED: Final = "check"
+"""The kind of a finding that is an objection."""
+FORBIDDEN: Final = " (forbidden)"
+"""What ends the words of one that the standard makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,11 @@ class Objection:
     fix: str
     forbidden: bool = False
     """The standard forbids it; else it is advice."""
+
+    @property
+    def words(self) -> str:
+        """The problem, and whether it is more than advice."""
+        return f"{self.problem}{FORBIDDEN}" if self.forbidden else self.problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,7 @@ def check(skill: SkillFiles) -> list[Objection]:
     return [
         *_about_front_matter(overview, text, skill.folder),
         *_about_size(overview, text),
+        *_about_whole(skill, overview),
         *_about_links(skill),
         *_about_unlinked(skill, overview),
     ]
@@ -206,6 +218,16 @@ def _about_size(path: str, text: str) -> Iterator[Objection]:
         )
 
 
+def _about_whole(skill: SkillFiles, overview: str) -> Iterator[Objection]:
+    if len(skill.files) > limits.MAX_BUNDLE_FILES:
+        yield Objection(
+            "size",
+            overview,
+            f"the skill has {len(skill.files)} files; no host need take more than {limits.MAX_BUNDLE_FILES}",
+            "divide it, or leave out what is not needed",
+        )
+
+
 def _about_links(skill: SkillFiles) -> Iterator[Objection]:
     folders = {parent for path in skill.files for parent in _parents(path)}
     for path, text in skill.files.items():
@@ -252,11 +274,23 @@ def _parents(path: str) -> list[str]:
 
 
 def _about_unlinked(skill: SkillFiles, overview: str) -> Iterator[Objection]:
-    texts = [text for text in skill.files.values() if text]
+    said = "\n".join(text for text in skill.files.values() if text)
+    if len(skill.files) > limits.MAX_BUNDLE_FILES:
+        return
+    if len(said) > limits.MAX_CHECKED_CHARS:
+        problem = f"its markdown has {len(said)} characters in all; in so many no file is looked for"
+        yield Objection("size", overview, problem, "divide it, or leave out what is not needed")
+        return
     for path in skill.files:
-        if path != overview and path.lower() not in ("license", "license.txt", "license.md", "readme.md"):
-            words = (path, posixpath.basename(path), *(f"{parent}/" for parent in _parents(path)[1:]))
-            if not any(word in text for text in texts for word in words):
-                yield Objection(
-                    "unlinked", path, "nothing in the skill speaks of this file", "link it, or remove it"
-                )
+        if path == overview or path.lower() in _NEED_NO_WORD:
+            continue
+        # By its path or its name, by a folder it lies in, or by the id that it is read by.
+        folders = (f"{parent}/" for parent in _parents(path)[1:])
+        if not any(word in said for word in (posixpath.basename(path), *folders, _id_in(skill, path))):
+            yield Objection(
+                "unlinked", path, "nothing in the skill speaks of this file", "link it, or remove it"
+            )
+
+
+def _id_in(skill: SkillFiles, path: str) -> str:
+    return f"{skill.folder}/{path.removesuffix('.md')}"

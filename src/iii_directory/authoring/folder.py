@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.authoring.check import OVERVIEWS, SkillFiles
+from iii_directory.authoring.check import SkillFiles
 from iii_directory.disk.safe_open import RefusedError, read_below
-from iii_directory.documents.ids import skill_name_of
+from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def write_skeleton(skills_folder: str, name: str) -> str:
             f" {limits.MAX_SKILL_NAME_CHARS} at most"
         )
     folder = os.path.join(skills_folder, name)
-    path = os.path.join(folder, OVERVIEWS[0])
+    path = os.path.join(folder, OVERVIEW)
     text = _SKELETON.format(name=name, title=name.replace("-", " ").capitalize())
     try:
         os.makedirs(skills_folder, exist_ok=True)

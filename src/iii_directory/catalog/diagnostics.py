@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.catalog.skills import skill_at
+from iii_directory.catalog.skills import every_skill, paths_of_skill, skill_at
 from iii_directory.catalog.snapshot import outranked_by
 from iii_directory.documents.fields import count, flag
 from iii_directory.documents.ids import RESERVED_IDS, path_to_id
 from iii_directory.documents.model import Finding, Prompt, Skill
-from iii_directory.limits import MAX_SUGGESTIONS
+from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_SUGGESTIONS
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def _findings(snapshot: Snapshot) -> list[Finding]:
     found += _shadowed(snapshot.prompt_claims, "name")
     found += [_unreachable(winners[key]) for key in sorted(RESERVED_IDS) if key in winners]
     found += [_hidden(namespace) for namespace in snapshot.hidden]
+    found += _oversized(snapshot)
     return sorted(found, key=lambda finding: (finding.kind, finding.subject, finding.reason))
 
 
@@ -196,6 +197,30 @@ def _hidden(namespace: str) -> Finding:
         "no worker of this name is installed, and the worker downloaded these documents by itself",
         "nothing, if that is meant; else install the worker, download them by a call, or set "
         "filter_unregistered to false",
+        urgent=False,
+    )
+
+
+def _oversized(snapshot: Snapshot) -> list[Finding]:
+    """Skills that no host need take whole."""
+    found: list[Finding] = []
+    for key, skill in every_skill(snapshot):
+        paths = paths_of_skill(snapshot, skill)
+        if len(paths) > MAX_BUNDLE_FILES:
+            found.append(_too_much(key, f"{len(paths)} files", f"{MAX_BUNDLE_FILES}"))
+            continue
+        size = sum(snapshot.files[path].size or 0 for path in paths)
+        if size > MAX_BUNDLE_BYTES:
+            found.append(_too_much(key, f"{size} bytes", f"{MAX_BUNDLE_BYTES}"))
+    return found
+
+
+def _too_much(key: str, what: str, limit: str) -> Finding:
+    return Finding(
+        "oversized",
+        key,
+        f"the skill has {what}, and one that is served whole at most {limit}; its files are read one by one",
+        "to have it served whole, take out what is not needed",
         urgent=False,
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.catalog.skills import skill_at
 from iii_directory.documents.ids import (
+    OVERVIEWS,
     bare_id,
     check_prompt_name,
     check_skill_id,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Prompt, Skill
 
-_OVERVIEW_FILES: Final = ("SKILL.md", "SKILLS.md")
 # Where repositories of skills have them, and their documents say so.
 _REPOSITORY_FOLDER: Final = "skills/"
 
@@ -142,7 +142,7 @@ def normalise(asked: str) -> str:
     """The id behind what a caller wrote: a path, an address or an id in any case."""
     text = without_scheme(asked)
     folder, slash, name = text.rpartition("/")
-    if name in _OVERVIEW_FILES:
+    if name in OVERVIEWS:
         text = f"{folder}{slash}index"
     # A letter beyond ASCII may fold into one of ours and stays as it is, for the grammar to refuse.
     text = text.lower() if text.isascii() else text

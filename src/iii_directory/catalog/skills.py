@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.catalog.snapshot import outranked_by
-from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of
+from iii_directory.documents.ids import INDEX_SUFFIX, OVERVIEW, bare_id, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ def relative_path(skill: Skill, path: str) -> str:
 
 def _registered_path(skill: Skill, document: Skill) -> str:
     if document is skill:
-        return "SKILL.md"
+        return OVERVIEW
     return f"{document.id.removeprefix(bare_id(skill.id)).removeprefix('/')}.md"
 
 

@@ -38,7 +38,7 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
     elif rows:
         print_table(
             ("file", "objection", "fix"),
-            [(str(Path(folder, one.path)), _said(one), one.fix) for folder, one in rows],
+            [(str(Path(folder, one.path)), one.words, one.fix) for folder, one in rows],
             whole=True,
         )
     forbidden = sum(objection.forbidden for _, objection in rows)
@@ -72,10 +72,6 @@ def _objections(paths: tuple[Path, ...]) -> dict[str, list[Objection]]:
         where = ", ".join(map(str, paths))
         raise AuthoringError(f"there is no skill in {where}: a skill is a folder with a SKILL.md")
     return found
-
-
-def _said(objection: Objection) -> str:
-    return f"{objection.problem} (forbidden)" if objection.forbidden else objection.problem
 
 
 def _count(number: int, noun: str) -> str:

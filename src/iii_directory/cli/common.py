@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
+import shlex
 import shutil
 import socket
 import sys
@@ -31,12 +33,14 @@ COMMAND_OF: Final = {
     "directory::skills::list": "skills list",
     "directory::skills::index": "skills index",
     "directory::skills::get": "skills show ID",
+    "directory::skills::files": "skills files ID",
     "directory::prompts::list": "prompts list",
     "directory::prompts::get": "prompts show NAME",
     "directory::diagnostics": "doctor",
     "directory::skills::explain": "doctor --why ID",
 }
 """The command that does what a function does."""
+_IN_PAGES: Final = re.compile(r"\bcall directory::skills::file (\{[^{}]*\}) to read it in pages")
 _CALL: Final = re.compile(r"\bcall ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+)")
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
@@ -174,4 +178,10 @@ def in_commands(sentence: str) -> str:
     def command(found: re.Match[str]) -> str:
         return f"run {program()} {COMMAND_OF.get(found[1], f'trigger {found[1]}')}"
 
+    def place(found: re.Match[str]) -> str:
+        asked = json.loads(found[1])
+        typed = shlex.join(("skills", "path", asked["id"], asked["path"]))
+        return f"run {program()} {typed} to see where it lies"
+
+    sentence = _IN_PAGES.sub(place, sentence)
     return _CALL.sub(command, sentence).replace("Next: call it again", "Next: try again")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from iii_directory.authoring.check import CHECKED, FORBIDDEN
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.checkup import problems
-from iii_directory.cli.common import engine_url, in_commands
+from iii_directory.cli.common import engine_url, in_commands, program
 from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings
@@ -32,7 +33,8 @@ _CODES: Final = (
     help="List what was left out or is odd: a broken configuration, a missing folder, program or package, "
     "skipped files, shadowed ids, broken front matter and the like, each with its reason and what to do. "
     "Where that begins with 'nothing', as for the assets of a skill, it needs no attention. On a terminal "
-    "many of a sort are one row; in a pipe and in JSON each has its own.",
+    "many of a sort are one row; in a pipe and in JSON each has its own. What the Agent Skills standard and "
+    "hosts object to is one row, and in JSON each.",
     epilog=_CODES,
 )
 @click.option(
@@ -74,8 +76,9 @@ def _below(settings: Settings, why: str) -> str:
 
 
 def _examine(as_json: bool, where: Where) -> None:
-    reply = answer(where, "directory::diagnostics")
-    found = [finding_of(row) for row in reply["findings"]]
+    reply = answer(where, "directory::diagnostics", check=True)
+    every = [finding_of(row) for row in reply["findings"]]
+    found = [finding for finding in every if finding.kind != CHECKED]
     around = problems(where.config_path, engine_url(where.url, where.config_path.parent))
     urgent = sum(finding.urgent for finding in (*found, *around))
     if as_json:
@@ -83,13 +86,31 @@ def _examine(as_json: bool, where: Where) -> None:
         for problem in around:
             note(f"{problem.subject}: {problem.reason}; {problem.fix}")
     else:
-        documents = _grouped_rows(found) if sys.stdout.isatty() else reply["findings"]
-        rows = [*(problem._asdict() for problem in around), *documents]
+        told = [row for row in reply["findings"] if row["kind"] != CHECKED]
+        documents = _grouped_rows(found) if sys.stdout.isatty() else told
+        advice = _advice([finding for finding in every if finding.kind == CHECKED])
+        rows = [*(problem._asdict() for problem in around), *documents, *advice]
         print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
         if len(documents) < len(found):
             note(f"needing attention: {urgent} of {len(found) + len(around)}; --json names every one")
     if urgent:
         raise SystemExit(1)
+
+
+def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
+    """One line for all that the standard and hosts object to: it is for authors, and nothing is amiss."""
+    if not objections:
+        return []
+    forbidden = sum(objection.reason.endswith(FORBIDDEN) for objection in objections)
+    counted = f"{len(objections)} objection{'' if len(objections) == 1 else 's'}"
+    return [
+        {
+            "kind": CHECKED,
+            "subject": "skills",
+            "reason": f"the Agent Skills standard and hosts have {counted}, {forbidden} of them forbidden",
+            "fix": f"nothing need be done; {program()} skills check names each",
+        }
+    ]
 
 
 def _grouped_rows(found: list[Finding]) -> list[dict[str, Any]]:

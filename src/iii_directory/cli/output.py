@@ -74,13 +74,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *,
 
 
 def print_rows(
-    rows: Sequence[Mapping[str, str | None]], columns: Sequence[str], *, empty: str, whole: bool = False
+    rows: Sequence[Mapping[str, str | int | None]], columns: Sequence[str], *, empty: str, whole: bool = False
 ) -> None:
     """Some fields of the rows a function answered, as a table; or a note that there are none."""
     if rows:
-        print_table(columns, ([row[column] for column in columns] for row in rows), whole=whole)
+        cells = ([_cell(row[column]) for column in columns] for row in rows)
+        print_table(columns, cells, whole=whole)
     else:
         note(empty)
+
+
+def _cell(value: str | int | None) -> str | None:
+    return str(value) if isinstance(value, int) else value
 
 
 def print_markdown(body: str) -> None:

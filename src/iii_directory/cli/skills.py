@@ -1,20 +1,34 @@
-"""``iii-directory skills``: what there is to read, one document, or the index. No engine needed."""
+"""``iii-directory skills``: what there is to read, documents, files and the index. No engine needed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from iii_directory.cli import authoring, evaluating, installs
-from iii_directory.cli.common import EXIT_CODES
+from iii_directory.cli.common import EXIT_CODES, fail, program
 from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.groups import Group
-from iii_directory.cli.output import print_json, print_markdown, print_rows
-from iii_directory.cli.source import answer, reading_options
+from iii_directory.cli.output import (
+    note,
+    print_json,
+    print_markdown,
+    print_rows,
+    print_string,
+    print_table,
+    print_verbatim,
+)
+from iii_directory.cli.source import answer, place_of, reading_options
+from iii_directory.documents.files import media_type as media_type_of
+from iii_directory.limits import MAX_BUNDLE_BYTES
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from iii_directory.cli.source import Where
+
+MARKDOWN: Final = "text/markdown"
 
 
 @click.group(
@@ -27,13 +41,20 @@ def command() -> None:
     """Further commands of the group live in modules of their own and are added at the end of this one."""
 
 
-@command.command("list", help="List skills, one row each. Every filter given must hold.", epilog=EXIT_CODES)
+@command.command(
+    "list",
+    help="List skills, one row each, with how many documents and files each has; or with --all every "
+    "document. Every filter given must hold.",
+    epilog=EXIT_CODES,
+)
+@click.option("--all", "every_document", is_flag=True, help="List every document of every skill.")
 @click.option("--search", help="Keep what has this in its id, title or description, in any case.")
 @click.option("--prefix", help="Keep ids that start with this; 'db/' finds the overview of db too.")
 @click.option("--type", "kind", help="Keep exactly this type, such as how-to.")
 @click.option("--no-description", is_flag=True, help="Leave descriptions out, and out of the search.")
 @reading_options
 def list_skills(
+    every_document: bool,
     search: str | None,
     prefix: str | None,
     kind: str | None,
@@ -48,21 +69,90 @@ def list_skills(
         prefix=prefix,
         type=kind,
         include_description=not no_description,
+        kind=None if every_document else "skill",
     )
     if as_json:
         print_json(reply)
+        return
+    described = () if no_description else ("description",)
+    if every_document:
+        columns = ("id", "title", "type", *described)
     else:
-        columns = ("id", "title", "type", *(() if no_description else ("description",)))
-        empty = f"no skills; {reply['next']}" if "next" in reply else "no skills"
-        print_rows(reply["skills"], columns, empty=empty)
+        columns = ("id", *described, "documents", "files")
+    empty = "no skills" if every_document else "no skills; --all looks at every document"
+    if search is not None and "next" in reply:
+        empty += f"; {program()} {shlex.join(('search', search))} looks for the words one by one"
+    print_rows(reply["skills"], columns, empty=empty)
 
 
-@command.command(help="Show one skill. ID is forgiving, as directory::skills::get is.", epilog=EXIT_CODES)
+@command.command(
+    help="Show one skill, or one document or text file of it. ID is forgiving, as directory::skills::get is; "
+    "PATH is that of a file below the folder of the skill.",
+    epilog=EXIT_CODES,
+)
+@click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
+@click.argument("path", metavar="[PATH]", required=False)
+@reading_options
+def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
+    if path is None:
+        reply = answer(where, "directory::skills::get", id=skill_id)
+        media_type = MARKDOWN if reply["type"] != "file" else media_type_of(reply["id"])
+    else:
+        reply = answer(where, "directory::skills::file", id=skill_id, path=path)
+        media_type = reply["media_type"]
+    if as_json:
+        print_json(reply)
+        return
+    body = reply["body"] if path is None else _whole(where, reply)
+    print_markdown(body) if media_type == MARKDOWN else print_string(body)
+
+
+@command.command(
+    help="List every file of a skill: its documents, scripts, references and assets.", epilog=EXIT_CODES
+)
 @click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
 @reading_options
-def show(skill_id: str, as_json: bool, where: Where) -> None:
-    reply = answer(where, "directory::skills::get", id=skill_id)
-    print_json(reply) if as_json else print_markdown(reply["body"])
+def files(skill_id: str, as_json: bool, where: Where) -> None:
+    reply = answer(where, "directory::skills::files", id=skill_id)
+    if as_json:
+        print_json(reply)
+        return
+    columns = ("path", "bytes", "media_type", "executable", "document")
+    rows = [{**row, "executable": "executable" if row["executable"] else ""} for row in reply["files"]]
+    print_rows(rows, columns, empty="no files")
+
+
+@command.command(
+    help="Print where a skill lies on this machine, or one file of it, so that its scripts can be run. An "
+    "engine is asked only if --url names one, and tells only with show_paths in its configuration.",
+    epilog=EXIT_CODES,
+)
+@click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
+@click.argument("path", metavar="[PATH]", required=False)
+@reading_options
+def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
+    reply = place_of(where, skill_id, path)
+    print_json(reply) if as_json else print_verbatim(f"{reply['path']}\n")
+
+
+@command.command(
+    help="Say what skills cost a model, in characters and estimated tokens: the line, the overview and the "
+    "whole of each, the index, and the tools and resources of MCP; and what hosts would cut.",
+    epilog=EXIT_CODES,
+)
+@click.option("--host", help="Show what this host would cut, line by line.")
+@reading_options
+def budget(host: str | None, as_json: bool, where: Where) -> None:
+    reply = answer(where, "directory::skills::budget")
+    hosts = {row["name"]: row for row in reply["hosts"]}
+    if host is not None and host not in hosts:
+        fail(f"there is no host {quoted(host)}; those known are {', '.join(hosts)}", code=2)
+    if as_json:
+        print_json(reply if host is None else hosts[host])
+    elif host is None:
+        _print_costs(reply)
+    else:
+        _print_host(hosts[host], reply["skills"])
 
 
 @command.command(help="Show one block per worker, as made for system prompts.", epilog=EXIT_CODES)
@@ -70,6 +160,51 @@ def show(skill_id: str, as_json: bool, where: Where) -> None:
 def index(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::index")
     print_json(reply) if as_json else print_markdown(reply["body"])
+
+
+def _whole(where: Where, page: dict[str, Any]) -> str:
+    """The text of a file, from its first page on; a failure for what is none, or too long to be shown."""
+    if page["encoding"] != "utf-8" or page["bytes"] > MAX_BUNDLE_BYTES:
+        reason = "it is no text" if page["encoding"] != "utf-8" else "it is too long"
+        typed = shlex.join(("skills", "path", page["id"], page["path"]))
+        fail(
+            f"{quoted(page['path'])} of {quoted(page['id'])} has {page['bytes']} bytes and cannot be shown: "
+            f"{reason}; run {program()} {typed} to see where it lies"
+        )
+    pieces = [page["content"]]
+    while page["next_offset"] is not None:
+        asked = {"id": page["id"], "path": page["path"], "offset": page["next_offset"]}
+        page = answer(where, "directory::skills::file", once_more=True, **asked)
+        pieces.append(page["content"])
+    return "".join(pieces)
+
+
+def _print_costs(reply: dict[str, Any]) -> None:
+    parts = ("line", "overview", "whole")
+    others = {"the index": "index", "MCP tools": "tools", "MCP resources": "resources"}
+    costs = [(row["id"], *(_cost(row[part]) for part in parts)) for row in reply["skills"]]
+    costs += [(name, "", "", _cost(reply[key])) for name, key in others.items()]
+    print_table(("skill", *parts), costs)
+    for host in reply["hosts"]:
+        note(_fate(host))
+    note(f"in tokens, which are estimated: {reply['estimate']}")
+
+
+def _print_host(host: dict[str, Any], skills: list[dict[str, Any]]) -> None:
+    lines = {row["id"]: row["line"] for row in skills}
+    if host["cut"]:
+        print_table(("id", "line"), [(key, _cost(lines[key])) for key in host["cut"]])
+    note(_fate(host))
+
+
+def _cost(size: dict[str, int]) -> str:
+    return str(size["tokens"])
+
+
+def _fate(host: dict[str, Any]) -> str:
+    room = f"{host['name']} has room for {host['limit_chars']} characters"
+    fate = "nothing is cut" if host["fits"] else f"{len(host['cut'])} skills are cut"
+    return f"{room}, the list has {host['used_chars']}: {fate}"
 
 
 for further in (*installs.COMMANDS, *authoring.COMMANDS, evaluating.command):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
@@ -28,7 +29,7 @@ from iii_directory.cli.runs import all_runs
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
-from iii_directory.text import shown_url
+from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -63,8 +64,11 @@ class _NoDirectoryError(Exception):
     """There is no directory to ask at the address; the text says what is missing."""
 
 
-def answer(where: Where, function_id: str, **payload: Any) -> Answer:
-    """What the directory answers to a call of one of its reading functions; a failure ends the command."""
+def answer(where: Where, function_id: str, *, once_more: bool = False, **payload: Any) -> Answer:
+    """What the directory answers to a call of one of its reading functions; a failure ends the command.
+
+    Who answers is told on stderr where that is not plain, but not ``once_more``.
+    """
     given = {key: value for key, value in payload.items() if value is not None}
     url = engine_url(where.url, where.config_path.parent)
     try:
@@ -73,12 +77,18 @@ def answer(where: Where, function_id: str, **payload: Any) -> Answer:
         if where.url is not None:
             fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
         settings = settings_from(where.config_path)
-        note(f"{absence}; this is read from {settings.skills_folder}")
+        if not once_more:
+            note(f"{absence}; this is read from {settings.skills_folder}")
     else:
-        _say_whose(where, url)
+        if not once_more:
+            _say_whose(where, url)
         return reply
+    return _told_by_folder(settings, function_id, **given)
+
+
+def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
     try:
-        return _read_folder(settings, function_id, given)
+        return _read_folder(settings, function_id, payload)
     except DirectoryError as error:
         fail(in_commands(str(error)))
 
@@ -109,11 +119,15 @@ def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
     """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
     from iii_directory.catalog import replies
+    from iii_directory.catalog.file_replies import skill_file, skill_files
 
     answers: dict[str, Callable[[Look, Answer], object]] = {
         "directory::search": _search,
         "directory::skills::list": replies.skills_list,
         "directory::skills::get": replies.skill,
+        "directory::skills::files": skill_files,
+        "directory::skills::file": skill_file,
+        "directory::skills::budget": lambda look, _: _budget(look, settings),
         "directory::skills::index": replies.skills_index,
         "directory::prompts::list": replies.prompts_list,
         "directory::prompts::get": replies.prompt,
@@ -122,6 +136,27 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
     }
     with loaded(settings) as look:
         return cast("Answer", answers[function_id](look, payload))
+
+
+def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
+    """Where a skill, or a file of it, lies on this machine; only an engine that was named is asked."""
+    if where.url is None:
+        settings = settings_from(where.config_path)
+        ask = functools.partial(_told_by_folder, replace(settings, show_paths=True))
+        why = "it comes with this program"
+    else:
+        ask = functools.partial(answer, where)
+        why = "it is registered, or its directory tells no paths (show_paths in its configuration)"
+    skill = ask("directory::skills::files", id=skill_id)
+    if "path" not in skill:
+        fail(f"nobody can say where {quoted(skill['id'])} lies: {why}; {program()} skills show reads it")
+    place: str = skill["path"]
+    if path is not None:
+        inner = ask("directory::skills::file", id=skill_id, path=path, limit=1)["path"]
+        # A skill that is a single document lies where that does; no folder of a skill has a dot in its name.
+        is_document = inner.endswith(".md") and place.endswith(f"/{inner}")
+        place = place if is_document else f"{place}/{inner}"
+    return {"id": skill["id"], "path": place}
 
 
 @contextlib.contextmanager
@@ -133,7 +168,7 @@ def loaded(settings: Settings) -> Generator[Look]:
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
     folders = layers_of(settings)
-    catalogue = Catalogue(folders)
+    catalogue = Catalogue(folders, show_paths=settings.show_paths)
     try:
         yield catalogue.load()
     finally:
@@ -146,10 +181,20 @@ def _search(look: Look, payload: Answer) -> Answer:
     return search_documents(look, payload)
 
 
+def _budget(look: Look, settings: Settings) -> Answer:
+    from iii_directory.authoring.served import budget
+    from iii_directory.worker.handlers.advice import tool_rows
+    from iii_directory.worker.surfaces import functions_of
+
+    return budget(look, tool_rows(functions_of(settings.surfaces)))
+
+
 def _diagnostics(look: Look, settings: Settings, asked: Answer) -> Answer:
+    from iii_directory.authoring.served import objections
     from iii_directory.catalog.diagnostics import report
 
-    return report([*look.findings(), *_edited(look, settings)], asked)
+    checked = objections(look) if asked.get("check") else ()
+    return report([*look.findings(), *_edited(look, settings), *checked], asked)
 
 
 def _explanation(look: Look, settings: Settings, asked: Answer) -> Answer:

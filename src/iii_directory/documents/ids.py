@@ -12,6 +12,10 @@ from iii_directory.text import quoted
 # Behind these the tree index is served, so a skill of that id has no URI.
 RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})
 INDEX_SUFFIX: Final = "/index"
+OVERVIEW: Final = "SKILL.md"
+"""The file that stands for a skill, as the Agent Skills standard calls it."""
+OVERVIEWS: Final = (OVERVIEW, "SKILLS.md", "index.md")
+"""Every name of a file that stands for its folder; of several the first counts."""
 # What the engine and this worker say of themselves comes from the operator's folder or this package alone.
 RESERVED_NAMESPACES: Final = frozenset({"iii", "iii-directory"})
 
@@ -111,7 +115,7 @@ def namespace_of(skill_id: str) -> str:
 
 
 def _id_of(path: str) -> str:
-    if path.endswith(("SKILL.md", "SKILLS.md")):
+    if path.endswith(OVERVIEWS[:2]):
         return path[: path.rfind("SKILL")] + "index"
     return path[:-3]
 

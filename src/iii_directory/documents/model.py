@@ -81,6 +81,8 @@ class Finding:
         "unavailable",
         "refused",
         "watch",
+        "oversized",
+        "check",
     ]
     subject: str
     """A path below the skills folder, an id, a state key or a namespace; never a path outside."""

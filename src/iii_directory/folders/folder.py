@@ -186,8 +186,8 @@ class FolderSource:
             yield file
 
     def place_of(self, path: str) -> str | None:
-        """Where a path below the folder is on this machine, if it is anywhere."""
-        folder = self._owner(path).path
+        """Where a file, or the folder of a skill, is on this machine, if it is anywhere."""
+        folder = (self._owners.get(path) or self._owner(path)).path
         return None if folder is None else f"{folder}/{path}"
 
     def layer_of(self, path: str) -> str | None:

@@ -8,9 +8,10 @@ any other is refused as everywhere, and named.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from iii_directory.disk.reasons import LINK
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_file
 from iii_directory.folders.bundled import BundledDocuments
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
     from iii_directory.folders.watch import Watcher
-
-OVERVIEW: Final = "SKILL.md"
 
 
 class RootFolder(FollowedFolder):

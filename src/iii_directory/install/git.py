@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.git_answers import (
     Blob,
@@ -47,7 +48,7 @@ from iii_directory.install.requests import (
     is_commit,
     is_public,
 )
-from iii_directory.install.typed import OVERVIEW, Offer, offer_of, skill_folders
+from iii_directory.install.typed import Offer, offer_of, skill_folders
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:

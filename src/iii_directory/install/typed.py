@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.documents import frontmatter
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError
 from iii_directory.install.requests import LocalFolder, RepoTree, Site, repo_tree
 from iii_directory.lockfile.names import is_namespace
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Typed = WorkerRequest | RepoTree | LocalFolder | Site
 
-OVERVIEW: Final = "SKILL.md"
 _GITHUB: Final = "https://github.com/"
 _OWNER: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _SHORT: Final = re.compile(rf"({_OWNER}/[A-Za-z0-9._-]+)((?:/[^/@\s]+)*)/?(?:@(\S+))?")

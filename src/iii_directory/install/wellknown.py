@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from iii_directory import limits
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_total
-from iii_directory.install.typed import OVERVIEW, Offer
+from iii_directory.install.typed import Offer
 from iii_directory.lockfile.format import content_hash
 from iii_directory.lockfile.names import is_safe_path
 from iii_directory.shapes import is_object, is_text_list, rows_of, text_of

@@ -27,6 +27,7 @@ from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import handler_of
+from iii_directory.worker.handlers.advice import Advice
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.reading import Reading
 from iii_directory.worker.handlers.searching import (
@@ -176,7 +177,8 @@ class DirectoryWorker:
     def _handlers(self) -> tuple[object, ...]:
         edits = Edits(self._settings.skills_folder)
         return (
-            Reading(self._catalogue, self._bus, self._engine, edits, self._settings),
+            Reading(self._catalogue, self._bus, self._engine, self._settings),
+            Advice(self._catalogue, edits, self._functions),
             Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),

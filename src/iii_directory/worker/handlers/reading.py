@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
 from iii_directory.catalog.composed import tree_index
-from iii_directory.catalog.diagnostics import report
-from iii_directory.catalog.explain import explanation
 from iii_directory.catalog.file_replies import no_text, skill_file, skill_files
 from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
 from iii_directory.catalog.rows import MARKDOWN
@@ -24,6 +22,7 @@ from iii_directory.documents.arguments import rendered
 from iii_directory.documents.fields import mapping, optional_text, optional_texts, text
 from iii_directory.documents.files import media_type
 from iii_directory.documents.files import text_of as text_of_bytes
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import (
     READ_ONLY,
@@ -59,13 +58,11 @@ if TYPE_CHECKING:
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
-    from iii_directory.documents.model import Finding
-    from iii_directory.install.edits import Edits
     from iii_directory.worker.engine_view import EngineView
 
     Row = dict[str, Any]
 
-_OVERVIEW: Final = "/SKILL.md"
+_OVERVIEW: Final = f"/{OVERVIEW}"
 _BETWEEN: Final = "\n\n---\n\n"
 
 
@@ -76,15 +73,12 @@ class Content(NamedTuple):
 
 
 class Reading:
-    """``directory::skills::get``, every fetch, what MCP bridges read, and ``directory::diagnostics``."""
+    """``directory::skills::get``, every fetch, and what MCP bridges read."""
 
-    def __init__(
-        self, catalogue: Catalogue, bus: Bus, engine: EngineView, edits: Edits, settings: Settings
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, bus: Bus, engine: EngineView, settings: Settings) -> None:
         self._catalogue = catalogue
         self._bus = bus
         self._engine = engine
-        self._edits = edits
         self._guard = settings.section_guard
         self._sections = settings.sections
         self._timeout_ms = settings.state_timeout_ms
@@ -126,21 +120,7 @@ class Reading:
             messages = await self._rendered(prompt.function_id, arguments)
         return {"description": prompt.description, "messages": messages}
 
-    async def diagnostics(self, payload: Payload) -> Row:
-        look = await self._catalogue.look()
-        return report([*look.findings(), *await self._edited(look)], payload)
-
-    async def explain(self, payload: Payload) -> Row:
-        look = await self._catalogue.look()
-        return await asyncio.to_thread(explanation, look, payload, await self._edited(look))
-
     # Inner workings
-
-    async def _edited(self, look: Look) -> list[Finding]:
-        """What was edited by hand among what was installed."""
-        if not look.lockfile.namespaces:
-            return []
-        return await asyncio.to_thread(self._edits.findings, look.lockfile)
 
     async def _known(self, worker: str) -> tuple[str, list[tuple[str, str]]]:
         """What a worker says of itself, and its functions; nothing for one that is not connected."""

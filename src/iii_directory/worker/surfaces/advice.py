@@ -1,11 +1,23 @@
-"""The rows about what was left out, and why."""
+"""The rows for those who look after a directory: what was left out or is odd, and what it costs a reader."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.surfaces.schema import FunctionRow, count, flag, maybe, obj, request, rows, text
+from iii_directory.worker.handlers.advice import Advice
+from iii_directory.worker.surfaces.schema import (
+    NOTHING,
+    SKILL_ID,
+    FunctionRow,
+    Schema,
+    count,
+    flag,
+    maybe,
+    obj,
+    request,
+    rows,
+    text,
+)
 
 _FINDING: Final = obj(
     {
@@ -16,11 +28,35 @@ _FINDING: Final = obj(
     }
 )
 
+
+def _size(of_what: str) -> Schema:
+    sized = obj({"chars": count("Characters."), "tokens": count("About so many tokens.")})
+    return {**sized, "description": of_what}
+
+
+_HOST: Final = obj(
+    {
+        "name": text("What the host is called here."),
+        "limit_chars": count("How many characters it keeps for the list of skills."),
+        "used_chars": count("How many the lines of all skills have that a model may call."),
+        "fits": flag("Whether they fit."),
+        "cut": rows(SKILL_ID, "The skills that do not, where the list is taken in order."),
+    }
+)
+_COST: Final = obj(
+    {
+        "id": SKILL_ID,
+        "line": _size("Its line of a list: id and description."),
+        "overview": _size("The document that stands for it, front matter included."),
+        "whole": _size("All its texts of at most 256 KiB; what is larger, or no text, is read in pages."),
+    }
+)
+
 FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::explain",
         generations=(),
-        handler=Reading.explain,
+        handler=Advice.explain,
         description="Why a document is served as it is, or is not: every rule that hid, cut, shadowed or "
         "skipped it, each with what to do. Call it when something is missing or looks wrong.",
         request=request(
@@ -40,7 +76,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::diagnostics",
         generations=(),
-        handler=Reading.diagnostics,
+        handler=Advice.diagnostics,
         description="What the directory left out or found odd, each with its reason and what to do: skipped "
         "files, shadowed ids, broken front matter, records that cannot be read, failed downloads, installed "
         "files that were edited by hand. Call it when something is missing, with attention and a limit at "
@@ -49,6 +85,10 @@ FUNCTIONS: Final = (
             {
                 "attention": flag("Only what somebody should do something about.", default=False),
                 "limit": count("At most so many findings, what needs attention first."),
+                "check": flag(
+                    "True adds what the Agent Skills standard and hosts object to in each skill.",
+                    default=False,
+                ),
             }
         ),
         response=obj(
@@ -61,5 +101,25 @@ FUNCTIONS: Final = (
             optional=("left_out",),
         ),
         example={"attention": True, "limit": 20},
+    ),
+    FunctionRow(
+        id="directory::skills::budget",
+        generations=(),
+        handler=Advice.budget,
+        description="What skills cost a model that reads them, in characters and estimated tokens: the line, "
+        "the overview and the whole of each, the index, the tools and resources of MCP; and which skills "
+        "hosts would cut from their lists. For whoever chooses which skills to keep.",
+        request=NOTHING,
+        response=obj(
+            {
+                "estimate": text("How tokens are estimated."),
+                "index": _size("The text of directory::skills::index."),
+                "tools": _size("What MCP clients are told of the tools offered by themselves, as JSON."),
+                "resources": _size("The list of resources, as JSON."),
+                "hosts": rows(_HOST, "What known hosts allow."),
+                "skills": rows(_COST, "Every skill, the longest line first."),
+            }
+        ),
+        example={},
     ),
 )

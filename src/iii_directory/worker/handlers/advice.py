@@ -1,0 +1,73 @@
+"""What those who look after a directory want to know: what was left out, what is odd, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from iii_directory.authoring.served import budget, objections
+from iii_directory.catalog.diagnostics import report
+from iii_directory.catalog.explain import explanation
+from iii_directory.documents.fields import flag
+from iii_directory.exposure import exposed, tool_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from iii_directory.bus.seam import Function, Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
+    from iii_directory.documents.model import Finding
+    from iii_directory.install.edits import Edits
+
+    Row = dict[str, Any]
+
+
+class Advice:
+    """``directory::diagnostics``, ``directory::skills::explain`` and ``directory::skills::budget``."""
+
+    def __init__(self, catalogue: Catalogue, edits: Edits, functions: Iterable[Function]) -> None:
+        self._catalogue = catalogue
+        self._edits = edits
+        self._tools = tool_rows(functions)
+        self._reading = asyncio.Lock()
+        """Whoever reads every text of every skill does so alone: other readers need the threads."""
+
+    async def diagnostics(self, payload: Payload) -> Row:
+        with_check = flag(payload, "check", default=False)
+        look = await self._catalogue.look()
+        found = [*look.findings(), *await self._edited(look)]
+        if with_check:
+            async with self._reading:
+                found += await asyncio.to_thread(objections, look)
+        return report(found, payload)
+
+    async def explain(self, payload: Payload) -> Row:
+        look = await self._catalogue.look()
+        return await asyncio.to_thread(explanation, look, payload, await self._edited(look))
+
+    async def budget(self, _: Payload) -> Row:
+        async with self._reading:
+            return await asyncio.to_thread(budget, await self._catalogue.look(), self._tools)
+
+    async def _edited(self, look: Look) -> list[Finding]:
+        """What was edited by hand among what was installed."""
+        if not look.lockfile.namespaces:
+            return []
+        return await asyncio.to_thread(self._edits.findings, look.lockfile)
+
+
+def tool_rows(functions: Iterable[Function]) -> list[Row]:
+    """What MCP clients are told of those of our functions that are tools without anybody asking."""
+    known = {function.id: function for function in functions}
+    tools = exposed([{"function_id": key, "metadata": row.metadata} for key, row in known.items()], (), "")
+    return [
+        tool_row(
+            tool,
+            {
+                "description": known[tool.function_id].description,
+                "request_schema": known[tool.function_id].request,
+            },
+        )
+        for tool in tools
+    ]
