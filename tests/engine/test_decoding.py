@@ -11,12 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iii_directory.engine import decoding
 from iii_directory.engine import messages as m
-from iii_directory.engine.decoding import UndecodableError, decode
-from iii_directory.engine.wire_json import ABSENT, encode
+from iii_directory.engine.decoding import UndecodableError
+from iii_directory.engine.wire_json import ABSENT, encode, read
 
 ID = "0b8f3c1e-9d7a-4c55-8f10-3f2f6f1d2a3b"
 ERROR = {"code": "c", "message": "m"}
+
+
+def decode(frame: str | bytes) -> m.Message | None:
+    """A message with what it carries, which the engine leaves to whoever it is for."""
+    message = decoding.decode(frame)
+    if isinstance(message, m.InvokeFunction):
+        message.data = read(message.data)
+    elif isinstance(message, m.InvocationResult):
+        message.result = read(message.result)
+    return message
 
 
 def decoded(**fields: Any) -> m.Message | None:

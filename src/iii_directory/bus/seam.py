@@ -12,9 +12,15 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from iii_directory.engine.protocol import CONNECTION_LOST, DEFAULT_NAMESPACE, INVOCATION_STOPPED, TIMEOUT
+from iii_directory.engine.protocol import (
+    CALLER,
+    CONNECTION_LOST,
+    DEFAULT_NAMESPACE,
+    INVOCATION_STOPPED,
+    TIMEOUT,
+)
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
 from iii_directory.shapes import is_object, object_of
 
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.worker")
 
-CALLER: Final = "_caller_worker_id"
 Payload = dict[str, Any]
 Handler = Callable[[Payload], Awaitable[object]]
 Action = Callable[[], Coroutine[Any, Any, None]]

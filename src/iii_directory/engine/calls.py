@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine import messages, protocol
 from iii_directory.engine.allowances import check_pending, limit_exceeded
 from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
+from iii_directory.engine.envelope import with_field
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import ABSENT, Json
+from iii_directory.engine.wire_json import ABSENT, Json, Unread, read
 from iii_directory.limits import MAX_TOLD_FAILURES, MAX_UNANSWERED_EVENTS
+from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,10 +78,7 @@ class Calls:
             if message.action == "enqueue":
                 self._enqueue(message, namespace, outcome)
                 return
-            data = message.data
-            if isinstance(data, dict):
-                data = {**cast("Json", data), "_caller_worker_id": caller}
-            self._dispatch(caller, message, namespace, data, outcome)
+            self._dispatch(caller, message, namespace, _signed(message.data, caller), outcome)
         except EngineFault as fault:
             self._fail(outcome, message.function_id, fault)
 
@@ -144,6 +143,8 @@ class Calls:
         call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
         while (function.owner, call_id) in self._open:
             call_id = self._engine_state.new_id()
+        if self._engine_state.connections[function.owner].inside:
+            data = read(data)
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._record(call_id, Call(function.owner, caller, outcome))
         self._engine_state.send(function.owner, messages.invocation(message, call_id, data))
@@ -169,12 +170,11 @@ class Calls:
     def _run_builtin(
         self, caller: str | None, function: Function, data: object, outcome: Outcome | None
     ) -> None:
-        if data is None:
-            data = {}
-        if not isinstance(data, dict):
+        payload = read({} if data is None else data)
+        if not is_object(payload):
             raise bad_input(function.id, "expected an object")
         answer: Outcome = outcome or _nobody_waits
-        request = Request(caller, function.id, cast("Json", data), answer)
+        request = Request(caller, function.id, payload, answer)
         result = self.builtins[function.id](request)
         if result is not DEFERRED:
             answer(result, None)
@@ -219,7 +219,8 @@ class Calls:
         def reply(result: object, error: Json | None) -> None:
             caller.active_invocations -= 1
             caller.held.pending_calls -= 1
-            self._engine_state.send(caller.id, messages.invocation_result(about, result, error))
+            told = read(result) if caller.inside else result
+            self._engine_state.send(caller.id, messages.invocation_result(about, told, error))
 
         return reply
 
@@ -244,6 +245,18 @@ class Calls:
         if elsewhere:
             text += f" It is registered in namespace(s): {', '.join(elsewhere)}."
         return EngineFault(protocol.FUNCTION_NOT_FOUND, text)
+
+
+def _signed(data: object, caller: str) -> object:
+    """What a worker sends with a call, with its own name in it where that is an object."""
+    if isinstance(data, Unread):
+        if not data.text.startswith(b"{"):
+            return data
+        signed = with_field(data.text, protocol.CALLER.encode(), caller)
+        if signed is not None:
+            return Unread(signed)
+        data = read(data)
+    return {**data, protocol.CALLER: caller} if is_object(data) else data
 
 
 def _namespace_of(requested: str | None) -> str:

@@ -1,5 +1,8 @@
 """From a frame to a message: one JSON object, told apart by ``type``. Pure.
 
+Calls and answers keep what they carry unread (:mod:`iii_directory.engine.envelope`); everything else, and
+everything with something odd about it, is read in full.
+
 Decoding checks what the router relies on and nothing more; unknown fields are ignored, and what cannot be
 understood is an :class:`UndecodableError` that still names the call it belonged to, if that could be read.
 """
@@ -7,9 +10,10 @@ understood is an :class:`UndecodableError` that still names the call it belonged
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from iii_directory.engine import protocol
+from iii_directory.engine.envelope import envelope_of, unread
 from iii_directory.engine.messages import (
     Ignored,
     InvocationResult,
@@ -24,12 +28,14 @@ from iii_directory.engine.messages import (
     UnregisterTrigger,
     UnregisterTriggerType,
 )
-from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse
+from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse, read
 from iii_directory.limits import MAX_TRACE_CHARS, QUOTED_CHARS
+from iii_directory.shapes import is_object, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.engine.envelope import Envelope
     from iii_directory.engine.messages import Message
 
 _TELEMETRY: Final = (b"OTLP", b"MTRC", b"LOGS")
@@ -58,13 +64,51 @@ def decode(frame: str | bytes) -> Message | None:
     Raises:
         UndecodableError: the frame is no JSON object, has an unknown type or lacks what its type needs.
     """
-    if isinstance(frame, bytes):
-        if frame.startswith(_TELEMETRY):
-            return Ignored("telemetry")
-        try:
-            frame = frame.decode()
-        except UnicodeDecodeError:
-            raise UndecodableError("not UTF-8") from None
+    # A text that UTF-8 cannot write is told so like bytes that are none.
+    data = frame.encode(errors="surrogatepass") if isinstance(frame, str) else frame
+    envelope = envelope_of(data)
+    message = None if envelope is None else _relayed(envelope)
+    return message or _read_in_full(data)
+
+
+def _relayed(envelope: Envelope) -> Message | None:
+    """A call or an answer; None if it is neither, or wrong."""
+    call_id = envelope.invocation_id
+    try:
+        if envelope.type == protocol.INVOKE_FUNCTION and (call_id is None or _is_uuid(call_id)):
+            return _call_in(envelope)
+        if envelope.type == protocol.INVOCATION_RESULT and call_id is not None and _is_uuid(call_id):
+            result, error = unread(envelope.result), _error_body(read(unread(envelope.error)))
+            return InvocationResult(
+                call_id.lower(), envelope.function_id, ABSENT if result is None else result, error
+            )
+    except UndecodableError:
+        return None
+    return None
+
+
+def _call_in(envelope: Envelope) -> InvokeFunction:
+    action, queue = _action(read(unread(envelope.action)))
+    return InvokeFunction(
+        function_id=envelope.function_id,
+        data=unread(envelope.data),
+        invocation_id=envelope.invocation_id,
+        action=action,
+        queue=queue,
+        metadata=read(unread(envelope.metadata)),
+        namespace=envelope.namespace,
+        traceparent=_short(envelope.traceparent),
+        baggage=_short(envelope.baggage),
+    )
+
+
+def _read_in_full(data: bytes) -> Message | None:
+    if data.startswith(_TELEMETRY):
+        return Ignored("telemetry")
+    try:
+        frame = data.decode()
+    except UnicodeDecodeError:
+        raise UndecodableError("not UTF-8") from None
     if not frame.strip():
         return None
     fields = _parse_object(frame)
@@ -80,7 +124,7 @@ def decode(frame: str | bytes) -> Message | None:
         raise _about_call(str(error), fields) from None
 
 
-def _is_uuid(value: object) -> bool:
+def _is_uuid(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
@@ -89,21 +133,21 @@ def _parse_object(text: str) -> Json:
         value = parse(text)
     except NotJsonError as error:
         raise _about_call(str(error), error.value) from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise UndecodableError("not a JSON object")
-    return cast("Json", value)
+    return value
 
 
 def _about_call(reason: str, value: object) -> UndecodableError:
     """The error for a frame; somebody can be told only if the id of a call can be read."""
-    fields = cast("Json", value) if isinstance(value, dict) else {}
+    fields = object_of(value)
     kind, call_id, function_id = fields.get("type"), fields.get("invocation_id"), fields.get("function_id")
     if not _is_uuid(call_id):
         return UndecodableError(reason)
     return UndecodableError(
         reason,
-        call=cast("str", call_id) if kind == protocol.INVOKE_FUNCTION else None,
-        answered=cast("str", call_id).lower() if kind == protocol.INVOCATION_RESULT else None,
+        call=call_id if kind == protocol.INVOKE_FUNCTION else None,
+        answered=call_id.lower() if kind == protocol.INVOCATION_RESULT else None,
         function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
     )
 
@@ -124,17 +168,17 @@ def _optional_text(fields: Json, key: str) -> str | None:
 
 def _trace(fields: Json, key: str) -> str | None:
     """What is kept for as long as a call goes on, unless it is longer than a trace is."""
-    value = _optional_text(fields, key)
-    return value if value is None or len(value) <= MAX_TRACE_CHARS else None
+    return _short(_optional_text(fields, key))
 
 
-def _error_body(fields: Json) -> Json | None:
-    value = fields.get("error")
+def _short(trace: str | None) -> str | None:
+    return trace if trace is None or len(trace) <= MAX_TRACE_CHARS else None
+
+
+def _error_body(value: object) -> Json | None:
     if value is None:
         return None
-    if not isinstance(value, dict):
-        raise UndecodableError("field 'error' must be {code, message}")
-    body = cast("Json", value)
+    body = object_of(value)
     if not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
         raise UndecodableError("field 'error' must be {code, message}")
     return {key: body[key] for key in ("code", "message", "stacktrace") if isinstance(body.get(key), str)}
@@ -175,7 +219,7 @@ def _register_trigger(f: Json) -> RegisterTrigger:
 
 def _trigger_result(f: Json) -> TriggerRegistrationResult:
     return TriggerRegistrationResult(
-        _text(f, "id"), _text(f, "trigger_type"), _text(f, "function_id"), _error_body(f)
+        _text(f, "id"), _text(f, "trigger_type"), _text(f, "function_id"), _error_body(f.get("error"))
     )
 
 
@@ -200,7 +244,7 @@ def _invoke(f: Json) -> InvokeFunction:
 def _action(value: object) -> tuple[str | None, str | None]:
     if value is None:
         return None, None
-    fields = cast("Json", value) if isinstance(value, dict) else {}
+    fields = object_of(value)
     kind = fields.get("type")
     if kind == "void":
         return "void", None
@@ -216,10 +260,10 @@ def _result(f: Json) -> InvocationResult:
     # A null result counts as no value, as on the real engine.
     result = f.get("result")
     return InvocationResult(
-        cast("str", call_id).lower(),
+        call_id.lower(),
         _text(f, "function_id"),
         ABSENT if result is None else result,
-        _error_body(f),
+        _error_body(f.get("error")),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.engine.wire_json import read
 from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ class Events:
 
         def answered(result: object, error: Json | None) -> None:
             # Only an explicit false or a failure holds the event back; and by now it may be unbound.
-            if error is None and result is not False and self._triggers.bindings.get(binding.id) is binding:
+            if (
+                error is None
+                and read(result) is not False
+                and self._triggers.bindings.get(binding.id) is binding
+            ):
                 self._deliver(binding, event)
 
         self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)

@@ -68,8 +68,8 @@ class Role:
     def opened(self, peer: Peer) -> None:
         """The handshake is done."""
 
-    def received(self, message: str | bytes) -> None:
-        """A whole message came in."""
+    def received(self, message: bytes, *, is_text: bool) -> None:
+        """A whole message came in. What was sent as text may still be no UTF-8."""
 
     def lost(self) -> None:
         """The socket is gone."""
@@ -263,14 +263,7 @@ class Peer(asyncio.Protocol):
         self.abort()
 
     def _message(self, data: bytes) -> None:
-        message: str | bytes = data
-        if self._text:
-            try:
-                message = data.decode()
-            except UnicodeDecodeError:
-                # Left as bytes: the reader of the message says what is wrong with it.
-                log.debug("a text frame was not UTF-8")
-        self._role.received(message)
+        self._role.received(data, is_text=self._text)
 
     def _end_soon(self) -> None:
         """Once we said goodbye, a client that neither answers nor reads is not waited for."""

@@ -9,6 +9,8 @@ from typing import Final
 
 DEFAULT_NAMESPACE: Final = "default"
 ENGINE_PREFIX: Final = "engine::"
+# The field in which the engine says who asks: a worker's calls have it, and the engine's own have not.
+CALLER: Final = "_caller_worker_id"
 
 # Types of messages: what both sides say, what only workers say, what only the engine says.
 INVOKE_FUNCTION: Final = "invokefunction"

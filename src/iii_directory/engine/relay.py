@@ -110,11 +110,19 @@ class WriterRole(Role):
     def opened(self, peer: Peer) -> None:
         self._relay.writer_opened(peer)
 
-    def received(self, message: str | bytes) -> None:
-        self._relay.received(message)
+    def received(self, message: bytes, *, is_text: bool) -> None:
+        self._relay.received(_as_sent(message) if is_text else message)
 
     def lost(self) -> None:
         self._relay.writer_lost()
+
+
+def _as_sent(message: bytes) -> str | bytes:
+    """A text; what is none goes on as bytes, because a reader of texts would end the connection."""
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        return message
 
 
 class TakenRole(Role):

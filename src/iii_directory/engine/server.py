@@ -200,7 +200,7 @@ class EngineServer:
         self._apply(effects)
         return connection_id
 
-    def received(self, connection_id: str, frame: str | bytes) -> None:
+    def received(self, connection_id: str, frame: bytes) -> None:
         """A frame came from a socket, which flushes when it has read everything there is."""
         self._step(self._router.receive, connection_id, frame)
 
@@ -304,7 +304,7 @@ class WorkerRole(Role):
     def abort(self) -> None:
         self._peer.abort()
 
-    def received(self, message: str | bytes) -> None:
+    def received(self, message: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
         self._server.received(self._connection_id, message)
 
     def lost(self) -> None:

@@ -1,0 +1,130 @@
+"""Calls and answers, with what they carry left unread: the engine looks at the envelope alone. Pure.
+
+What a worker answers is read by whoever asked, not by the engine on the way: a list of 1,000 rows costs a
+skip instead of thousands of objects that are made, walked and written again (goal ``joined.list-1000``).
+What is passed on is still JSON that others can read: the skip checks its grammar, and this module its
+encoding, its depth and its numbers. Where something is odd it gives no envelope, and the frame is read in
+full by :mod:`iii_directory.engine.decoding`, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+
+from iii_directory.engine.wire_json import Unread
+from iii_directory.limits import MAX_JSON_DEPTH
+
+_NOTHING: Final = msgspec.Raw(b"null")
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """The fields of a call and of an answer. Those that are not texts are JSON as it came."""
+
+    type: str
+    function_id: str
+    invocation_id: str | None = None
+    data: msgspec.Raw = _NOTHING
+    result: msgspec.Raw = _NOTHING
+    error: msgspec.Raw = _NOTHING
+    action: msgspec.Raw = _NOTHING
+    metadata: msgspec.Raw = _NOTHING
+    namespace: str | None = None
+    traceparent: str | None = None
+    baggage: str | None = None
+
+
+def envelope_of(frame: bytes) -> Envelope | None:
+    """The envelope of a call or an answer; None for what has none, and for what may not be passed on."""
+    try:
+        envelope = _ENVELOPES.decode(frame)
+        if not frame.isascii():
+            frame.decode()  # the skip does not look into strings
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return envelope if can_be_passed_on(frame) else None
+
+
+def unread(raw: msgspec.Raw) -> Unread | None:
+    """What a field carries, to be passed on; null is nothing."""
+    content = bytes(raw)
+    return None if content == b"null" else Unread(content)
+
+
+def with_field(text: bytes, field: bytes, value: str) -> bytes | None:
+    """An object of JSON with a field more, both of characters that need no escape.
+
+    None where the object may have it already: what is there twice means one thing to one reader and another
+    to the next.
+    """
+    if field in text or (b"\\" in text and b"\\u00" in text):
+        return None
+    separator = b"," if text[1:-1].strip() else b""
+    return b"".join((text[:-1], separator, b'"', field, b'":"', value.encode(), b'"}'))
+
+
+def can_be_passed_on(text: bytes) -> bool:
+    """Whether a JSON text has only numbers and a depth that others can read.
+
+    Without a line of Python for each value: the text is cut down to its brackets, quotes and digits.
+    """
+    skeleton = (_without_escapes(text) if b"\\" in text else text).translate(_KINDS, _OTHERS)
+    looks_odd = _LONG_EXPONENT in skeleton or _LONG_NUMBER in skeleton
+    return not (looks_odd and _has_odd_number(text)) and not _is_deep(skeleton.translate(None, _DIGITS))
+
+
+def _without_escapes(text: bytes) -> bytes:
+    """A JSON text without its escaped characters, so that every quote begins or ends a string."""
+    parts = iter(text.split(b"\\"))
+    kept = [next(parts)]
+    # An empty part is an escaped backslash, and what comes behind it is no escape.
+    kept += [part[1:] if part else next(parts, b"") for part in parts]
+    return b"".join(kept)
+
+
+def _has_odd_number(text: bytes) -> bool:
+    """Whether a number is too large for others; a skeleton has also digits of strings that were apart."""
+    digits = text.translate(_KINDS)
+    if _LONG_NUMBER in digits:
+        return True
+    found = digits.find(_LONG_EXPONENT)
+    while found >= 0:
+        if _EXPONENT.match(text, found + 1):
+            return True
+        found = digits.find(_LONG_EXPONENT, found + 1)
+    return False
+
+
+def _is_deep(brackets: bytes) -> bool:
+    """Whether brackets, with the quotes of strings between them, are nested deeper than others read."""
+    if brackets.count(b"(") <= MAX_JSON_DEPTH:
+        return False
+    # Strings without brackets go as pairs of quotes; of the rest every second part is a string.
+    structure = b"".join(brackets.replace(b'""', b"").split(b'"')[::2])
+    depth = 0
+    for start in range(0, len(structure), MAX_JSON_DEPTH):
+        part = structure[start : start + MAX_JSON_DEPTH]
+        opened = part.count(b"(")
+        if depth + opened > MAX_JSON_DEPTH and depth + _deepest(part) > MAX_JSON_DEPTH:
+            return True
+        depth += 2 * opened - len(part)
+    return False
+
+
+def _deepest(part: bytes) -> int:
+    return max(accumulate(1 if bracket == _OPENS else -1 for bracket in part))
+
+
+_ENVELOPES: Final = msgspec.json.Decoder(Envelope)
+# What a text is cut down to. The sign that an exponent may have counts as one of its digits.
+_KINDS: Final = bytes.maketrans(b"{[}]0123456789+E", b"(())11111111111e")
+_OTHERS: Final = bytes(set(range(256)) - set(b'{[}]"0123456789+eE'))
+_DIGITS: Final = b"1e"
+_OPENS: Final = ord("(")
+# A float ends at 1e308. An integer may be longer; whether it is too long is said by whoever reads it in full.
+_LONG_NUMBER: Final = b"1" * 309
+_LONG_EXPONENT: Final = b"1e111"
+_EXPONENT: Final = re.compile(rb"[eE]\+?\d{3,}\s*[,\]}]")

@@ -1,0 +1,165 @@
+"""What passes the engine unread: as it came, and nothing that would be refused if it were read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.driver import Driver, uuid_of
+
+if TYPE_CHECKING:
+    from random import Random
+
+from iii_directory.engine.engine_state import Send
+from iii_directory.engine.envelope import can_be_passed_on, envelope_of, with_field
+from iii_directory.engine.wire_json import NotJsonError, Unread, encode_message, parse, read
+
+ID = uuid_of(7)
+# What makes brackets and quotes in texts hard to tell from those around them.
+TRICKY = st.text(st.sampled_from('[]{}",\\\n u0e1+x'), max_size=12)
+# Floats of the usual size: those near the end of what there is are read in full.
+LEAVES = st.none() | st.integers() | st.floats(-1e30, 1e30) | TRICKY
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TRICKY, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(TRICKY, VALUES, max_size=3)
+
+
+def frame(payload: str) -> bytes:
+    """An answer."""
+    about = f'"type":"invocationresult","invocation_id":"{ID}","function_id":"f"'
+    return f'{{{about},"result":{payload}}}'.encode()
+
+
+def call(data: str) -> bytes:
+    return f'{{"type":"invokefunction","invocation_id":"{ID}","function_id":"w::f","data":{data}}}'.encode()
+
+
+def sent(driver: Driver) -> dict[str, Any]:
+    """The message that the last step sent."""
+    return next(effect.message for effect in driver.effects if isinstance(effect, Send))
+
+
+def nested(value: Any, depth: int, random: Random) -> Any:
+    for _ in range(depth):
+        value = random.choice(([value, "]"], ["[", value], {"]{": value}, [[], value, {}]))
+    return value
+
+
+def depth_of(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
+
+
+@given(VALUES, st.integers(100, 140), st.randoms(use_true_random=False), st.sampled_from((None, 1)))
+def test_depth_is_that_of_the_value_whatever_its_texts_look_like(
+    value: Any, depth: int, random: Random, indent: int | None
+) -> None:
+    value = [[{"a": [1]}] * 50, nested(value, depth, random), [{}] * 200]
+
+    assert can_be_passed_on(json.dumps(value, indent=indent).encode()) == (depth_of(value) <= 128)
+
+
+@pytest.mark.parametrize(
+    "number", ["1e309", "1E+400", "-1e400", "0.1e999", "1e0000400", "9" * 309, "9" * 400 + ".5"]
+)
+def test_a_number_that_others_cannot_hold_does_not_pass_unread(number: str) -> None:
+    assert not can_be_passed_on(frame(f'{{"a": [1, {number} ]}}'))
+    assert envelope_of(frame(number)) is None
+
+
+@pytest.mark.parametrize("number", ["1e30", "1E+22", "1e-400", "12345678901234567890123", "1.0", "-0"])
+def test_other_numbers_do(number: str) -> None:
+    assert envelope_of(frame(number)) is not None
+
+
+def test_texts_that_look_like_numbers_are_not_in_the_way() -> None:
+    assert can_be_passed_on(b'{"sha": "51e4443aa9e123f", "text": "1e999", "year": "1 the 2024"}')
+
+
+@given(st.binary(max_size=3), st.integers(0, 400), VALUES)
+def test_nothing_passes_unread_that_would_be_refused_if_read(junk: bytes, at: int, value: Any) -> None:
+    whole = frame(json.dumps(value))
+    spoiled = whole[:at] + junk + whole[at + len(junk) :]
+    if envelope_of(spoiled) is not None:
+        parse(spoiled.decode())
+
+
+@pytest.mark.parametrize(
+    "payload", ["NaN", '"\\ud800"', '"\\udc00\\ud800"', "[1,]", "01", '"\x01"', "[" * 200 + "]" * 200]
+)
+def test_what_others_cannot_read_has_no_envelope(payload: str) -> None:
+    assert envelope_of(frame(payload)) is None
+    with pytest.raises(NotJsonError):
+        parse(frame(payload).decode())
+
+
+def test_bytes_that_are_no_text_have_no_envelope() -> None:
+    assert envelope_of(frame('"é"').replace(b"\xc3", b"\xff")) is None
+
+
+@given(OBJECTS)
+def test_a_field_more_is_the_only_difference(fields: dict[str, Any]) -> None:
+    signed = with_field(json.dumps(fields).encode(), b"_by", "me")
+
+    assert signed is None or json.loads(signed) == {**fields, "_by": "me"}
+
+
+@pytest.mark.parametrize("text", [b'{"_by": 1}', b'{"\\u005fby": 1}'])
+def test_a_field_is_not_there_twice(text: bytes) -> None:
+    assert with_field(text, b"_by", "me") is None
+
+
+@pytest.mark.parametrize("text", [b"{}", b"{  }", b"{\n}"])
+def test_an_empty_object_gets_its_first_field(text: bytes) -> None:
+    assert json.loads(with_field(text, b"_by", "me") or b"") == {"_by": "me"}
+
+
+def test_what_is_carried_reaches_the_other_side_as_it_was_written() -> None:
+    driver = Driver()
+    worker, caller = driver.connect("worker"), driver.connect("caller")
+    worker.register("w::f")
+    carried = '{ "b" : 1.10, "a":[12345678901234567890123, 1E5], "b":"\\u00e9" }'
+
+    caller.frame(call(f"[{carried}]"))
+    asked = sent(driver)
+    worker.frame(frame(carried))
+    told = sent(driver)
+
+    assert f"[{carried}]".encode() in encode_message(asked)
+    assert carried.encode() in encode_message(told)
+
+
+@pytest.mark.parametrize("claimed", ['"_caller_worker_id"', '"\\u005fcaller_worker_id"'])
+def test_a_caller_cannot_pose_as_another(claimed: str) -> None:
+    driver = Driver()
+    worker, caller = driver.connect("worker"), driver.connect("caller")
+    worker.register("w::f")
+
+    caller.frame(call(f'{{{claimed}:"x","a":1}}'))
+    asked = encode_message(sent(driver))
+
+    assert json.loads(asked, object_pairs_hook=list)[-1] == (
+        "data",
+        [("_caller_worker_id", caller.id), ("a", 1)],
+    )
+
+
+def test_a_worker_inside_is_given_values() -> None:
+    driver = Driver()
+    inside, caller = driver.connect("inside", inside=True), driver.connect("caller")
+    inside.register("w::f")
+
+    caller.start("w::f", {"n": 2**70})
+
+    assert sent(driver)["data"] == {"n": 2**70, "_caller_worker_id": caller.id}
+
+
+def test_a_value_beside_an_integer_that_needs_the_other_encoder_is_written_too() -> None:
+    assert json.loads(encode_message({"n": 2**70, "carried": Unread(b"[1]")})) == {"n": 2**70, "carried": [1]}
+    assert read(Unread(b"[1]")) == [1]
