@@ -100,9 +100,9 @@ JUDGE_SECONDS: Final = 2.0
 MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
 # Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
 MAX_ALTERNATIVES: Final = 12
-# Inner: postings are kept strongest first. To read 200 of a word as written found as much as 400, which are
-# read to be on the safe side; of words that only stand for another, 100.
-MAX_READ_POSTINGS: Final = 400
+# Inner: postings are kept strongest first. To read 200 of a word as written found as much as 400 and as all
+# of them, and takes two thirds of the time; of words that only stand for another, 100.
+MAX_READ_POSTINGS: Final = 200
 MAX_READ_SOFT_POSTINGS: Final = 100
 # Inner: words of an index that start like an unknown one and are compared with it, a tenth of a microsecond
 # each; and those a beginning may go on in.

@@ -18,7 +18,7 @@ from iii_directory.search.thesaurus import thesaurus
 from iii_directory.search.words import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 LONG = 100_000
 SHAPES = {
@@ -62,8 +62,10 @@ class Counting(Index):
 
     work = 0
 
-    def strongest(self, word: str, limit: int, among: frozenset[int] | None = None) -> Sequence[int]:
-        found = super().strongest(word, limit, among)
+    def scores(
+        self, word: str, worth: float, limit: int, among: frozenset[int] | None = None
+    ) -> dict[int, float]:
+        found = super().scores(word, worth, limit, among)
         self.work += len(found)
         return found
 

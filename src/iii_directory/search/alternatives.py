@@ -5,7 +5,6 @@ Softer alternatives weigh less. For each document the best alternative of a word
 
 from __future__ import annotations
 
-from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import (
@@ -73,8 +72,10 @@ def continuations(index: Index, word: str) -> list[str]:
 
 
 def _starting(index: Index, start: str) -> list[str]:
-    longer = (word for word in index.words_from(start, MAX_CONTINUATIONS) if word != start)
-    return nsmallest(_CONTINUATIONS, longer, key=lambda word: (-index.count(word), word))
+    longer = [
+        (-index.count(word), word) for word in index.words_from(start, MAX_CONTINUATIONS) if word != start
+    ]
+    return [word for _, word in sorted(longer)[:_CONTINUATIONS]]
 
 
 def spellings(index: Index, word: str) -> dict[str, float]:

@@ -59,6 +59,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "argument": Field(0.5, 0.5, 5),
     "body": Field(0.3, 0.75, 250),
 }
+SHOWN: Final = ("name", "title", "keyword", "description", "argument", "body")
+"""What a caller is told where a word stands: as much as they can see."""
+_SHOWN_AT: Final[Mapping[str, int]] = {
+    name: SHOWN.index({"namespace": "name", "details": "description", "heading": "body"}.get(name, name))
+    for name in FIELDS
+}
 SATURATION: Final = 1.2
 """BM25's k1: how soon more of the same adds little."""
 BODY_WORDS: Final = 64
@@ -80,7 +86,10 @@ class Weighed(NamedTuple):
     """A document as an index takes it: its words, how strongly each is said, and who stands beside whom."""
 
     words: tuple[str, ...]
+    """In order."""
     strengths: array[int]
+    loudest: bytes
+    """For each word the field that says it loudest, by its place in :data:`SHOWN`."""
     pairs: array[int]
     """Hashes of neighbouring words of its id, title and description, in order."""
 
@@ -88,14 +97,24 @@ class Weighed(NamedTuple):
 def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
     """How strongly a document says each of its words."""
     said: dict[str, float] = {}
-    for name, found in short_fields(document).items():
-        _say(said, FIELDS[name], dict.fromkeys(found, 1.0), len(set(found)))
+    loudest: dict[str, int] = {}
+    for name, found in _loudest_first(short_fields(document)):
+        distinct = dict.fromkeys(found, 1.0)
+        _say(said, FIELDS[name], distinct, len(distinct))
+        shown = _SHOWN_AT[name]
+        for word in distinct:
+            loudest.setdefault(word, shown)
     if body:
         _say_body(said, body[:MAX_INDEXED_BODY_CHARS], thesaurus)
     share = _INTERNAL_SHARE if _INTERNAL.match(document.description) else 1.0
     terms = sorted(said)
     strengths = array("H", (strength_of(said[term], share) for term in terms))
-    return Weighed(tuple(map(intern, terms)), strengths, _pairs(document))
+    fields = bytes(loudest.get(term, _SHOWN_AT["body"]) for term in terms)
+    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document))
+
+
+def _loudest_first(fields: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
+    return sorted(fields.items(), key=lambda field: -FIELDS[field[0]].weight)
 
 
 def strength_of(frequency: float, share: float = 1.0) -> int:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from iii_directory.limits import MAX_CORRECTED_WORDS
 from iii_directory.search.alternatives import ONE_SLIP, TWO_SLIPS
-from iii_directory.search.fields import FIELDS, short_fields
 from iii_directory.search.fit import Evidence, evidence
 from iii_directory.search.question import parse_question
 from iii_directory.search.ranking import groups_of, rank
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from iii_directory.search.fields import Document
     from iii_directory.search.index import Index
     from iii_directory.search.question import Question
-    from iii_directory.search.ranking import Group, Match
 
 Kind = Literal["skill", "prompt", "function", "trigger", "worker", "installable"]
 KINDS: Final[tuple[Kind, ...]] = ("skill", "prompt", "function", "trigger", "worker", "installable")
@@ -33,7 +31,6 @@ _TAIL: Final = 0.3
 _NEAREST: Final = 3
 _CONSIDERED: Final = 12
 _WHY_CHARS: Final = 60
-_SHOWN_AS: Final = {"details": "description", "namespace": "name"}
 _EXACT: Final = "exact id"
 _TYPED: Final = Evidence(1.0, 0.0, 0, literal=True)
 """What speaks for a document whose id was typed whole."""
@@ -124,11 +121,14 @@ class _Ranking:
         self._index = index
         among = None if shown is None else _numbers(index, lambda document: shown(kind, document))
         self.groups = groups_of(index, question, unknown)
+        self._listened_for = frozenset(word for group in self.groups for word, _ in group.alternatives)
+        self._heard: dict[int, dict[str, float]] = {}
+        """What the documents looked at say of the question."""
         self._matches = rank(index, question, self.groups, among)
         exact = index.called(question.text) or (exactly and exactly(kind, question.text))
         number = index.number(exact) if exact and index.find(exact) else None
         self.exact = number if among is None or number in among else None
-        self._best = self._evidence(self._matches[0]) if self._matches else None
+        self._best = self._evidence(self._matches[0].number) if self._matches else None
         self._owner_of: Callable[[str], str] = _itself
 
     def folded(self, owner_of: Callable[[str], str]) -> Self:
@@ -166,7 +166,7 @@ class _Ranking:
                 break
             key = self._key(match.number)
             if key not in rows:
-                found = self._evidence(match)
+                found = self._evidence(match.number)
                 if not rows or found.more_than_chance:
                     rows[key] = match.number, found
         return list(rows.values())
@@ -178,7 +178,7 @@ class _Ranking:
         document = self._index.document(number)
         if found is _TYPED:
             return Hit(self.kind, document, _EXACT, found, "", (), only_body=False)
-        reasons = _reasons(self._index, self.groups, number, document)
+        reasons = self._reasons(number)
         owner = self._index.find(self._owner_of(document.id)) or document
         return Hit(
             self.kind,
@@ -190,8 +190,24 @@ class _Ranking:
             only_body=all(reason.field == "body" for reason in reasons),
         )
 
-    def _evidence(self, match: Match) -> Evidence:
-        return evidence(self._index, self.groups, match.number)
+    def _evidence(self, number: int) -> Evidence:
+        heard = self._heard[number] = self._index.heard(number, self._listened_for)
+        return evidence(self.groups, heard)
+
+    def _reasons(self, number: int) -> list[_Reason]:
+        """The words that led to a document, most telling first, each with the field that says it loudest."""
+        heard = self._heard[number]
+        found: list[_Reason] = []
+        for group in self.groups:
+            scored = [
+                (weight * told * heard[word], word)
+                for (word, weight), told in zip(group.alternatives, group.surprises, strict=True)
+                if word in heard
+            ]
+            if scored:
+                score, said = max(scored)
+                found.append(_Reason(group.word, said, self._index.loudest(number, said), score))
+        return sorted(found, key=lambda reason: -reason.score)
 
 
 class _Reason(NamedTuple):
@@ -199,25 +215,6 @@ class _Reason(NamedTuple):
     said: str
     field: str
     score: float
-
-
-def _reasons(index: Index, groups: Sequence[Group], number: int, document: Document) -> list[_Reason]:
-    """The words that led to a document, most telling first, each with the field that says it loudest."""
-    fields = {name: set(words) for name, words in short_fields(document).items()}
-    strongest_first = sorted(fields, key=lambda name: -FIELDS[name].weight)
-    found: list[_Reason] = []
-    for group in groups:
-        scored = [
-            (weight * told * index.strength(number, word), word)
-            for (word, weight), told in zip(group.alternatives, group.surprises, strict=True)
-        ]
-        score, said = max(scored, default=(0.0, ""))
-        if score > 0:
-            field = next(
-                (_SHOWN_AS.get(name, name) for name in strongest_first if said in fields[name]), "body"
-            )
-            found.append(_Reason(group.word, said, field, score))
-    return sorted(found, key=lambda reason: -reason.score)
 
 
 def _why(reasons: Sequence[_Reason]) -> str:

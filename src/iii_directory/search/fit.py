@@ -13,9 +13,8 @@ from iii_directory.search.alternatives import SYNONYM
 from iii_directory.search.fields import SATURATION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from iii_directory.search.index import Index
     from iii_directory.search.ranking import Group
 
 _BASE: Final = -9.24
@@ -62,28 +61,29 @@ class Evidence(NamedTuple):
         return self.share >= HIGH_SHARE
 
 
-def evidence(index: Index, groups: Sequence[Group], number: int) -> Evidence:
-    """What speaks for one document of an index as the answer to a question."""
+def evidence(groups: Sequence[Group], heard: Mapping[str, float]) -> Evidence:
+    """What speaks for a document as the answer to a question, by how strongly it says the words of it."""
     asked = told = 0.0
     words = as_written = 0
     for group in groups:
-        said = _said(index, group, number)
+        said = _said(heard, group)
         asked += group.information
         told += group.information * said
         words += said > 0
-        as_written += index.strength(number, group.word) > 0
+        as_written += group.word in heard
     literal = 0 < len(groups) <= _FEW_WORDS and as_written == len(groups)
     return Evidence(told / asked if asked else 0.0, told, words, literal)
 
 
-def _said(index: Index, group: Group, number: int) -> float:
+def _said(heard: Mapping[str, float], group: Group) -> float:
     """In how far a document says a word: by its best alternative, or by several synonyms together."""
     best, unsaid = 0.0, 1.0
     for word, weight in group.alternatives:
-        said = weight * _plainly(index.strength(number, word))
-        best = max(best, said)
-        if weight == SYNONYM:
-            unsaid *= 1 - said
+        if word in heard:
+            said = weight * _plainly(heard[word])
+            best = max(best, said)
+            if weight == SYNONYM:
+                unsaid *= 1 - said
     return max(best, 1 - unsaid)
 
 

@@ -15,11 +15,11 @@ from math import log
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import adler32, crc32
 
-from iii_directory.search.fields import STRONGEST, weigh
+from iii_directory.search.fields import SHOWN, STRONGEST, weigh
 from iii_directory.search.words import form_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from iii_directory.search.fields import Document, Weighed
     from iii_directory.search.thesaurus import Thesaurus
@@ -31,8 +31,7 @@ _MANY_WORDS: Final = 64
 
 
 Posting = int
-"""How strongly a document says a word, and which one: see :func:`strength_in` and :func:`number_in`."""
-
+"""How strongly a document says a word, turned round, and below that which document it is."""
 
 _ENOUGH: Final = 100
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -128,30 +127,45 @@ class Index:
 
         Among three documents every word is in a third of them: a few count as if they were among a hundred.
         """
-        count = self.count(word)
+        postings = self._postings.get(word)
+        count = len(postings) if postings else 0
         return log(1 + (max(len(self._entries), _ENOUGH) - count + 0.5) / (count + 0.5))
 
-    def strongest(self, word: str, limit: int, among: frozenset[int] | None = None) -> Sequence[Posting]:
-        """The documents that say a word most strongly, of all or only of some."""
-        postings = self._postings.get(word)
-        if postings is None:
-            return ()
-        if among is None:
-            return postings[:limit]
-        return list(islice((posting for posting in postings if posting & _NUMBER in among), limit))
+    def scores(
+        self, word: str, worth: float, limit: int, among: frozenset[int] | None = None
+    ) -> dict[int, float]:
+        """The documents that say a word most strongly, of all or only of some, and their parts of ``worth``.
 
-    def says_side_by_side(self, number: int, pair: int) -> bool:
-        """Whether a document has two words beside one another, see :func:`pair_hash`."""
-        pairs = self._entries[number].weighed.pairs
-        at = bisect_left(pairs, pair)
-        return at < len(pairs) and pairs[at] == pair
+        One comprehension over whole numbers: most of the time that a question takes is spent here.
+        """
+        postings: Iterable[Posting] = self._postings.get(word, ())[:limit]
+        if among is not None:
+            shown = (posting for posting in self._postings.get(word, ()) if posting & _NUMBER in among)
+            postings = islice(shown, limit)
+        unit = worth / STRONGEST
+        return {p & _NUMBER: unit * (STRONGEST - (p >> _NUMBER_BITS)) for p in postings}
 
-    def strength(self, number: int, word: str) -> float:
-        """How strongly a document says a word; 0 if it does not."""
+    def together(self, number: int, pairs: Mapping[int, float]) -> float:
+        """What a document gains by words it has beside one another, see :func:`pair_hash`."""
+        has = self._entries[number].weighed.pairs
+        most = len(has)
+        gained = 0.0
+        for pair, added in pairs.items():
+            at = bisect_left(has, pair)
+            if at < most and has[at] == pair:
+                gained += added
+        return gained
+
+    def heard(self, number: int, words: frozenset[str]) -> dict[str, float]:
+        """How strongly a document says those of its words that somebody listens for."""
         weighed = self._entries[number].weighed
-        at = bisect_left(weighed.words, word)
-        said = at < len(weighed.words) and weighed.words[at] == word
-        return weighed.strengths[at] / STRONGEST if said else 0.0
+        said = zip(weighed.words, weighed.strengths, strict=True)
+        return {word: strength / STRONGEST for word, strength in said if word in words}
+
+    def loudest(self, number: int, word: str) -> str:
+        """Where a document says a word of its own most loudly, as a caller sees it."""
+        weighed = self._entries[number].weighed
+        return SHOWN[weighed.loudest[bisect_left(weighed.words, word)]]
 
     # The words themselves
 
@@ -207,16 +221,6 @@ def _names(document_id: str) -> set[str]:
     """What somebody may call a document: its id, or the last part of it."""
     last = document_id.replace("::", "/").rpartition("/")[2]
     return {document_id.casefold(), last.casefold()}
-
-
-def number_in(posting: Posting) -> int:
-    """The number of the document."""
-    return posting & _NUMBER
-
-
-def strength_in(posting: Posting) -> float:
-    """How strongly it says the word, between 0 and 1."""
-    return (STRONGEST - (posting >> _NUMBER_BITS)) / STRONGEST
 
 
 def _posting(number: int, strength: int) -> Posting:

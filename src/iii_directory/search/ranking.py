@@ -6,16 +6,19 @@ words that are neighbours in both count a little more.
 
 from __future__ import annotations
 
-from heapq import nsmallest
+from heapq import nlargest
+from itertools import starmap
+from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import MAX_READ_POSTINGS, MAX_READ_SOFT_POSTINGS
 from iii_directory.search.alternatives import FORM, SYNONYM, Alternative, alternatives, synonyms
 from iii_directory.search.fields import pair_hash
-from iii_directory.search.index import number_in, strength_in
 from iii_directory.search.words import form_key, is_pair
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iii_directory.search.index import Index
     from iii_directory.search.question import Question
 
@@ -57,16 +60,30 @@ def rank(
     """The best documents, best first, of all or only ``among`` some; equal ones in the order of their ids."""
     scores: dict[int, float] = {}
     for group in groups:
-        for number, score in _best_of(index, group, among).items():
-            scores[number] = scores.get(number, 0.0) + score
-    best = nsmallest(CANDIDATES, scores, key=lambda number: (-scores[number], number))
+        _merge(scores, _best_of(index, group, among), add)
     pairs = _pairs(index, question)
-    matches = [
-        Match(index.document(number).id, number, scores[number] + _together(index, number, pairs))
-        for number in best
+    ranked = [
+        (-scores[number] - index.together(number, pairs), index.document(number).id, number)
+        for number in _best(scores)
     ]
-    matches.sort(key=lambda match: (-match.score, match.id))
-    return matches
+    return [Match(document_id, number, -score) for score, document_id, number in sorted(ranked)]
+
+
+def _merge(scores: dict[int, float], more: dict[int, float], both: Callable[[float, float], float]) -> None:
+    """Take ``more`` in; what is in both becomes what ``both`` makes of it. Few are: most is one update."""
+    for number in scores.keys() & more.keys():
+        more[number] = both(scores[number], more[number])
+    scores.update(more)
+
+
+def _best(scores: dict[int, float]) -> list[int]:
+    """The documents of the highest scores; of equals those whose numbers come first."""
+    if len(scores) > CANDIDATES:
+        least = nlargest(CANDIDATES, scores.values())[-1]
+        best = [(-score, number) for number, score in scores.items() if score >= least]
+    else:
+        best = [(-score, number) for number, score in scores.items()]
+    return [number for _, number in sorted(best)[:CANDIDATES]]
 
 
 def _group(index: Index, question: Question, word: str, *, maybe_misspelt: bool) -> Group:
@@ -77,13 +94,13 @@ def _group(index: Index, question: Question, word: str, *, maybe_misspelt: bool)
             weights[one] = max(weights.get(one, 0.0), 1.0 if as_written else FORM)
         for other in synonyms(index, one):
             weights.setdefault(other, SYNONYM)
-    most = index.surprise(word) if word in index else None
-    surprises = (index.surprise(other) for other in weights)
+    told = index.surprise(word)
+    surprises = map(index.surprise, weights)
     return Group(
         word,
-        tuple(Alternative(other, weight) for other, weight in weights.items()),
-        tuple(told if most is None else min(told, most) for told in surprises),
-        index.surprise(word) * _share(index, word),
+        tuple(starmap(Alternative, weights.items())),
+        tuple(min(other, told) for other in surprises) if word in index else tuple(surprises),
+        told * _share(index, word),
     )
 
 
@@ -99,11 +116,7 @@ def _best_of(index: Index, group: Group, among: frozenset[int] | None) -> dict[i
     best: dict[int, float] = {}
     for (word, weight), told in zip(group.alternatives, group.surprises, strict=True):
         limit = MAX_READ_POSTINGS if word == group.word else MAX_READ_SOFT_POSTINGS
-        for posting in index.strongest(word, limit, among):
-            number = number_in(posting)
-            score = weight * told * strength_in(posting)
-            if score > best.get(number, 0.0):
-                best[number] = score
+        _merge(best, index.scores(word, weight * told, limit, among), max)
     return best
 
 
@@ -118,7 +131,3 @@ def _pairs(index: Index, question: Question) -> dict[int, float]:
 def _told(index: Index, word: str) -> float:
     """How much a word tells in whichever of its forms most documents have it."""
     return min(map(index.surprise, {word, *index.forms_of(form_key(word))}))
-
-
-def _together(index: Index, number: int, pairs: dict[int, float]) -> float:
-    return sum(added for pair, added in pairs.items() if index.says_side_by_side(number, pair))
