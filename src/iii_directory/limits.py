@@ -155,6 +155,9 @@ MAX_VERSION_CHARS: Final = 128
 MAX_CACHED_ANSWERS: Final = 256
 # Published workers that search knows of from earlier lists: more than the public registry has.
 MAX_PUBLISHED_WORKERS: Final = 5000
+# Inner: pages of the registry's list fetched in a row for search: as many workers at 20 a page. A registry
+# that always names a next page ends here.
+MAX_REGISTRY_PAGES: Final = 250
 # Inner: most installed workers publish no skills; asking for them again and again tells the registry, not us.
 ABSENT_WORKER_SECONDS: Final = 3600.0
 # Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.

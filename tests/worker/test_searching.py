@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,9 @@ import orjson
 import pytest
 from tests.support.directory import Client, client, directory
 from tests.support.engine import WAIT, EngineThread, RawClient
+from tests.support.registry import RawServer, publish_worker
 
+from iii_directory.registry_server.server import RegistryServer
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -149,9 +152,87 @@ def test_a_function_is_found_with_the_next_search_and_gone_with_its_worker(
 
     with RawClient(engine.url, name="mailer") as worker:
         register(worker)
-        assert until(lambda: ids(search(caller, query="mailer::send"), "function")[:1] == ["mailer::send"])
+        assert ids(search(caller, query="mailer::send"), "function")[:1] == ["mailer::send"]
 
-    assert until(lambda: not search(caller, query="mailer::send")["results"][0]["fits"])
+        describe(worker, "Deliver a pigeon.")
+        assert ids(search(caller, query="pigeon"), "function") == ["mailer::send"]
+        assert not search(caller, query="postbox")["results"][0]["fits"]
+
+    assert until(lambda: "mailer" not in {row["name"] for row in workers(caller)})
+    assert not search(caller, query="mailer::send")["results"][0]["fits"]
+
+
+def describe(worker: RawClient, description: str) -> None:
+    """Register the same function anew, which the engine tells nobody of."""
+    worker.send(type="registerfunction", id="mailer::send", description=description)
+    worker.result("engine::functions::info", {"function_id": "mailer::send"})
+
+
+def workers(caller: Client) -> list[dict[str, Any]]:
+    return caller.call("directory::worker-list")["workers"]
+
+
+def test_a_skill_for_people_to_call_is_not_found_nor_what_is_part_of_it(caller: Client, folder: Path) -> None:
+    kept = (
+        "---\ndescription: Deploy with a trebuchet.\ndisable-model-invocation: true\n---\n# Siege\n\nAim.\n"
+    )
+    write(folder, {"siege/SKILL.md": kept, "siege/references/stones.md": "# Stones\n\nA trebuchet throws.\n"})
+
+    for typed in ("deploy with a trebuchet", "siege", "iii://siege", "siege/references/stones"):
+        assert "siege" not in {hit["id"].partition("/")[0] for hit in everything(search(caller, query=typed))}
+    assert caller.call("directory::skills::get", {"id": "siege"})["title"] == "Siege"
+
+    write(folder, {"siege/SKILL.md": kept.replace("true", "false")})
+    assert ids(search(caller, query="trebuchet"))[:1] == ["siege"]
+    assert hits(search(caller, query="trebuchet throws stones"))[0]["in"] == "siege/references/stones"
+
+
+def everything(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    """What fits and what only comes near."""
+    return hits(reply) + [hit for result in reply["results"] for hit in result["nearest"]]
+
+
+def test_what_could_be_installed_is_listed_in_the_background_when_asked_for_by_name(
+    tmp_path: Path, engine: EngineThread, caller: Client
+) -> None:
+    store = tmp_path / "registry"
+    for number in range(25):
+        said = "Sail a catamaran." if number == 24 else "Row."
+        publish_worker(tmp_path, store, f"boat{number:02}", "1.0.0", {"skills/a.md": "x"}, description=said)
+    with RegistryServer(store) as registry, EngineThread() as other:
+        none = tmp_path / "none"
+        with directory(other.url, none, registry_url=registry.url), client(other.url) as asking:
+            assert not everything(search(asking, query="catamaran"))
+            assert search(asking, query="catamaran")["complete"]
+
+            first = search(asking, query="catamaran", kinds=["installable"])
+
+            assert not first["complete"]
+            assert until(lambda: ids(search(asking, query="catamaran"), "installable") == ["boat24"])
+            found = search(asking, query="catamaran", installable=True)
+            assert found["complete"]
+            assert hits(found)[0]["read"]["function"] == "directory::registry::workers::info"
+            assert not hits(search(asking, query="catamaran", installable=False))
+
+
+def test_a_registry_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def silent(_path: str, _socket: object) -> None:
+        asked.set()
+        over.wait(WAIT)
+
+    with (
+        RawServer(silent) as registry,
+        EngineThread() as engine,
+        directory(engine.url, tmp_path, registry_url=registry.url),
+        client(engine.url) as caller,
+    ):
+        assert not search(caller, query="catamaran", installable=True)["complete"]
+        assert asked.wait(WAIT)
+        # It is still silent, and searches are answered.
+        assert not search(caller, query="catamaran", installable=True)["complete"]
+        over.set()
 
 
 def test_what_was_just_written_is_found_and_what_was_deleted_is_not(caller: Client, folder: Path) -> None:
@@ -229,9 +310,27 @@ def test_a_default_answer_is_at_most_1500_bytes(caller: Client, folder: Path) ->
     reply = search(caller, query="resize pictures for the web")
 
     assert len(ids(reply)) >= 3
-    assert len(orjson.dumps(reply)) <= 1700
-    assert len(orjson.dumps(reply["results"])) <= 1500
+    assert len(orjson.dumps(reply)) <= 1500
     assert reply["truncated"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["resize pictures " * 300, "größe der bilder ändern 图片 " * 20, "pictures files mail change charts pdf"],
+    ids=["long", "other scripts", "every kind"],
+)
+def test_a_default_answer_to_any_request_is_at_most_1500_bytes(
+    mailer: RawClient, caller: Client, folder: Path, request_: str
+) -> None:
+    title = "Pictures of every kind, larger and smaller, größer und kleiner, 图片 " * 5
+    text = f"---\ntitle: {title}\ndescription: {title}\n---\nx pictures mail change\n"
+    write(folder, {f"img-{'x' * 60}-{n}/SKILL.md": text for n in range(9)})
+    write(folder, {f"tools/prompts/pictures-{n}.md": text for n in range(6)})
+
+    reply = search(caller, query=request_)
+
+    assert len(orjson.dumps(reply)) <= 1500
+    assert ids(reply) or reply["results"][0]["nearest"]
 
 
 def test_full_detail_has_the_schema_of_a_function(mailer: RawClient, caller: Client) -> None:

@@ -11,6 +11,7 @@ from iii_directory import limits
 from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryError
 from iii_directory.registry import answers
 from iii_directory.registry.http import get_json, make_client
+from iii_directory.registry.requests import PageRequest
 from iii_directory.registry.versions import can_be_version, is_version
 from iii_directory.text import quoted
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from iii_directory.registry.requests import PageRequest, WorkerRequest
+    from iii_directory.registry.requests import WorkerRequest
 
 
 Value = TypeVar("Value")
@@ -101,6 +102,15 @@ class RegistryClient:
     async def workers(self, request: PageRequest) -> dict[str, Any]:
         """``{workers, pagination}``: a page of what is published; cached."""
         return await self._cache.get(request, lambda: self._page(request))
+
+    async def list_all(self) -> None:
+        """Have every published worker in `seen`, page by page, as far as is kept."""
+        cursor: str | None = None
+        for _ in range(limits.MAX_REGISTRY_PAGES):
+            page = await self.workers(PageRequest(cursor=cursor))
+            cursor = page["pagination"]["next_cursor"]
+            if cursor is None or len(self.seen) >= limits.MAX_PUBLISHED_WORKERS:
+                return
 
     async def worker_info(self, request: WorkerRequest) -> dict[str, Any]:
         """``{worker, readme?, api_reference, skills_tree}`` of one worker; cached."""

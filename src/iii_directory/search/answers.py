@@ -1,6 +1,7 @@
 """What was found as the rows a caller gets, within a budget. Pure.
 
-Descriptions are shortened before rows are dropped, and the last rows of the last sections are dropped first.
+Descriptions are shortened before rows are dropped, the last rows of the last sections are dropped first, and
+whole sections only where their best rows alone are too much.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Detail = Literal["ids", "brief", "full"]
 
 DETAILS: Final[tuple[Detail, ...]] = ("ids", "brief", "full")
 DESCRIPTION_CHARS: Final = 160
+TITLE_CHARS: Final = 80
+# Of a request as much is said again as tells it from the others.
+_REQUEST_CHARS: Final = 160
 # A shorter description says too little to choose by; with less room than this for each, rows go.
 _SHORT_DESCRIPTION_CHARS: Final = 40
 SNIPPET_CHARS: Final = 120
@@ -53,7 +57,7 @@ def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
     row: Row = {"id": document.id}
     if detail != "ids":
         row |= {
-            "title": document.title,
+            "title": shortened(document.title, TITLE_CHARS),
             "description": shortened(document.description, DESCRIPTION_CHARS),
             "worker": document.worker or None,
         }
@@ -66,7 +70,7 @@ def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
 def result_of(finding: Finding, make_row: Callable[[Hit], Row], next_step: str) -> Row:
     """One request's part of the answer."""
     return {
-        "capability": finding.request,
+        "capability": shortened(finding.request, _REQUEST_CHARS),
         "fits": finding.fits,
         "sections": [
             {"kind": section.kind, "hits": [make_row(hit) for hit in section.hits]}
@@ -79,18 +83,20 @@ def result_of(finding: Finding, make_row: Callable[[Hit], Row], next_step: str) 
 
 def within(results: Sequence[Row], budget: int) -> bool:
     """Cut results in place so that they take no more than ``budget`` bytes; whether anything had to go."""
-    over = _size(results) - budget
+    over = size_of(results) - budget
     if over <= 0:
         return False
     rows = [row for result in results for row in _rows(result) if row.get("description")]
     room = sum(len(row["description"].encode()) for row in rows) - over
     each = max(room // len(rows), 0) if rows else 0
-    while over > 0 and each < _SHORT_DESCRIPTION_CHARS and _drop_last(results):
-        over = _size(results) - budget
+    while over > 0 and each < _SHORT_DESCRIPTION_CHARS and _drop_row(results):
+        over = size_of(results) - budget
         rows = [row for result in results for row in _rows(result) if row.get("description")]
         each = (sum(len(row["description"].encode()) for row in rows) - over) // max(len(rows), 1)
     if over > 0:
         _shorten(rows, sum(len(row["description"].encode()) for row in rows) - over)
+    while size_of(results) > budget and _drop_kind(results):
+        pass
     return True
 
 
@@ -117,16 +123,24 @@ def _rows(result: Row) -> list[Row]:
     return [hit for section in result["sections"] for hit in section["hits"]] + result["nearest"]
 
 
-def _drop_last(results: Sequence[Row]) -> bool:
+def _drop_row(results: Sequence[Row]) -> bool:
     """Drop the row that is missed least: the last of the longest list, of the last of those."""
     lists = [section["hits"] for result in results for section in result["sections"]]
     lists += [result["nearest"] for result in results]
-    longest = max(lists, key=len, default=None)
-    if not longest or len(longest) <= 1:
-        return False
-    [hits for hits in lists if len(hits) == len(longest)][-1].pop()
-    return True
+    longest = max(map(len, lists), default=0)
+    if longest > 1:
+        [hits for hits in lists if len(hits) == longest][-1].pop()
+    return longest > 1
 
 
-def _size(results: Sequence[Row]) -> int:
-    return len(orjson.dumps(results))
+def _drop_kind(results: Sequence[Row]) -> bool:
+    """Where best rows alone are too much, the kind that fits least goes, of the request with most of them."""
+    most = max((len(result["sections"]) for result in results), default=0)
+    if most > 1:
+        [result for result in results if len(result["sections"]) == most][-1]["sections"].pop()
+    return most > 1
+
+
+def size_of(answer: object) -> int:
+    """How many bytes a part of an answer takes."""
+    return len(orjson.dumps(answer))

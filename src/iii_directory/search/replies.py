@@ -5,7 +5,7 @@ The worker answers with them on an engine, and the command line where there is n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from iii_directory.documents.fields import flag, optional_text, optional_texts
 from iii_directory.errors import invalid_field
@@ -15,7 +15,16 @@ from iii_directory.limits import (
     MAX_QUESTION_CHARS,
     MAX_SEARCH_HITS,
 )
-from iii_directory.search.answers import DETAILS, Detail, result_of, row_of, shortened, snippet, within
+from iii_directory.search.answers import (
+    DETAILS,
+    Detail,
+    result_of,
+    row_of,
+    shortened,
+    size_of,
+    snippet,
+    within,
+)
 from iii_directory.search.finding import KINDS, Finding, Hit, Kind, find
 from iii_directory.shapes import is_count
 from iii_directory.text import one_line
@@ -34,6 +43,8 @@ DEFAULT_CHARS: Final = 4000
 # One request answered with all defaults: what an agent can afford to ask on a mere suspicion.
 _BRIEF_CHARS: Final = 1500
 LEXICAL: Final = "lexical"
+# Stands for the time a search takes until that is known, and is as long as it can be.
+_LONGEST_MS: Final = 99999.9
 
 _READS: Final[Mapping[Kind, tuple[str, str]]] = {
     "skill": ("directory::skills::get", "id"),
@@ -89,6 +100,9 @@ class Request(NamedTuple):
     limit: int = DEFAULT_HITS
     detail: Detail = "brief"
     budget: int = DEFAULT_CHARS
+    """For the whole reply, in bytes."""
+    asks_registry: bool = False
+    """Whether what could be installed was asked for by name, so that its list may be fetched meanwhile."""
 
     def shows(self, _kind: Kind, document: Document) -> bool:
         """Whether a document passes the filters."""
@@ -110,6 +124,7 @@ def parse_request(payload: Payload) -> Request:
         limit,
         _detail(payload),
         _number(payload, "budget_chars", usual, MAX_ANSWER_CHARS),
+        _asks_registry(payload),
     )
 
 
@@ -128,21 +143,24 @@ def found_by(library: Library, request: Request, capability: str) -> Finding:
 
 
 def reply(library: Library, request: Request, findings: Sequence[Finding], mode: str = LEXICAL) -> Row:
-    """``directory::search``, but for the time it took."""
+    """``directory::search``, no longer than its budget; the time it took is for the caller to say."""
 
     def make_row(hit: Hit) -> Row:
         return _row(library, request.detail, hit)
 
     results = [result_of(finding, make_row, _next(finding)) for finding in findings]
-    corrected = {typed: taken for finding in findings for typed, taken in finding.corrected.items()}
-    truncated = within(results, request.budget)
-    return {
+    answer: Row = {
         "mode": mode,
         "complete": library.complete,
         "results": results,
-        "corrected": corrected,
-        "truncated": truncated or any(finding.unread for finding in findings),
+        "corrected": {typed: taken for finding in findings for typed, taken in finding.corrected.items()},
+        "truncated": any(finding.unread for finding in findings),
+        "latency_ms": _LONGEST_MS,
     }
+    around = size_of(answer) - size_of(results)
+    if within(results, request.budget - around):
+        answer["truncated"] = True
+    return answer
 
 
 def _row(library: Library, detail: Detail, hit: Hit) -> Row:
@@ -183,13 +201,16 @@ def _capabilities(payload: Payload) -> list[str]:
 
 def _kinds(payload: Payload) -> Sequence[Kind]:
     given = optional_texts(payload, "kinds")
-    wanted = KINDS if given is None else given
-    unknown = [kind for kind in wanted if kind not in KINDS]
-    if unknown or not wanted:
+    kinds: list[Kind] = [kind for kind in KINDS if given is None or kind in given]
+    if not kinds or (given is not None and not set(given) <= set(KINDS)):
         raise invalid_field("kinds", f"any of {', '.join(KINDS)}")
-    kinds = cast("Sequence[Kind]", wanted)
     with_installable = flag(payload, "installable", default=True)
     return [kind for kind in kinds if with_installable or kind != "installable"]
+
+
+def _asks_registry(payload: Payload) -> bool:
+    by_name = payload.get("installable") is True or "installable" in (payload.get("kinds") or ())
+    return by_name and payload.get("installable") is not False
 
 
 def _detail(payload: Payload) -> Detail:

@@ -14,6 +14,8 @@ from iii_directory.text import quoted
 from iii_directory.worker import engine_rows as shape
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from iii_directory.bus.seam import Bus
     from iii_directory.worker.engine_rows import Row
 
@@ -36,18 +38,21 @@ class EngineView:
         answer = await self._ask("engine::functions::list", {"include_internal": False})
         return [shape.function_row(row) for row in shape.rows_of(answer, "functions")]
 
-    async def described_functions(self) -> list[Row]:
-        """Every function with its schemas and metadata, where the engine tells of them."""
+    async def listed_functions(self) -> list[Row]:
+        """Every function as the engine itself lists it, under our names of the fields."""
         answer = await self._ask("engine::functions::list", {"include_internal": False})
-        rows = [shape.function_detail(row, []) for row in shape.rows_of(answer, "functions")]
-        if not await self._is_modern():
-            return rows
-        details: dict[str, Row] = {}
-        for start in range(0, len(rows), MAX_FUNCTION_BATCH):
-            ids = [row["function_id"] for row in rows[start : start + MAX_FUNCTION_BATCH]]
-            found = await self._find("engine::functions::info", {"function_ids": ids})
-            details |= {str(row.get("function_id")): row for row in shape.rows_of(found, "functions")}
-        return [shape.function_detail(details.get(row["function_id"], row), []) for row in rows]
+        return [{**row, **shape.function_row(row)} for row in shape.rows_of(answer, "functions")]
+
+    async def described(self, listed: Mapping[str, Row], wanted: Sequence[str]) -> dict[str, Row]:
+        """Some of the listed functions with their schemas and metadata, where the engine tells of them."""
+        found = {function_id: listed[function_id] for function_id in wanted}
+        if wanted and await self._is_modern():
+            for start in range(0, len(wanted), MAX_FUNCTION_BATCH):
+                ids = wanted[start : start + MAX_FUNCTION_BATCH]
+                answer = await self._find("engine::functions::info", {"function_ids": ids})
+                details = {str(row.get("function_id")): row for row in shape.rows_of(answer, "functions")}
+                found |= {one: details[one] for one in ids if one in details}
+        return {function_id: shape.function_detail(row, []) for function_id, row in found.items()}
 
     async def function(self, function_id: str) -> Row:
         if await self._is_modern():

@@ -81,7 +81,7 @@ class DocumentIndexes:
 
     def load(self, look: Look) -> None:
         """Everything at once, for whoever looks and leaves; needs no event loop."""
-        for key, skill in zip(look.snapshot.skills.keys, look.snapshot.skills.items, strict=True):
+        for key, skill in _offered(look.snapshot).items():
             self._put_skill(key, skill, _body(look, skill))
         for prompt in look.snapshot.prompts.items:
             self._put_prompt(prompt, look)
@@ -103,7 +103,7 @@ class DocumentIndexes:
 
     async def _take(self, look: Look) -> None:
         async with self._changing:
-            skills = dict(zip(look.snapshot.skills.keys, look.snapshot.skills.items, strict=True))
+            skills = _offered(look.snapshot)
             prompts = {prompt.name: prompt for prompt in look.snapshot.prompts.items}
             for key in self._known_skills.keys() - skills.keys():
                 self._drop_skill(key)
@@ -142,6 +142,18 @@ class DocumentIndexes:
         self.skills.drop(key)
         self._known_skills.pop(key)
         self._unread.pop(key, None)
+
+
+def _offered(snapshot: Snapshot) -> dict[str, Skill]:
+    """The skills that agents may find: not those for people to call, nor what is part of one."""
+    skills = dict(zip(snapshot.skills.keys, snapshot.skills.items, strict=True))
+    kept_back = [key for key, skill in skills.items() if skill.disable_model_invocation]
+    if not kept_back:
+        return skills
+    withheld = frozenset(kept_back)
+    return {
+        key: skill for key, skill in skills.items() if withheld.isdisjoint((key, owner_of(snapshot, key)))
+    }
 
 
 class _Pace:
@@ -188,13 +200,7 @@ class DocumentLibrary:
         return uri.function_id if isinstance(uri, SectionUri) else None
 
     def skill_of(self, document_id: str) -> str:
-        """The overview at or above a document, the nearest one."""
-        winners = self._look.snapshot.skill_claims.winners
-        for folder in _at_and_above(document_id):
-            overview = winners.get(folder + INDEX_SUFFIX)
-            if overview is not None:
-                return self._look.snapshot.display_id(overview)
-        return document_id
+        return owner_of(self._look.snapshot, document_id)
 
     def body(self, kind: Kind, document_id: str) -> str:
         snapshot = self._look.snapshot
@@ -209,6 +215,16 @@ class DocumentLibrary:
 
     def schema(self, function_id: str) -> object:  # noqa: ARG002 (there are no functions here)
         return None
+
+
+def owner_of(snapshot: Snapshot, document_id: str) -> str:
+    """The skill that a document is part of: the overview at or above it, the nearest one, or itself."""
+    winners = snapshot.skill_claims.winners
+    for folder in _at_and_above(document_id):
+        overview = winners.get(folder + INDEX_SUFFIX)
+        if overview is not None:
+            return snapshot.display_id(overview)
+    return document_id
 
 
 def _at_and_above(document_id: str) -> Iterable[str]:

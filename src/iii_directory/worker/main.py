@@ -24,18 +24,14 @@ from iii_directory.shapes import is_object
 from iii_directory.text import escaped, shown_url
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
+from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, EngineIndexes
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.handlers import handler_of
 from iii_directory.worker.handlers.advice import Advice
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.handlers.searching import (
-    ENGINE_LISTENER,
-    ENGINE_NEWS,
-    EngineIndexes,
-    Searching,
-)
+from iii_directory.worker.handlers.searching import Searching
 from iii_directory.worker.handlers.writing import Authoring, Downloads, Registering, RegistryProxy
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
@@ -289,6 +285,7 @@ class DirectoryWorker:
         self._automatic.close()
         self._offers.lost()
         self._documents.close()
+        self._on_engine.close()
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()

@@ -84,7 +84,11 @@ FUNCTIONS: Final = (
                     "default": "brief",
                     "description": "ids leaves descriptions out; full adds the schemas of functions.",
                 },
-                "installable": flag("False leaves out what is not installed.", default=True),
+                "installable": flag(
+                    "False leaves out what is not installed. True also has the registry's whole list fetched "
+                    "in the background: ask again until complete is true.",
+                    default=True,
+                ),
                 "budget_chars": {
                     **count(
                         "How long the answer may be: descriptions are shortened first, then rows dropped. "
