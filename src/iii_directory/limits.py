@@ -69,6 +69,14 @@ RESCAN_SECONDS: Final = 2.0
 # Inner: between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
 BURST_SECONDS: Final = 0.05
 
+# Inner: edits on disk are told of together once nothing more has come for a moment, and at the latest within
+# a second of the first.
+EDITS_QUIET_SECONDS: Final = 0.3
+EDITS_LATEST_SECONDS: Final = 0.8
+# Inner: how often a namespace that somebody is installing into is looked at again before its files count as
+# edits; after a crash the traces of an install may stay for long.
+MAX_EDITS_POSTPONED: Final = 20
+
 # Inner: findings the log remembers having said, so that one that comes and goes is said once.
 MAX_LOGGED_FINDINGS: Final = 10_000
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
 
-    from iii_directory.documents.model import Finding
+    from iii_directory.documents.model import Finding, ParsedFile
     from iii_directory.folders.folder import Changes, FolderSource
     from iii_directory.lockfile.format import Entry, LockFile, NamespaceChange
 
@@ -95,6 +95,8 @@ class Catalogue:
         self._background: asyncio.Task[None] | None = None
         self._woken: asyncio.Event | None = None
         """Set when a reader saw a change before the background did."""
+        self._edited: set[str] = set()
+        """The files that changed since the follower last took them."""
 
     def load(self) -> Look:
         """One look for whoever looks and leaves; needs no event loop."""
@@ -149,6 +151,11 @@ class Catalogue:
         self._loop.call_soon(self._end_turn)
         return look
 
+    def take_edited(self) -> set[str]:
+        """For the follower: files that came, changed or went since the last time, whoever saw them first."""
+        edited, self._edited = self._edited, set()
+        return edited
+
     def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
         """What was installed between two looks. A record that could not be read says nothing of its time."""
         return [] if before.broken else changed_namespaces(before, after, self._is_as_installed)
@@ -175,11 +182,14 @@ class Catalogue:
         return self._look
 
     def _new_look(self, files: Changes, registered: Changes, said: _Said) -> Look:
+        snapshot = EMPTY if self._look is None else self._look.snapshot
         if files and self._woken is not None:
             self._woken.set()
+            self._edited |= {
+                path for path, entry in files.items() if _differs(snapshot.files.get(path), entry)
+            }
         # It wakes whoever follows, and is no document.
         files.pop(LOCKFILE, None)
-        snapshot = EMPTY if self._look is None else self._look.snapshot
         visibility = Visibility(said.installed if self._filter else None, said.recorded, said.local)
         snapshot = snapshot.changed(
             files=files,
@@ -199,3 +209,8 @@ class Catalogue:
             return content_hash(self._folders.read_installed(path)) == digest
         except RefusedError:
             return False
+
+
+def _differs(before: ParsedFile | None, after: ParsedFile | None) -> bool:
+    """Whether a file came, changed or went; what is never read, such as a link, does none of that."""
+    return before != after and any(entry is not None and entry.size is not None for entry in (before, after))

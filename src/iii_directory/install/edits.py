@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from iii_directory.disk.files import FileOps
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding
     from iii_directory.lockfile.format import LockFile
@@ -44,6 +45,14 @@ class Edits:
             except OSError:
                 # The catalogue has the same folder, and says what is wrong with it.
                 return []
+
+    def under_way(self) -> set[str]:
+        """The namespaces that somebody is changing right now, in this process or another. Blocks."""
+        try:
+            with closing_fd(self._files.open_root(self._path)) as root:
+                return _under_way(self._files, root)
+        except OSError:
+            return set()
 
     def _find(self, root: int, lock: LockFile) -> list[Finding]:
         known, self._hashes = self._hashes, {}
@@ -90,16 +99,20 @@ class Edits:
         """Those that nobody is installing right now: for a moment their files are ahead of the record."""
         if not names:
             return names
-        try:
-            with directory_below(root, [WORK_FOLDER], self._files) as hidden:
-                busy = {entry.removesuffix(WORK_SUFFIX) for entry in self._files.list_folder(hidden)}
-        except RefusedError as refused:
-            if not refused.is_absence:
-                raise
-            busy = set[str]()
+        busy = _under_way(self._files, root)
         # After that: what is no longer busy, but was, has another record by now.
         now = read_lock(self._files, root).namespaces
         return {name for name in names - busy if now.get(name) == lock.namespaces[name]}
+
+
+def _under_way(files: FileOps, root: int) -> set[str]:
+    try:
+        with directory_below(root, [WORK_FOLDER], files) as hidden:
+            return {entry.removesuffix(WORK_SUFFIX) for entry in files.list_folder(hidden)}
+    except RefusedError as refused:
+        if not refused.is_absence:
+            raise
+        return set()
 
 
 def _namespace(path: str) -> str:

@@ -60,6 +60,9 @@ class Arrivals:
 
     def tell(self, look: Look) -> None:
         """Tell the subscribers of every namespace that was installed since the last time."""
+        if look.lockfile.broken:
+            # It says nothing of its time; the next one that can be read is compared with the last that could.
+            return
         before, self._told = self._told, look.lockfile
         if before is None or before is look.lockfile:
             return

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from iii_directory.bus.seam import Bus, Subscription, TriggerOwner
     from iii_directory.lockfile.format import NamespaceChange
@@ -87,8 +87,14 @@ class Events:
             self.fire(PROMPTS, event)
 
     def written(self, event: Mapping[str, Any]) -> None:
-        """Tell that skills of a folder were written; only the newest type has words for that."""
+        """Tell that a skill of the folder was written; only the newest type has words for that."""
         self.fire(SKILLS_WRITTEN, event)
+
+    def edited(self, *, skills: Collection[str], prompts: Collection[str]) -> None:
+        """Tell in which namespaces files were edited on disk; of one kind or of both, each once."""
+        for topic, namespaces in ((SKILLS_WRITTEN, skills), (PROMPTS_WRITTEN, prompts)):
+            if namespaces:
+                self.fire(topic, {"op": "external", "namespaces": sorted(namespaces)})
 
     def forget_subscribers(self) -> None:
         """The connection is gone; the engine names those who are still there after the next one."""

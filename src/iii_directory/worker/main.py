@@ -27,6 +27,7 @@ from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, EngineIndexes
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
+from iii_directory.worker.external import ExternalEdits
 from iii_directory.worker.handlers import handler_of
 from iii_directory.worker.handlers.advice import Advice
 from iii_directory.worker.handlers.introspection import Introspection
@@ -79,6 +80,8 @@ class DirectoryWorker:
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
         self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
+        self._edits = Edits(settings.skills_folder)
+        self._external = ExternalEdits(self._catalogue, self._events, self._edits.under_way)
         self._offers = Offers(
             bus,
             self._catalogue,
@@ -164,22 +167,24 @@ class DirectoryWorker:
 
     def _with_hints(self, row: FunctionRow) -> FunctionRow:
         """A function with what bridges must know: whether its links only read, whether it may write."""
-        if not row.metadata:
-            return row
-        if WRITING in row.metadata:
-            return replace(row, metadata={WRITING: self._settings.allow_writing})
-        return replace(row, metadata={**row.metadata, "sections": self._settings.sections or READ_ONLY})
+        metadata = dict(row.metadata or {})
+        if WRITING in metadata:
+            metadata[WRITING] = self._settings.allow_writing
+        if "mcp" in metadata:
+            metadata["sections"] = self._settings.sections or READ_ONLY
+        return replace(row, metadata=metadata) if metadata else row
 
     def _handlers(self) -> tuple[object, ...]:
-        edits = Edits(self._settings.skills_folder)
         return (
             Reading(self._catalogue, self._bus, self._engine, self._settings),
-            Advice(self._catalogue, edits, self._functions),
+            Advice(self._catalogue, self._edits, self._functions),
             Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),
             Downloads(self._installer, self._arrivals, self._automatic, self._settings),
-            Authoring(self._catalogue, self._installer.writes, self._arrivals, self._settings),
+            Authoring(
+                self._catalogue, self._installer.writes, self._arrivals, self._external, self._settings
+            ),
             RegistryProxy(self._registry),
         )
 
@@ -221,6 +226,7 @@ class DirectoryWorker:
 
     def _looked(self, look: Look) -> None:
         self._arrivals.tell(look)
+        self._external.looked(look)
         self._documents.follow(look)
 
     async def _connected(self) -> None:
@@ -283,6 +289,7 @@ class DirectoryWorker:
     async def _close(self) -> None:
         await self._events.close()
         self._automatic.close()
+        self._external.close()
         self._offers.lost()
         self._documents.close()
         self._on_engine.close()

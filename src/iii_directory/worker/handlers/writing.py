@@ -15,6 +15,7 @@ from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import READ_ONLY_SKILL, DirectoryError, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
+from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from iii_directory.registry.client import RegistryClient
     from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
+    from iii_directory.worker.external import ExternalEdits
     from iii_directory.worker.registrations import Registrations
 
 _DIGEST: Final = "sha256:"
@@ -97,17 +99,26 @@ class Downloads:
 class Authoring:
     """``directory::skills::create|update|delete``: single documents of the skills folder."""
 
-    def __init__(self, catalogue: Catalogue, writes: Writes, arrivals: Arrivals, settings: Settings) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        writes: Writes,
+        arrivals: Arrivals,
+        edits: ExternalEdits,
+        settings: Settings,
+    ) -> None:
         self._catalogue = catalogue
         self._writes = writes
         self._arrivals = arrivals
+        self._edits = edits
         self._allowed = settings.allow_writing
 
     async def create(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
         skill_id, content = text(payload, "id"), text(payload, "content")
         place, raw = place_of_new(await self._catalogue.look(), skill_id, content)
-        held = await self._writes.create(place.namespace, place.path, raw)
+        with self._edits.our_own(place.whole_path, content_hash(raw)):
+            held = await self._writes.create(place.namespace, place.path, raw)
         return await self._told("create", place, held)
 
     async def update(self, payload: Payload) -> dict[str, Any]:
@@ -116,7 +127,8 @@ class Authoring:
         expected = _expected(payload)
         place = place_of_known(await self._catalogue.look(), skill_id)
         raw = written_document(place.whole_path, content)
-        held = await self._writes.update(place.namespace, place.path, raw, expected)
+        with self._edits.our_own(place.whole_path, content_hash(raw)):
+            held = await self._writes.update(place.namespace, place.path, raw, expected)
         return await self._told("update", place, held)
 
     async def delete(self, payload: Payload) -> dict[str, Any]:
@@ -124,7 +136,8 @@ class Authoring:
         skill_id, expected = text(payload, "id"), _expected(payload)
         look = await self._catalogue.look()
         place = place_of_known(look, skill_id)
-        held = await self._writes.delete(place.namespace, place.path, expected)
+        with self._edits.our_own(place.whole_path, None):
+            held = await self._writes.delete(place.namespace, place.path, expected)
         return await self._told("delete", place, held)
 
     def _check_allowed(self) -> None:
