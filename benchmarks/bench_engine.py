@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 import subprocess
@@ -51,7 +50,7 @@ def _against_echo(url: str, bare: str) -> Measurement:
 
 def _seconds(url: str, *, greeted: bool) -> float:
     frames = [call_frame(PAYLOAD) for _ in range(MESSAGES)]
-    return asyncio.run(flood(url, frames, IN_FLIGHT, greeted=greeted))
+    return flood(url, frames, IN_FLIGHT, greeted=greeted)
 
 
 @goal("engine.idle-connection", at_most=64, unit="KiB")

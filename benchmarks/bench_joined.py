@@ -6,7 +6,6 @@ folder, each on an engine of its own.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import subprocess
 import sys
@@ -82,7 +81,7 @@ def _compared(frames: Callable[[], list[str]]) -> Measurement:
 
         def rate(url: str) -> float:
             sent = frames()
-            return len(sent) / asyncio.run(flood(url, sent, IN_FLIGHT))
+            return len(sent) / flood(url, sent, IN_FLIGHT)
 
         return interleave(lambda: rate(here), lambda: rate(there), rounds=ROUNDS)
 

@@ -151,4 +151,4 @@ def get_throughput() -> Measurement:
 
 
 def rate(url: str, calls: list[str]) -> float:
-    return len(calls) / asyncio.run(flood(url, calls, IN_FLIGHT))
+    return len(calls) / flood(url, calls, IN_FLIGHT)

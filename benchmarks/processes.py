@@ -7,14 +7,17 @@ import contextlib
 import json
 import logging
 import multiprocessing
+import socket
 import tempfile
 import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.frames import Frame, Opcode
 
 from iii_directory.engine.server import EngineServer
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _SPAWN = multiprocessing.get_context("spawn")
 READY_SECONDS = 30.0
+_LONGEST_HEADER = 10
 
 
 @contextlib.contextmanager
@@ -167,20 +171,77 @@ def _announcement() -> dict[str, Any]:
     }
 
 
-async def flood(url: str, frames: list[str], in_flight: int, *, greeted: bool = True) -> float:
-    """The seconds it takes to have every frame answered, with so many of them under way."""
-    async with connect(url, compression=None, max_size=None) as peer:
+def flood(url: str, frames: list[str], in_flight: int, *, greeted: bool = True) -> float:
+    """The seconds it takes to have every frame answered, with so many of them under way.
+
+    Over a bare socket that counts messages and does not read them: what is measured is the other side.
+    """
+    sent = [Frame(Opcode.TEXT, frame.encode()).serialize(mask=True) for frame in frames]
+    with contextlib.closing(Answers(url)) as answers:
         if greeted:
-            await peer.recv()
+            answers.wait_for(1)
         start = time.perf_counter()
-        for frame in frames[:in_flight]:
-            await peer.send(frame)
-        for frame in frames[in_flight:]:
-            await peer.recv()
-            await peer.send(frame)
-        for _ in range(in_flight):
-            await peer.recv()
+        answers.send(sent[:in_flight])
+        asked, answered = in_flight, 0
+        while answered < len(sent):
+            came = answers.wait_for(1)
+            answered += came
+            answers.send(sent[asked : asked + came])
+            asked += came
         return time.perf_counter() - start
+
+
+class Answers:
+    """A socket on an engine, blocking, whose messages are counted by their headers."""
+
+    def __init__(self, url: str) -> None:
+        where = urlsplit(url)
+        self._socket = socket.create_connection((where.hostname or "", where.port or 0), READY_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(
+            f"GET / HTTP/1.1\r\nHost: {where.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        self._buffer = bytearray(1 << 20)
+        self._rest = b""
+        while b"\r\n\r\n" not in self._rest:
+            self._rest += self._socket.recv(1)
+        self._rest, self._skip = b"", 0
+
+    def send(self, frames: list[bytes]) -> None:
+        if frames:
+            self._socket.sendall(b"".join(frames))
+
+    def wait_for(self, least: int) -> int:
+        """How many messages came, at least so many."""
+        came = 0
+        while came < least:
+            size = self._socket.recv_into(self._buffer)
+            if not size:
+                raise ConnectionError("the engine hung up")
+            came += self._counted(memoryview(self._buffer)[:size])
+        return came
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _counted(self, data: memoryview) -> int:
+        """The messages that end in what was read; what is left of one is skipped with the next."""
+        came = 0
+        while True:
+            if self._skip > len(data):
+                self._skip -= len(data)
+                return came
+            came += self._skip > 0
+            data, self._skip = data[self._skip :], 0
+            head = self._rest + bytes(data[: _LONGEST_HEADER - len(self._rest)])
+            length = head[1] if len(head) > 1 else 0
+            extended = {126: 2, 127: 8}.get(length, 0)
+            if len(head) < 2 + extended:
+                self._rest = head
+                return came
+            size = int.from_bytes(head[2 : 2 + extended], "big") if extended else length
+            self._skip, self._rest = 2 + extended + size - len(self._rest), b""
 
 
 def call_frame(payload: dict[str, Any], function_id: str = "bench::echo", namespace: str = "default") -> str:

@@ -13,8 +13,9 @@ from tests.engine.driver import Driver, uuid_of
 if TYPE_CHECKING:
     from random import Random
 
+from iii_directory.engine.decoding import UndecodableError, decode
 from iii_directory.engine.engine_state import Send
-from iii_directory.engine.envelope import can_be_passed_on, envelope_of, with_field
+from iii_directory.engine.envelope import envelope_of, has_odd_number, is_readable, with_field
 from iii_directory.engine.wire_json import NotJsonError, Unread, encode_message, parse, read
 
 ID = uuid_of(7)
@@ -62,29 +63,39 @@ def test_depth_is_that_of_the_value_whatever_its_texts_look_like(
 ) -> None:
     value = [[{"a": [1]}] * 50, nested(value, depth, random), [{}] * 200]
 
-    assert can_be_passed_on(json.dumps(value, indent=indent).encode()) == (depth_of(value) <= 128)
+    assert is_readable(json.dumps(value, indent=indent).encode()) == (depth_of(value) <= 128)
 
 
 @pytest.mark.parametrize(
     "number", ["1e309", "1E+400", "-1e400", "0.1e999", "1e0000400", "9" * 309, "9" * 400 + ".5"]
 )
 def test_a_number_that_others_cannot_hold_does_not_pass_unread(number: str) -> None:
-    assert not can_be_passed_on(frame(f'{{"a": [1, {number} ]}}'))
-    assert envelope_of(frame(number)) is None
+    assert has_odd_number(frame(f'{{"a": [1, {number} ]}}'))
+    assert envelope_of(call(number)) is None
+
+
+def test_a_number_of_an_answer_is_for_whoever_asked_to_read() -> None:
+    assert envelope_of(frame("1e999")) is not None
+
+
+def test_a_number_in_an_error_is_read_and_refused() -> None:
+    error = '{"code": "c", "message": "m", "more": 1e999}'
+    with pytest.raises(UndecodableError, match="number out of range"):
+        decode(frame(f'1,"error":{error}'))
 
 
 @pytest.mark.parametrize("number", ["1e30", "1E+22", "1e-400", "12345678901234567890123", "1.0", "-0"])
 def test_other_numbers_do(number: str) -> None:
-    assert envelope_of(frame(number)) is not None
+    assert envelope_of(call(number)) is not None
 
 
 def test_texts_that_look_like_numbers_are_not_in_the_way() -> None:
-    assert can_be_passed_on(b'{"sha": "51e4443aa9e123f", "text": "1e999", "year": "1 the 2024"}')
+    assert not has_odd_number(b'{"sha": "51e4443aa9e123f", "text": "1e999", "year": "1 the 2024"}')
 
 
 @given(st.binary(max_size=3), st.integers(0, 400), VALUES)
 def test_nothing_passes_unread_that_would_be_refused_if_read(junk: bytes, at: int, value: Any) -> None:
-    whole = frame(json.dumps(value))
+    whole = call(json.dumps(value))
     spoiled = whole[:at] + junk + whole[at + len(junk) :]
     if envelope_of(spoiled) is not None:
         parse(spoiled.decode())

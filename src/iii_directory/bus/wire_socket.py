@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus, InvalidURI
-from websockets.frames import Opcode
 from websockets.http11 import Response
-from websockets.protocol import State
 from websockets.uri import parse_uri
 
+from iii_directory.engine.framing import Framing
 from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
     CLOSE_SECONDS,
@@ -31,7 +30,7 @@ from iii_directory.limits import (
 )
 
 if TYPE_CHECKING:
-    from websockets.frames import Frame
+    from websockets.http11 import Request
 
 log = logging.getLogger("iii_directory.worker")
 # The library's own log formats every frame at debug level.
@@ -86,12 +85,12 @@ class WireSocket(asyncio.Protocol):
 
     def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
         self._protocol = protocol
+        self._framing = Framing(protocol, self, frame_bytes=MAX_MESSAGE_BYTES)
         self._owner = owner
         self._token = token
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
-        self._fragments = bytearray()
         self._flush_is_due = False
         self._heard_something = True
         self._was_open = False
@@ -101,7 +100,7 @@ class WireSocket(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        return self._protocol.state is State.OPEN
+        return self._framing.is_open
 
     # What its owner calls
 
@@ -110,7 +109,7 @@ class WireSocket(asyncio.Protocol):
         if not self.is_open:
             return
         if len(text) <= MAX_FRAME_BYTES:
-            self._protocol.send_text(text)
+            self._framing.send(text)
         else:
             self._send_in_fragments(text)
         if not self._flush_is_due:
@@ -142,12 +141,7 @@ class WireSocket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard_something = True
-        self._protocol.receive_data(data)
-        for event in self._protocol.events_received():
-            if isinstance(event, Response):
-                self._handshake(event)
-            else:
-                self._frame(cast("Frame", event))
+        self._framing.received(data)
         self._flush()
 
     def eof_received(self) -> bool:
@@ -169,9 +163,18 @@ class WireSocket(asyncio.Protocol):
         if self._outbox is not None:
             self._outbox.go_on()
 
+    # What the framing tells
+
+    def message(self, data: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
+        self._owner.received(data)
+
+    def handshake(self, event: Request | Response) -> None:
+        if isinstance(event, Response):
+            self._answered(event)
+
     # Inner workings
 
-    def _handshake(self, response: Response) -> None:
+    def _answered(self, response: Response) -> None:
         problem = self._protocol.handshake_exc
         if self.opened.done():
             return  # nobody waited that long
@@ -184,17 +187,6 @@ class WireSocket(asyncio.Protocol):
         else:
             self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {problem}"))
 
-    def _frame(self, frame: Frame) -> None:
-        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-            return
-        if frame.opcode is not Opcode.CONT and frame.fin:
-            self._owner.received(bytes(frame.data))
-            return
-        self._fragments += frame.data
-        if frame.fin:
-            whole, self._fragments = bytes(self._fragments), bytearray()
-            self._owner.received(whole)
-
     def _send_in_fragments(self, text: bytes) -> None:
         view = memoryview(text)
         self._protocol.send_text(view[:FRAGMENT_BYTES], fin=False)
@@ -204,7 +196,7 @@ class WireSocket(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._flush_is_due = False
-        transport, outbox, data = self._transport, self._outbox, self._protocol.data_to_send()
+        transport, outbox, data = self._transport, self._outbox, self._framing.to_send()
         if transport is None or outbox is None or not data or transport.is_closing():
             return
         outbox.write(data)

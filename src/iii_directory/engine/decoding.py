@@ -82,7 +82,7 @@ def _relayed(envelope: Envelope) -> Message | None:
             return InvocationResult(
                 call_id.lower(), envelope.function_id, ABSENT if result is None else result, error
             )
-    except UndecodableError:
+    except (UndecodableError, ValueError):
         return None
     return None
 

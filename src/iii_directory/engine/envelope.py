@@ -3,20 +3,24 @@
 What a worker answers is read by whoever asked, not by the engine on the way: a list of 1,000 rows costs a
 skip instead of thousands of objects that are made, walked and written again (goal ``joined.list-1000``).
 What is passed on is still JSON that others can read: the skip checks its grammar, and this module its
-encoding, its depth and its numbers. Where something is odd it gives no envelope, and the frame is read in
-full by :mod:`iii_directory.engine.decoding`, which says what is wrong.
+encoding, its depth and the numbers of calls. Where something is odd it gives no envelope, and the frame is
+read in full by :mod:`iii_directory.engine.decoding`, which says what is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from iii_directory.engine import protocol
 from iii_directory.engine.wire_json import Unread
-from iii_directory.limits import MAX_JSON_DEPTH
+from iii_directory.limits import KIB, MAX_JSON_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NOTHING: Final = msgspec.Raw(b"null")
 
@@ -38,14 +42,18 @@ class Envelope(msgspec.Struct, gc=False):
 
 
 def envelope_of(frame: bytes) -> Envelope | None:
-    """The envelope of a call or an answer; None for what has none, and for what may not be passed on."""
+    """The envelope of a call or an answer; None for what has none, and for what may not be passed on.
+
+    A call reaches workers that did not ask for it, so its numbers must be such as everybody can read. The
+    numbers of an answer are between a worker and those who chose to ask it.
+    """
     try:
         envelope = _ENVELOPES.decode(frame)
-        if not frame.isascii():
-            frame.decode()  # the skip does not look into strings
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return envelope if can_be_passed_on(frame) else None
+    if envelope.type == protocol.INVOKE_FUNCTION and has_odd_number(frame):
+        return None
+    return envelope if is_readable(frame) else None
 
 
 def unread(raw: msgspec.Raw) -> Unread | None:
@@ -66,14 +74,55 @@ def with_field(text: bytes, field: bytes, value: str) -> bytes | None:
     return b"".join((text[:-1], separator, b'"', field, b'":"', value.encode(), b'"}'))
 
 
-def can_be_passed_on(text: bytes) -> bool:
-    """Whether a JSON text has only numbers and a depth that others can read.
+def has_odd_number(text: bytes) -> bool:
+    """Whether a number of a JSON text is too large for others; a string may look like one."""
+    digits = text.translate(_DIGITS)
+    if _LONG_NUMBER in digits:
+        return True
+    found = digits.find(_LONG_EXPONENT)
+    while found >= 0:
+        if _EXPONENT.match(text, found + 1):
+            return True
+        found = digits.find(_LONG_EXPONENT, found + 1)
+    return False
 
-    Without a line of Python for each value: the text is cut down to its brackets, quotes and digits.
+
+def is_readable(text: bytes) -> bool:
+    """Whether a JSON text is UTF-8 and no deeper than others read.
+
+    Without a line of Python for each value: the text is cut down to its brackets and quotes.
     """
-    skeleton = (_without_escapes(text) if b"\\" in text else text).translate(_KINDS, _OTHERS)
-    looks_odd = _LONG_EXPONENT in skeleton or _LONG_NUMBER in skeleton
-    return not (looks_odd and _has_odd_number(text)) and not _is_deep(skeleton.translate(None, _DIGITS))
+    try:
+        brackets = b"".join(map(_brackets, _pieces(text)))
+    except UnicodeDecodeError:
+        return False
+    if brackets.count(b"(") <= MAX_JSON_DEPTH:
+        return True
+    # Strings without brackets go as pairs of quotes; of the rest every second part is a string.
+    structure = b"".join(brackets.replace(b'""', b"").split(b'"')[::2])
+    depth = 0
+    for start in range(0, len(structure), MAX_JSON_DEPTH):
+        part = structure[start : start + MAX_JSON_DEPTH]
+        opened = part.count(b"(")
+        if depth + opened > MAX_JSON_DEPTH and depth + _deepest(part) > MAX_JSON_DEPTH:
+            return False
+        depth += 2 * opened - len(part)
+    return True
+
+
+def _pieces(text: bytes) -> Iterator[bytes]:
+    """A text in pieces that a processor keeps at hand; they end with a quote, so within no character."""
+    start = 0
+    while start < len(text):
+        end = text.find(b'"', start + _PIECE_BYTES) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def _brackets(piece: bytes) -> bytes:
+    if not piece.isascii():
+        piece.decode()
+    return (_without_escapes(piece) if b"\\" in piece else piece).translate(_BRACKETS, _OTHERS)
 
 
 def _without_escapes(text: bytes) -> bytes:
@@ -85,45 +134,17 @@ def _without_escapes(text: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _has_odd_number(text: bytes) -> bool:
-    """Whether a number is too large for others; a skeleton has also digits of strings that were apart."""
-    digits = text.translate(_KINDS)
-    if _LONG_NUMBER in digits:
-        return True
-    found = digits.find(_LONG_EXPONENT)
-    while found >= 0:
-        if _EXPONENT.match(text, found + 1):
-            return True
-        found = digits.find(_LONG_EXPONENT, found + 1)
-    return False
-
-
-def _is_deep(brackets: bytes) -> bool:
-    """Whether brackets, with the quotes of strings between them, are nested deeper than others read."""
-    if brackets.count(b"(") <= MAX_JSON_DEPTH:
-        return False
-    # Strings without brackets go as pairs of quotes; of the rest every second part is a string.
-    structure = b"".join(brackets.replace(b'""', b"").split(b'"')[::2])
-    depth = 0
-    for start in range(0, len(structure), MAX_JSON_DEPTH):
-        part = structure[start : start + MAX_JSON_DEPTH]
-        opened = part.count(b"(")
-        if depth + opened > MAX_JSON_DEPTH and depth + _deepest(part) > MAX_JSON_DEPTH:
-            return True
-        depth += 2 * opened - len(part)
-    return False
-
-
 def _deepest(part: bytes) -> int:
     return max(accumulate(1 if bracket == _OPENS else -1 for bracket in part))
 
 
 _ENVELOPES: Final = msgspec.json.Decoder(Envelope)
-# What a text is cut down to. The sign that an exponent may have counts as one of its digits.
-_KINDS: Final = bytes.maketrans(b"{[}]0123456789+E", b"(())11111111111e")
-_OTHERS: Final = bytes(set(range(256)) - set(b'{[}]"0123456789+eE'))
-_DIGITS: Final = b"1e"
+_PIECE_BYTES: Final = 8 * KIB
+_BRACKETS: Final = bytes.maketrans(b"{[}]", b"(())")
+_OTHERS: Final = bytes(set(range(256)) - set(b'{[}]"'))
 _OPENS: Final = ord("(")
+# Digits, and the sign that an exponent may have, are one character; the letter of an exponent is another.
+_DIGITS: Final = bytes.maketrans(b"0123456789+E", b"11111111111e")
 # A float ends at 1e308. An integer may be longer; whether it is too long is said by whoever reads it in full.
 _LONG_NUMBER: Final = b"1" * 309
 _LONG_EXPONENT: Final = b"1e111"

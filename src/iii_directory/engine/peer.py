@@ -1,5 +1,7 @@
 """One socket: websockets' sans-I/O protocol on an asyncio transport; no task and no queue per message.
 
+Whole messages do not even pass the library (:mod:`iii_directory.engine.framing`).
+
 Why not the library's own server: a frame is parsed, routed and written within one turn of the loop here,
 while that one wakes a task for every message and needs a queue for what the engine sends unasked. The same
 router behind it took 1.4 times as long for a call of two hops (nine rounds, A and B alternating), which the
@@ -14,12 +16,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
-from websockets.frames import Opcode
 from websockets.http11 import Request
-from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from iii_directory.access.policy import Refused
+from iii_directory.engine.framing import Framing
 from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
     CLOSE_SECONDS,
@@ -35,7 +36,7 @@ from iii_directory.limits import (
 )
 
 if TYPE_CHECKING:
-    from websockets.frames import Frame
+    from websockets.http11 import Response
 
     from iii_directory.engine.server import EngineServer
 
@@ -85,11 +86,10 @@ class Peer(asyncio.Protocol):
         self._engine = engine
         self._limits = limits
         self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
+        self._framing = Framing(self._protocol, self, frame_bytes=limits.frame_bytes)
         self._transport: asyncio.Transport
         self._outbox: Outbox
         self._role = Role()
-        self._fragments = bytearray()
-        self._text = True
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished = 0
         self._unfinished_timer: asyncio.TimerHandle | None = None
@@ -110,18 +110,17 @@ class Peer(asyncio.Protocol):
     def send(self, message: str | bytes) -> None:
         """Queue a message; :meth:`flush` writes what is queued."""
         if isinstance(message, str):
-            self.send_utf8(message.encode())
-        elif self._protocol.state is State.OPEN:
-            self._protocol.send_binary(message)
+            self._framing.send(message.encode())
+        else:
+            self._framing.send(message, is_text=False)
 
     def send_utf8(self, text: bytes) -> None:
         """Queue a message that is text, encoded already."""
-        if self._protocol.state is State.OPEN:
-            self._protocol.send_text(text)
+        self._framing.send(text)
 
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""
-        transport, data = self._transport, self._protocol.data_to_send()
+        transport, data = self._transport, self._framing.to_send()
         if not data or transport.is_closing():
             return
         self._outbox.write(data)
@@ -133,7 +132,7 @@ class Peer(asyncio.Protocol):
 
     def close(self) -> None:
         """Say goodbye without a code, and do not wait for ever for the answer."""
-        if self._protocol.state is State.OPEN:
+        if self._framing.is_open:
             self._protocol.send_close()
             self.flush()
         else:
@@ -160,15 +159,8 @@ class Peer(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
 
     def data_received(self, data: bytes) -> None:
-        start = 0
-        # Line by line until the handshake is answered: the parser would run ahead of our decision into
-        # frames that a hasty client sent along with its request.
-        while self._protocol.state is State.CONNECTING and not self._ending and start < len(data):
-            end = data.find(b"\n", start) + 1 or len(data)
-            self._feed(data[start:end])
-            start = end
-        if start < len(data):
-            self._feed(data[start:] if start else data)
+        self._framing.received(data)
+        self.flush()
         self._count_unfinished()
         self._engine.flush()
 
@@ -179,7 +171,6 @@ class Peer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
         self._stop_timer()
-        self._fragments.clear()
         self._set_unfinished(0)
         self._role.lost()
         self._engine.peer_lost(self)
@@ -190,18 +181,18 @@ class Peer(asyncio.Protocol):
         if not self.full:
             self._role.writable()
 
+    # What the framing tells
+
+    def message(self, data: bytes, *, is_text: bool) -> None:
+        self._role.received(data, is_text=is_text)
+
+    def handshake(self, event: Request | Response) -> None:
+        if isinstance(event, Request):
+            self._decide(event)
+
     # Inner workings
 
-    def _feed(self, data: bytes) -> None:
-        self._protocol.receive_data(data)
-        for event in self._protocol.events_received():
-            if isinstance(event, Request):
-                self._handshake(event)
-            else:
-                self._frame(cast("Frame", event))
-        self.flush()
-
-    def _handshake(self, request: Request) -> None:
+    def _decide(self, request: Request) -> None:
         headers: dict[str, list[str]] = {}
         for name, value in request.headers.raw_items():
             headers.setdefault(name.lower(), []).append(value)
@@ -226,22 +217,9 @@ class Peer(asyncio.Protocol):
     def _refuse(self, refused: Refused) -> None:
         self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
 
-    def _frame(self, frame: Frame) -> None:
-        if frame.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-            return
-        if frame.opcode is not Opcode.CONT:
-            self._text = frame.opcode is Opcode.TEXT
-            if frame.fin:
-                self._message(bytes(frame.data))
-                return
-        self._fragments += frame.data
-        if frame.fin:
-            whole, self._fragments = bytes(self._fragments), bytearray()
-            self._message(whole)
-
     def _count_unfinished(self) -> None:
         """A message that comes in pieces holds memory until it is whole: not for ever, and not too much."""
-        self._set_unfinished(len(self._fragments) + len(self._protocol.reader.buffer))
+        self._set_unfinished(self._framing.unfinished_bytes)
         if self._engine.unfinished_bytes > self._limits.unfinished_bytes and self._unfinished:
             log.warning("unfinished messages took too much memory; the newest one's connection was ended")
             self.abort()
@@ -261,9 +239,6 @@ class Peer(asyncio.Protocol):
             "a message was not finished within %g s; its connection was ended", self._limits.message_seconds
         )
         self.abort()
-
-    def _message(self, data: bytes) -> None:
-        self._role.received(data, is_text=self._text)
 
     def _end_soon(self) -> None:
         """Once we said goodbye, a client that neither answers nor reads is not waited for."""
