@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.ids import check_skill_id
 from iii_directory.documents.model import Finding, ParsedFile
@@ -15,6 +15,7 @@ from iii_directory.documents.parse import parse_registered_prompt, parse_registe
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.timestamps import nanoseconds_of
 from iii_directory.errors import DirectoryError
+from iii_directory.shapes import is_list, is_object, items_of, object_of, rows_of
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Record:
     @property
     def registered_at(self) -> str:
         """When it was registered, as the record says it; only of one without a problem."""
-        return cast("dict[str, Any]", self.value)["registered_at"]
+        return object_of(self.value)["registered_at"]
 
     def parsed(self, kind: RecordKind) -> ParsedFile:
         if self.fields is not None:
@@ -61,21 +62,20 @@ class Record:
 def decode(kind: RecordKind, value: object, key: str) -> Record:
     """A stored value as a record; ``key`` stands in where the value does not name itself."""
     size = size_of(value)
-    if not isinstance(value, dict):
+    if not is_object(value):
         return Record(key, 0, value, size, problem="the record is not an object")
-    fields = cast("dict[str, Any]", value)
-    named, registered_at = fields.get(kind.key_field), fields.get("registered_at")
+    named, registered_at = value.get(kind.key_field), value.get("registered_at")
     stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
     key = named if isinstance(named, str) and named else key
     try:
-        checked = kind.check(fields)
+        checked = kind.check(value)
     except DirectoryError as error:
         problem = f"the record cannot be served: {error.problem}"
-        return Record(key, stamp or 0, fields, size, problem=problem)
+        return Record(key, stamp or 0, value, size, problem=problem)
     if stamp is None:
         problem = f"its registered_at, {quoted(str(registered_at))}, is no RFC 3339 time"
-        return Record(key, 0, fields, size, problem=problem)
-    return Record(key, stamp, fields, size, checked)
+        return Record(key, 0, value, size, problem=problem)
+    return Record(key, stamp, value, size, checked)
 
 
 def size_of(value: object) -> int:
@@ -85,16 +85,11 @@ def size_of(value: object) -> int:
 
 def values_of(listing: object) -> list[object]:
     """The values in an answer of ``state::list``: an array, ``{items: [{value}]}`` or ``{value: [...]}``."""
-    if isinstance(listing, dict):
-        answer = cast("dict[str, Any]", listing)
-        items = answer.get("items")
-        if isinstance(items, list):
-            rows = [
-                cast("dict[str, Any]", item) for item in cast("list[object]", items) if isinstance(item, dict)
-            ]
-            return [row["value"] for row in rows if "value" in row]
-        listing = answer.get("value")
-    return cast("list[object]", listing) if isinstance(listing, list) else []
+    if not is_object(listing):
+        return items_of(listing)
+    if is_list(listing.get("items")):
+        return [row["value"] for row in rows_of(listing, "items") if "value" in row]
+    return items_of(listing.get("value"))
 
 
 def _check_skill(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ and calls `Table.settle`.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.records import Record, decode, size_of
 from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
+from iii_directory.shapes import object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,7 @@ class Table:
     def get(self, key: str) -> dict[str, Any] | None:
         """The record served under a key."""
         record = self._held.get(key)
-        return None if record is None or record.problem else cast("dict[str, Any]", record.value)
+        return None if record is None or record.problem else object_of(record.value)
 
     def key_of(self, key: str, old: object, new: object) -> str:
         """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
@@ -212,10 +213,9 @@ class Table:
                 self._drop(key, 0)
 
     def _named(self, value: object) -> str | None:
-        named = cast("dict[str, Any]", value).get(self.kind.key_field) if isinstance(value, dict) else None
-        return named if isinstance(named, str) else None
+        return text_of(object_of(value).get(self.kind.key_field))
 
 
 def _stamp_of(value: object) -> int:
-    at = cast("dict[str, Any]", value).get("registered_at") if isinstance(value, dict) else None
-    return (nanoseconds_of(at) or 0) if isinstance(at, str) else 0
+    at = text_of(object_of(value).get("registered_at"))
+    return 0 if at is None else nanoseconds_of(at) or 0

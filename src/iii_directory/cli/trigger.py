@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from iii_directory.cli.common import EXIT_CODES, engine_token, engine_url, fail,
 from iii_directory.cli.completion import function_ids
 from iii_directory.cli.output import json_text, note, print_json, print_string
 from iii_directory.cli.terminal import no_pager_option
+from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,9 +134,9 @@ def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:
             fail(f"the payload is not JSON: {error}", code=2)
     if not fields:
         return base
-    if not isinstance(base, dict):
+    if not is_object(base):
         fail("KEY=VALUE fields need a payload that is an object", code=2)
-    merged = dict(cast("dict[str, Any]", base))
+    merged = dict(base)
     for field in fields:
         key, separator, value = field.partition("=")
         if not separator or not key:

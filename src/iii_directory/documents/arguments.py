@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.model import PromptArgument
 from iii_directory.errors import BAD_PROMPT, DirectoryError
+from iii_directory.shapes import is_list, is_object, object_of, text_of
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ def read_arguments(values: dict[str, Any], problems: list[str]) -> tuple[PromptA
 
 
 def _from_list(value: object) -> tuple[PromptArgument, ...] | None:
-    if not isinstance(value, list):
+    if not is_list(value):
         return None
     found: dict[str, PromptArgument] = {}
-    for item in cast("list[object]", value):
+    for item in value:
         argument = _argument(item)
         if argument is None or argument.name in found:
             return None
@@ -45,32 +46,25 @@ def _from_list(value: object) -> tuple[PromptArgument, ...] | None:
 def _argument(item: object) -> PromptArgument | None:
     if isinstance(item, str):
         return PromptArgument(item.strip()) if item.strip() else None
-    if not isinstance(item, dict):
+    if not is_object(item):
         return None
-    fields = cast("dict[str, object]", item)
-    name, description, required = fields.get("name"), fields.get("description"), fields.get("required", False)
+    name, description, required = item.get("name"), item.get("description"), item.get("required", False)
     if not isinstance(name, str) or not name.strip() or not isinstance(required, bool):
         return None
-    return PromptArgument(name.strip(), description if isinstance(description, str) else None, required)
+    return PromptArgument(name.strip(), text_of(description), required)
 
 
 def _from_schema(value: object) -> tuple[PromptArgument, ...] | None:
-    if not isinstance(value, dict):
+    if not is_object(value):
         return None
-    schema = cast("dict[str, object]", value)
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    if not isinstance(properties, dict) or not isinstance(required, list):
+    properties, required = value.get("properties", {}), value.get("required", [])
+    if not is_object(properties) or not is_list(required):
         return None
     return tuple(
-        PromptArgument(name, _described(field), name in required)
-        for name, field in cast("dict[str, object]", properties).items()
+        PromptArgument(name, text_of(object_of(field).get("description")), name in required)
+        for name, field in properties.items()
         if name.strip()
     )
-
-
-def _described(field: object) -> str | None:
-    description = cast("dict[str, object]", field).get("description") if isinstance(field, dict) else None
-    return description if isinstance(description, str) else None
 
 
 def rendered(

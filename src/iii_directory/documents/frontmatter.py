@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH, MAX_FRONT_MATTER_VALUES
+from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -222,9 +223,9 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
             values = _node(next(events), events, 1)
     if values is None:
         return {}
-    if not isinstance(values, dict):
+    if not is_object(values):
         raise RefusedError("it is not a mapping, not a list of 'key: value' lines")
-    return cast("dict[str, Any]", values)
+    return values
 
 
 def _bounded(events: Iterator[Any]) -> Iterator[Any]:

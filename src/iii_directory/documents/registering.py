@@ -8,13 +8,14 @@ The same checks meet a caller of ``skills::register`` and a record that somebody
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.fields import text
 from iii_directory.documents.ids import check_prompt_name
 from iii_directory.documents.parse import check_body
 from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES
+from iii_directory.shapes import is_list, is_object
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ def _visible_text(given: Mapping[str, Any], field: str) -> str:
 def _arguments(value: object) -> list[Fields]:
     if value is None:
         return []
-    if not isinstance(value, list):
+    if not is_list(value):
         raise invalid_field("arguments", "a list of objects with a name")
     found: dict[str, Fields] = {}
-    for item in cast("list[object]", value):
+    for item in value:
         argument = _argument(item)
         if argument["name"] in found:
             raise DirectoryError(BAD_PROMPT, f"duplicate argument name {quoted(argument['name'])}")
@@ -71,10 +72,9 @@ def _arguments(value: object) -> list[Fields]:
 
 
 def _argument(item: object) -> Fields:
-    if not isinstance(item, dict):
+    if not is_object(item):
         raise invalid_field("arguments", "a list of objects with a name")
-    given = cast("Fields", item)
-    name, description, required = given.get("name"), given.get("description"), given.get("required")
+    name, description, required = item.get("name"), item.get("description"), item.get("required")
     if not isinstance(name, str):
         raise invalid_field("arguments[].name", "a string")
     if not name.strip():
