@@ -105,6 +105,7 @@ class SdkBus:
         heard: Callable[[Payload], None],
         *,
         description: str,
+        doubted: Callable[[Payload], None] | None = None,  # noqa: ARG002 (no forgery is measured)
         hears_workers: bool = False,
     ) -> None:
         async def handler(event: Payload) -> None:

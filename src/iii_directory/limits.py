@@ -191,6 +191,9 @@ LOOK_SECONDS: Final = 60.0
 # Inner: between two rounds that offer anew what another worker had, so that workers that come and go all the
 # time cause a few questions a second and not one each.
 OFFER_PAUSE_SECONDS: Final = 0.2
+# News of the state that may be forged, because the engine is too old to sign it: so many keys are asked for
+# one by one, which takes a tenth of a second; with more, everything is listed, as after a connect.
+MAX_RUMOURS: Final = 256
 # Registrations: all records of one kind come in one answer of the state, which must fit a message with some
 # room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB

@@ -14,7 +14,9 @@ from tests.support.commands import free_port, running
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
+from iii_directory.bus.message_bus import MessageBus
 from iii_directory.engine.sqlite_store import Database
+from iii_directory.limits import MAX_RUMOURS
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
@@ -102,18 +104,52 @@ def test_forged_news_of_the_state_changes_nothing(
     assert list(house.skill_rows()) == ["real"]
 
 
+@pytest.mark.parametrize("inside", [True, False])
 def test_published_data_that_looks_like_news_of_the_state_changes_nothing(
-    engine: EngineThread, build: Callable[..., House]
+    engine: EngineThread, build: Callable[..., House], inside: bool
 ) -> None:
-    house = build(inside=engine)
+    house = build(inside=engine if inside else None)
+    house.call("skills::register", id="real", skill="# real")
+    listener = house.listener("skills::on-change")
+    for event in _lies(house, 2 * MAX_RUMOURS):
+        house.call("publish", topic="t", data=event)
+    house.call("skills::register", id="last", skill="# last")
+
+    assert sorted(house.skill_rows()) == ["last", "real"]
+    # Nobody is told of what was never so: the first news is true.
+    assert listener.next() == {"op": "register", "id": "last"}
+
+
+def _lies(house: House, ghosts: int) -> list[dict[str, object]]:
+    """Events of writes that never were, and a binding by which anybody can send them as the engine's."""
     house.call(
         "engine::register_trigger", trigger_type="subscribe", function_id=FOLLOWER, config={"topic": "t"}
     )
-    ghost = {"id": "ghost", "skill": "# ghost", "registered_at": "2026-01-01T00:00:00Z"}
-    event = {"type": "state", "scope": "skills", "key": "ghost", "old_value": None, "new_value": ghost}
-    house.call("publish", topic="t", data=event)
+    lies: list[tuple[str, object, object]] = [("real", house.stored("real"), None)]
+    for number in range(ghosts):
+        key = f"ghost-{number}"
+        lies.append((key, None, {"id": key, "skill": "# g", "registered_at": "2030-01-01T00:00:00Z"}))
+    return [
+        {"type": "state", "scope": "skills", "key": key, "old_value": old, "new_value": new}
+        for key, old, new in lies
+    ]
 
-    assert house.skill_rows() == {}
+
+def test_an_engine_that_signs_no_events_is_followed_all_the_same(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Engines up to 0.21 know no metadata of a call.
+    whole = MessageBus.delivered
+    monkeypatch.setattr(
+        MessageBus,
+        "delivered",
+        lambda bus, message: whole(bus, {key: message[key] for key in message if key != "metadata"}),
+    )
+    house = build()
+    listener = house.listener("skills::on-change")
+    record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00Z"}
+    house.call("state::set", scope="skills", key="theirs", value=record)
+    assert listener.next() == {"op": "register", "id": "theirs"}
 
 
 def test_bindings_that_somebody_ended_are_made_again_and_what_was_missed_is_found(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.messages import Message, Registration
     from iii_directory.engine.server import EngineServer
-    from iii_directory.engine.wire_json import Json
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -27,6 +26,8 @@ class LocalBus(MessageBus):
 
     Make it on the engine's event loop before the engine listens: then nobody has the worker's name.
     """
+
+    _marks_come_back = True
 
     def __init__(
         self, engine: EngineServer, *, name: str, description: str, namespace: str | None = None
@@ -57,11 +58,6 @@ class LocalBus(MessageBus):
 
     def _register(self, message: Registration) -> None:
         self._send(message)
-
-    def _is_of_the_engine(self, message: Json) -> bool:
-        # Only events of our own bindings come with the mark: published data can look like any event. Engines
-        # elsewhere need not send it along.
-        return message.get("metadata") == self._mark and super()._is_of_the_engine(message)
 
     async def _leave(self) -> None:
         self._engine.lost(self._id)

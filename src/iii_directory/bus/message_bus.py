@@ -12,7 +12,7 @@ import platform
 import uuid
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from iii_directory import __version__
 from iii_directory.bus.seam import (
@@ -56,12 +56,23 @@ class Trace(NamedTuple):
     baggage: str | None = None
 
 
+class _Listener(NamedTuple):
+    """Who takes the events of a function: those that are surely the engine's, and those that may be."""
+
+    heard: Callable[[Payload], None]
+    doubted: Callable[[Payload], None]
+    hears_workers: bool
+
+
 _NO_TRACE = Trace()
 _trace: ContextVar[Trace] = ContextVar("trace", default=_NO_TRACE)
 
 
 class MessageBus(ABC):
     """Most of a :class:`~iii_directory.bus.seam.WorkerBus`; all but registering happens on its loop."""
+
+    _marks_come_back: ClassVar[bool]
+    """Whether the engine surely hands back what a binding was marked with; those up to 0.21 do not."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, name: str, description: str, namespace: str | None
@@ -71,8 +82,7 @@ class MessageBus(ABC):
         self._description = description
         self._loop = loop
         self._handlers: dict[str, Callable[[Any], Awaitable[object]]] = {}
-        self._listeners: dict[str, Callable[[Payload], None]] = {}
-        self._hear_workers: set[str] = set()
+        self._listeners: dict[str, _Listener] = {}
         self._mark = {"listener": str(uuid.uuid4())}
         self._owners: dict[str, TriggerOwner] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
@@ -104,11 +114,10 @@ class MessageBus(ABC):
         heard: Callable[[Payload], None],
         *,
         description: str,
+        doubted: Callable[[Payload], None] | None = None,
         hears_workers: bool = False,
     ) -> None:
-        self._listeners[function_id] = heard
-        if hears_workers:
-            self._hear_workers.add(function_id)
+        self._listeners[function_id] = _Listener(heard, doubted or heard, hears_workers)
         self._register_soon(_registration(listener(function_id, description)))
 
     def register_trigger_type(
@@ -271,15 +280,16 @@ class MessageBus(ABC):
 
     def _heard(self, message: Json) -> None:
         function_id, data = message["function_id"], message.get("data")
+        listening = self._listeners[function_id]
+        # A worker's call is signed by the engine. Of the engine's own, only events of our bindings come with
+        # our mark: data that somebody published can look like any event.
         try:
-            if function_id in self._hear_workers or self._is_of_the_engine(message):
-                self._listeners[function_id](object_of(data))
+            if listening.hears_workers or (message.get("metadata") == self._mark and not is_forged(data)):
+                listening.heard(object_of(data))
+            elif not self._marks_come_back and not is_forged(data):
+                listening.doubted(object_of(data))
         finally:
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
-
-    def _is_of_the_engine(self, message: Json) -> bool:
-        """Whether an event is the engine's own: a worker's call is signed by the engine."""
-        return not is_forged(message.get("data"))
 
     def _answered(self, message: Json) -> None:
         answer = self._answers.get(message["invocation_id"])

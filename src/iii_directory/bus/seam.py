@@ -143,11 +143,14 @@ class WorkerBus(Bus, Protocol):
         heard: Callable[[Payload], None],
         *,
         description: str,
+        doubted: Callable[[Payload], None] | None = None,
         hears_workers: bool = False,
     ) -> None:
         """A function that takes events, which must be quick and not fail, and answers nothing.
 
-        What a worker sends there in the engine's name is not heard, unless events of workers are wanted.
+        What a worker sends there in the engine's name is not heard, unless events of workers are wanted. An
+        engine elsewhere may be too old to hand back what its bindings are marked with; then published data
+        looks like its events, and ``doubted`` takes them: it may look, and believes nothing that it is told.
         """
         ...
 

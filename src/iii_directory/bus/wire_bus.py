@@ -50,6 +50,8 @@ _CLOSE_SECONDS: Final = 5.0
 class WireBus(MessageBus):
     """A :class:`~iii_directory.bus.seam.WorkerBus` on an engine at an address. It reconnects by itself."""
 
+    _marks_come_back = False
+
     def __init__(
         self,
         url: str,

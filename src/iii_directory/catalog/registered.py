@@ -123,6 +123,11 @@ class Table:
         record = decode(self.kind, new, key)
         return self._put(record) if record.stamp > newest else self._doubt(key)
 
+    def doubt(self, key: str) -> Outcome:
+        """Somebody says that a key changed, and may be wrong: only the state knows."""
+        self._touch(key)
+        return self._doubt(key)
+
     def settle(self, key: str, value: object) -> Outcome:
         """The state said what it holds under a doubtful key; with news of it since, it is still in doubt."""
         news = self._doubts.pop(key, None)

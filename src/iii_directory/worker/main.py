@@ -209,6 +209,7 @@ class DirectoryWorker:
         self._bus.register_listener(
             FOLLOWER,
             self._registrations.state_changed,
+            doubted=self._registrations.state_may_have_changed,
             description="For the engine's state trigger alone: tells this worker of registrations.",
         )
         self._follow_state()

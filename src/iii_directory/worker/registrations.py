@@ -19,7 +19,7 @@ from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, DirectoryError
-from iii_directory.limits import LOOK_SECONDS, MAX_REGISTERED_BYTES
+from iii_directory.limits import LOOK_SECONDS, MAX_REGISTERED_BYTES, MAX_RUMOURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +77,11 @@ class Registrations:
         self._loading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._asking = Tasks()
+        self._listing = asyncio.Lock()
+        self._rumours: dict[tuple[str, str], Collection] = {}
+        """Keys that may have changed and are still to be asked for."""
+        self._too_many_rumours = False
+        self._checking: asyncio.Task[None] | None = None
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -117,6 +122,18 @@ class Registrations:
                 known_as = collection.table.key_of(key, old, new)
                 self._learned(collection, known_as, collection.table.seen(known_as, old, new))
 
+    def state_may_have_changed(self, event: Payload) -> None:
+        """Somebody who may be the engine tells of a write: the state is asked, and its answer believed."""
+        key = event.get("key")
+        for collection in (self.skills, self.prompts):
+            if event.get("scope") == collection.scope and isinstance(key, str):
+                if len(self._rumours) < MAX_RUMOURS:
+                    self._rumours[collection.scope, key] = collection
+                else:
+                    self._too_many_rumours = True
+        if self._rumours and (self._checking is None or self._checking.done()):
+            self._checking = asyncio.get_running_loop().create_task(self._check_rumours())
+
     async def connected(self) -> None:
         """Load everything anew: while there was no connection, nobody told of changes."""
         self.connection_lost()
@@ -135,7 +152,7 @@ class Registrations:
             )
 
     def close(self) -> None:
-        for task in (self._watching, self._loading):
+        for task in (self._watching, self._loading, self._checking):
             if task is not None:
                 task.cancel()
         self._asking.cancel()
@@ -174,17 +191,21 @@ class Registrations:
     async def _list_all(self) -> str | None:
         """What went wrong, or None."""
         try:
-            for collection in (self.skills, self.prompts):
-                collection.table.listing_asked()
-                answer = await self._call("state::list", {"scope": collection.scope})
-                for key, outcome in collection.table.listed(values_of(answer)):
-                    # The first load is no change; later ones tell of what happened meanwhile.
-                    if self._loaded:
-                        self._learned(collection, key, outcome)
+            async with self._listing:
+                for collection in (self.skills, self.prompts):
+                    await self._list(collection)
         except CallError as error:
             return str(error)
         self._loaded = True
         return None
+
+    async def _list(self, collection: Collection) -> None:
+        collection.table.listing_asked()
+        answer = await self._call("state::list", {"scope": collection.scope})
+        for key, outcome in collection.table.listed(values_of(answer)):
+            # The first load is no change; later ones tell of what happened meanwhile.
+            if self._loaded:
+                self._learned(collection, key, outcome)
 
     async def _is_following(self) -> bool:
         """Whether the engine has our bindings; it takes them in some time after a connect."""
@@ -205,6 +226,18 @@ class Registrations:
                 self._asking.start(self._settle(collection, key))
             case Outcome.NOTHING:
                 pass
+
+    async def _check_rumours(self) -> None:
+        """One after the other; where there are too many, everything is listed instead."""
+        while self._rumours:
+            if self._too_many_rumours:
+                self._rumours.clear()
+                self._too_many_rumours = False
+                await self._list_all()
+                continue
+            (_, key), collection = self._rumours.popitem()
+            if collection.table.doubt(key) is Outcome.DOUBTFUL:
+                await self._settle(collection, key)
 
     async def _settle(self, collection: Collection, key: str) -> None:
         outcome = Outcome.DOUBTFUL
