@@ -160,6 +160,8 @@ class Peer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._framing.received(data)
+        if self._protocol.close_rcvd is not None:
+            self._leave()
         self.flush()
         self._count_unfinished()
         self._engine.flush()
@@ -172,7 +174,7 @@ class Peer(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
         self._stop_timer()
         self._set_unfinished(0)
-        self._role.lost()
+        self._leave()
         self._engine.peer_lost(self)
         self._engine.flush()
 
@@ -216,6 +218,11 @@ class Peer(asyncio.Protocol):
 
     def _refuse(self, refused: Refused) -> None:
         self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
+
+    def _leave(self) -> None:
+        """Before the goodbye is answered, so that whoever has the answer finds nothing of it left."""
+        role, self._role = self._role, Role()
+        role.lost()
 
     def _count_unfinished(self) -> None:
         """A message that comes in pieces holds memory until it is whole: not for ever, and not too much."""
