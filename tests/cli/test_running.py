@@ -9,11 +9,13 @@ import re
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.requirements import requirement
 from tests.support.commands import COMMAND, free_port, run, running, running_program
 from tests.support.engine import EngineThread, RawClient
+from tests.support.reader import until
 
 from iii_directory.bus.client import RemoteError, call_function
 
@@ -234,3 +236,33 @@ def test_diagnostics_and_doctor_name_the_file_of_state_that_was_set_aside(tmp_pa
 
     assert [row["subject"] for row in findings if kept in row["reason"]] == ["iii-state"]
     assert kept in doctor.stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize("command", ["up", "serve"])
+def test_a_file_of_state_that_is_set_aside_meanwhile_is_named_at_once(tmp_path: Path, command: str) -> None:
+    data, port = tmp_path / "kept", str(free_port())
+    url = f"ws://127.0.0.1:{port}"
+    with contextlib.ExitStack() as stack:
+        if command == "serve":
+            engine = stack.enter_context(running("engine", "--port", port, "--data", str(data), cwd=tmp_path))
+            engine.wait_for("Ctrl-C")
+            joined = stack.enter_context(running("serve", "--url", url, cwd=tmp_path))
+            joined.wait_for("connected to the engine")
+        else:
+            up = running("up", "--port", port, "--data", str(data), "--http-port", "0", cwd=tmp_path)
+            stack.enter_context(up).wait_for("Ctrl-C")
+        until(lambda: "error" not in trigger(url, "directory::diagnostics"), "the directory answers")
+        assert trigger(url, "directory::diagnostics")["result"]["findings"] == []
+        (data / "engine.db").unlink()
+        (data / "engine.db").write_bytes(b"something else")
+        call_function(url, "state::set", {"scope": "s", "key": "k", "value": 1})
+        findings = trigger(url, "directory::diagnostics")["result"]["findings"]
+    # Its log is kept beside it.
+    kept = min((path.name for path in data.iterdir() if ".corrupt-" in path.name), key=len)
+
+    assert [row["subject"] for row in findings if kept in row["reason"]] == ["iii-state"]
+
+
+def trigger(url: str, function_id: str) -> dict[str, Any]:
+    with RawClient(url) as client:
+        return client.call(function_id)

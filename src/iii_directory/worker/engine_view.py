@@ -6,11 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError
+from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_FUNCTION_BATCH
+from iii_directory.shapes import is_object
 from iii_directory.suggest import close_names
-from iii_directory.text import quoted
+from iii_directory.text import escaped, quoted
 from iii_directory.worker import engine_rows as shape
 
 if TYPE_CHECKING:
@@ -135,6 +137,14 @@ class EngineView:
 
     # Inner workings
 
+    async def findings(self) -> list[Finding]:
+        """What the engine says is wrong with itself: a file of state that it had to set aside."""
+        try:
+            name = _set_aside(await self._call("engine::health::check", {}))
+        except CallError:
+            return []
+        return [] if name is None else [_state_set_aside(name)]
+
     async def _is_modern(self) -> bool:
         if self._modern is None:
             self._modern = await self._find("engine::registered-triggers::list", {}) is not None
@@ -189,4 +199,22 @@ def _not_found(what: str, identifier: str, known: set[str], lister: str) -> Dire
         f"{what} {quoted(identifier)} not found on the engine",
         did_you_mean=close_names(identifier, known),
         next_steps=(f"call {lister} to see what is registered",),
+    )
+
+
+def _set_aside(health: object) -> str | None:
+    """The name of a file of state that was set aside, in an answer of the engine about its health."""
+    found: object = health
+    for key in ("components", "state", "set_aside"):
+        found = found.get(key) if is_object(found) else None
+    return found if isinstance(found, str) else None
+
+
+def _state_set_aside(name: str) -> Finding:
+    return Finding(
+        "unavailable",
+        "iii-state",
+        f"the engine's state database was not as it had left it; what was found is kept as {escaped(name)} in "
+        "the data directory, and what could be read goes on",
+        "look whether registrations are missing, register them again, and then delete the file",
     )

@@ -20,8 +20,7 @@ from iii_directory.folders.root import layers_of
 from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
 from iii_directory.registry.client import RegistryClient
-from iii_directory.shapes import is_object
-from iii_directory.text import escaped, shown_url
+from iii_directory.text import shown_url
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, EngineIndexes
@@ -177,7 +176,7 @@ class DirectoryWorker:
     def _handlers(self) -> tuple[object, ...]:
         return (
             Reading(self._catalogue, self._bus, self._engine, self._settings),
-            Advice(self._catalogue, self._edits, self._functions),
+            Advice(self._catalogue, self._engine, self._edits, self._functions),
             Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),
@@ -239,23 +238,7 @@ class DirectoryWorker:
         # The functions are offered after this: the first answer knows what is registered.
         await self._learn()
         self._offers.connected()
-        await self._look_at_state()
         await self._automatic.connected()
-
-    async def _look_at_state(self) -> None:
-        """Whether the engine lost some of its state and keeps it in a file that somebody should know of."""
-        try:
-            health = await self._bus.call(
-                "engine::health::check",
-                {},
-                timeout_ms=self._settings.state_timeout_ms,
-                namespace=DEFAULT_NAMESPACE,
-            )
-        except CallError:
-            return
-        name = _set_aside(health)
-        if name is not None:
-            self._notes.put("state", _state_set_aside(name))
 
     async def _learn(self) -> None:
         """Load what is registered; it is known when this returns, unless the state takes too long."""
@@ -321,24 +304,6 @@ def _engine_away(url: str) -> Finding:
         "engine",
         f"the engine at {shown_url(url)} is away; nobody can call this worker until it is back",
         "start the engine; this worker joins it by itself",
-    )
-
-
-def _set_aside(health: object) -> str | None:
-    """The name of a file of state that was set aside, in an answer of the engine about its health."""
-    found: object = health
-    for key in ("components", "state", "set_aside"):
-        found = found.get(key) if is_object(found) else None
-    return found if isinstance(found, str) else None
-
-
-def _state_set_aside(name: str) -> Finding:
-    return Finding(
-        "unavailable",
-        "iii-state",
-        f"the engine's state database was damaged; it is kept as {escaped(name)} in the data directory, and "
-        "what could be read of it goes on",
-        "look whether registrations are missing, register them again, and then delete the file",
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
     from iii_directory.documents.model import Finding
     from iii_directory.install.edits import Edits
+    from iii_directory.worker.engine_view import EngineView
 
     Row = dict[str, Any]
 
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 class Advice:
     """``directory::diagnostics``, ``directory::skills::explain`` and ``directory::skills::budget``."""
 
-    def __init__(self, catalogue: Catalogue, edits: Edits, functions: Iterable[Function]) -> None:
+    def __init__(
+        self, catalogue: Catalogue, engine: EngineView, edits: Edits, functions: Iterable[Function]
+    ) -> None:
         self._catalogue = catalogue
+        self._engine = engine
         self._edits = edits
         self._tools = tool_rows(functions)
         self._reading = asyncio.Lock()
@@ -36,7 +40,7 @@ class Advice:
     async def diagnostics(self, payload: Payload) -> Row:
         with_check = flag(payload, "check", default=False)
         look = await self._catalogue.look()
-        found = [*look.findings(), *await self._edited(look)]
+        found = [*look.findings(), *await self._engine.findings(), *await self._edited(look)]
         if with_check:
             async with self._reading:
                 found += await asyncio.to_thread(objections, look)
