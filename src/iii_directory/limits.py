@@ -245,6 +245,9 @@ HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 60.0
+# The same when it is us who leave: an engine that is there answers in milliseconds, and somebody waits for
+# this process to end.
+LEAVE_SECONDS: Final = 1.0
 # Over a socket to an engine elsewhere: what is larger than a frame may be goes in pieces of this size, as in
 # the SDKs. An engine that is not heard of for so many seconds is asked, and after as many again is gone.
 FRAGMENT_BYTES: Final = 1 * MIB

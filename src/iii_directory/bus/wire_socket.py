@@ -20,10 +20,10 @@ from websockets.uri import parse_uri
 from iii_directory.engine.framing import Framing
 from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
-    CLOSE_SECONDS,
     FRAGMENT_BYTES,
     HANDSHAKE_SECONDS,
     KEEP_ALIVE_SECONDS,
+    LEAVE_SECONDS,
     MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_UNSENT_BYTES,
@@ -121,7 +121,7 @@ class WireSocket(asyncio.Protocol):
         if self.is_open:
             self._protocol.send_close()
             self._flush()
-            await asyncio.wait([self.ended], timeout=CLOSE_SECONDS)
+            await asyncio.wait([self.ended], timeout=LEAVE_SECONDS)
         self.abort()
 
     def abort(self) -> None:

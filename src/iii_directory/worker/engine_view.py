@@ -214,7 +214,7 @@ def _state_set_aside(name: str) -> Finding:
     return Finding(
         "unavailable",
         "iii-state",
-        f"the engine's state database was not as it had left it; what was found is kept as {escaped(name)} in "
-        "the data directory, and what could be read goes on",
+        f"the engine's state database was not as it had left it; what was found is kept as {escaped(name)} "
+        "in the data directory, and what could be read goes on",
         "look whether registrations are missing, register them again, and then delete the file",
     )
