@@ -239,8 +239,9 @@ MAX_ENGINE_CONNECTIONS: Final = 10_000
 RESERVED_FILES: Final = 256
 # Inner: lines that one connection's mistakes may write to the log; after these a last one says so.
 MAX_CONNECTION_LOG_LINES: Final = 20
-# A token that we ask for: shorter ones can be guessed.
+# A token that we ask for: shorter ones can be guessed. One that we made is some forty characters in a file.
 MIN_TOKEN_CHARS: Final = 16
+MAX_TOKEN_FILE_BYTES: Final = 1 * KIB
 HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0

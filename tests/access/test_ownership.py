@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.commands import running
 from tests.support.engine import WAIT, EngineThread, RawClient
 
 from iii_directory.access.ownership import can_tell, user_listening, user_of
@@ -215,6 +216,10 @@ def test_a_token_is_not_sent_to_another_user_who_listens_in_the_engine_s_place()
         ):
             with pytest.raises(EngineUnreachableError, match=r"another user .* the token was not sent"):
                 asked()
+        with pytest.raises(EngineUnreachableError, match="the token was not sent"):
+            probe(url.replace("ws://", "ws://user:password@"))
+        with running("serve", "--url", url, III_TOKEN="a-token-of-twenty-letters") as worker:
+            worker.wait_for("belongs to another user of this machine; the token was not sent there")
         # Nobody has connected: it still waits.
         assert squatter.poll() is None
     finally:

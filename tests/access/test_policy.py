@@ -89,18 +89,21 @@ def test_only_listed_pairs_of_host_and_origin_pass(host: str, origin: str | None
 
 
 CHANNEL = "/ws/channels/x?key=k&dir=read"
-BEARER = {"authorization": "Bearer secret"}
+BEARER = {"authorization": "Bearer a-secret-of-sixteen"}
 
 
 @pytest.mark.parametrize("more", [{}, BEARER], ids=["no token", "token"])
 @pytest.mark.parametrize("path", ["/", "/otel", CHANNEL, "/nowhere"])
 def test_no_path_is_open_to_another_host_or_page(path: str, more: dict[str, str]) -> None:
     for listens_on in ("127.0.0.1", "0.0.0.0"):
-        access = Access(listens_on, PORT, "secret")
+        access = Access(listens_on, PORT, "a-secret-of-sixteen")
 
         assert refused(access, path, headers(f"localhost:{PORT}", "http://evil.example", **more)) == 403
         assert refused(access, path, headers(None, **more)) == 421
-    assert refused(Access("127.0.0.1", PORT, "secret"), path, headers("evil.example", **more)) == 421
+    assert (
+        refused(Access("127.0.0.1", PORT, "a-secret-of-sixteen"), path, headers("evil.example", **more))
+        == 421
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,12 +124,16 @@ def test_no_path_is_open_to_another_host_or_page(path: str, more: dict[str, str]
     ],
 )
 def test_without_a_channel_s_key_the_token_is_needed(path: str) -> None:
-    assert refused(Access("127.0.0.1", PORT, "secret"), path, headers(f"localhost:{PORT}")) == 401
+    assert (
+        refused(Access("127.0.0.1", PORT, "a-secret-of-sixteen"), path, headers(f"localhost:{PORT}")) == 401
+    )
 
 
 @pytest.mark.parametrize("more", [{}, BEARER, {"authorization": "Bearer nope"}])
 def test_the_key_of_a_channel_stands_in_for_the_token(more: dict[str, str]) -> None:
-    decision = Access("127.0.0.1", PORT, "secret").decide(CHANNEL, headers(f"localhost:{PORT}", **more))
+    decision = Access("127.0.0.1", PORT, "a-secret-of-sixteen").decide(
+        CHANNEL, headers(f"localhost:{PORT}", **more)
+    )
 
     assert decision == Admitted("channel", "x", "k", "read")
 
@@ -163,8 +170,8 @@ def test_another_loopback_address_is_foreign() -> None:
 
 
 def test_beyond_loopback_the_token_decides_and_pages_must_still_be_our_own() -> None:
-    access = Access("0.0.0.0", PORT, "secret")
-    bearer = {"authorization": "Bearer secret"}
+    access = Access("0.0.0.0", PORT, "a-secret-of-sixteen")
+    bearer = {"authorization": "Bearer a-secret-of-sixteen"}
 
     assert access.decide("/", headers("box.example:1", **bearer)) == Admitted("worker")
     assert isinstance(access.decide("/", headers("box.example:1", "http://evil.example", **bearer)), Refused)
@@ -176,26 +183,28 @@ def test_beyond_loopback_the_token_decides_and_pages_must_still_be_our_own() -> 
     [
         None,
         "",
-        "secret",
+        "a-secret-of-sixteen",
         "Bearer",
         "Bearer ",
         "Bearer wrong",
-        "Bearer secret ",
-        "Bearer secretx",
+        "Bearer a-secret-of-sixteen ",
+        "Bearer a-secret-of-sixteenx",
         "Bearer SECRET",
         "Basic secret",
         "bearer secret",
-        "Bearer secret, Bearer secret",
+        "Bearer a-secret-of-sixteen, Bearer a-secret-of-sixteen",
         "Bearer \udcff",
     ],
 )
 def test_only_the_very_token_passes(given: str | None) -> None:
     more = {} if given is None else {"authorization": given}
-    decision = Access("127.0.0.1", PORT, "secret").decide("/", headers(f"localhost:{PORT}", **more))
+    decision = Access("127.0.0.1", PORT, "a-secret-of-sixteen").decide(
+        "/", headers(f"localhost:{PORT}", **more)
+    )
 
     assert isinstance(decision, Refused)
     assert decision.status == 401
-    assert "secret" not in decision.text
+    assert "a-secret-of-sixteen" not in decision.text
 
 
 def test_the_token_passes_in_its_header_alone() -> None:
@@ -282,7 +291,7 @@ def test_another_path_is_refused(path: str, status: int) -> None:
 
 # Real handshakes
 
-ADMITTED = {"additional_headers": {"Authorization": "Bearer secret"}}
+ADMITTED = {"additional_headers": {"Authorization": "Bearer a-secret-of-sixteen"}}
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +302,7 @@ def running() -> Iterator[EngineThread]:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[EngineThread]:
-    with EngineThread(token="secret") as engine:
+    with EngineThread(token="a-secret-of-sixteen") as engine:
         yield engine
 
 
@@ -347,7 +356,7 @@ def test_real_handshakes_need_the_token(guarded: EngineThread) -> None:
         assert handshake(guarded, [own], f"{path}?token=secret")[0] == 401
         assert handshake(guarded, [own, "Authorization: Bearer nope"], path)[0] == 401
         assert handshake(guarded, [own, "Authorization: Bearer \udcff\udcfe"], path)[0] == 401
-        assert handshake(guarded, [own, "Authorization: Bearer secret"], path)[0] == 101
+        assert handshake(guarded, [own, "Authorization: Bearer a-secret-of-sixteen"], path)[0] == 101
 
 
 def test_a_real_channel_opens_by_its_key_alone(guarded: EngineThread) -> None:
@@ -358,7 +367,7 @@ def test_a_real_channel_opens_by_its_key_alone(guarded: EngineThread) -> None:
 
     assert handshake(guarded, [own, "Origin: http://evil.example"], f"{path}?key={key}&dir=read")[0] == 403
     assert handshake(guarded, ["Host: evil.example"], f"{path}?key={key}&dir=read")[0] == 421
-    for wrong in (key[:-1], f"{key}0", "secret", channel["reader"]["channel_id"]):
+    for wrong in (key[:-1], f"{key}0", "a-secret-of-sixteen", channel["reader"]["channel_id"]):
         assert handshake(guarded, [own], f"{path}?key={wrong}&dir=read") == (404, "Channel not found")
     assert handshake(guarded, [own], path)[0] == 401
     assert handshake(guarded, [own], f"{path}?key={key}&dir=read")[0] == 101

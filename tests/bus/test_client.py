@@ -76,12 +76,12 @@ def test_other_messages_are_passed_over_until_the_time_is_up() -> None:
 
 
 def test_a_token_that_is_missing_is_asked_for() -> None:
-    with EngineThread(token="secret") as engine:
+    with EngineThread(token="a-secret-of-sixteen") as engine:
         with pytest.raises(EngineUnreachableError, match="III_TOKEN"):
             probe(engine.url)
         with pytest.raises(EngineUnreachableError, match="III_TOKEN"):
             call_function(engine.url, "f", {})
-        assert probe(engine.url, token="secret")
+        assert probe(engine.url, token="a-secret-of-sixteen")
 
 
 def test_a_password_in_the_address_is_not_repeated() -> None:

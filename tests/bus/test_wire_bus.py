@@ -206,12 +206,13 @@ def test_an_engine_that_is_away_is_one_line_in_the_log(
 
 
 @pytest.mark.parametrize(
-    ("token", "said"), [("secret", ""), ("wrong", "it asks for a token"), (None, "it asks for a token")]
+    ("token", "said"),
+    [("a-secret-of-sixteen", ""), ("wrong", "it asks for a token"), (None, "it asks for a token")],
 )
 def test_an_engine_with_a_token_lets_in_who_has_it(
     make: Callable[..., WireBus], caplog: pytest.LogCaptureFixture, token: str | None, said: str
 ) -> None:
-    with EngineThread(token="secret") as engine:
+    with EngineThread(token="a-secret-of-sixteen") as engine:
         bus = make(engine.url, token=token)
         bus.start()
         if said:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from iii_directory.cli import up
+from iii_directory.cli.tokens import TokenRule
 from iii_directory.config import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
         data=None,
         http_host="127.0.0.1",
         http_port=0,
+        rule=TokenRule(None),
     )
 
     with pytest.raises(SystemExit) as ended:

@@ -364,7 +364,7 @@ def test_an_address_that_was_named_is_not_replaced_by_the_folder(read: tuple[str
 
 @pytest.mark.usefixtures("home")
 def test_an_engine_that_asks_for_a_token_is_not_passed_over() -> None:
-    with EngineThread(token="secret") as closed:
+    with EngineThread(token="a-secret-of-sixteen") as closed:
         result = invoke("skills", "list", url=closed.url)
 
     assert (result.exit_code, result.stdout) == (1, "")

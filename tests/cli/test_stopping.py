@@ -103,7 +103,10 @@ def waiting(engine: HangingEngine, words: tuple[str, ...], cwd: Path) -> Generat
 @pytest.mark.parametrize("words", [*GOES_ON, *ENDS], ids=" ".join)
 @pytest.mark.parametrize("kind", [welcoming, silent])
 def test_a_command_ends_when_it_is_told_to_though_the_engine_never_answers(
-    tmp_path: Path, kind: Callable[[], AbstractContextManager[HangingEngine]], words: tuple[str, ...], number: signal.Signals
+    tmp_path: Path,
+    kind: Callable[[], AbstractContextManager[HangingEngine]],
+    words: tuple[str, ...],
+    number: signal.Signals,
 ) -> None:
     with kind() as engine, waiting(engine, words, tmp_path) as command:
         if words in GOES_ON:

@@ -120,9 +120,9 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...], f
 
 
 def test_a_token_from_the_environment_is_sent_and_asked_for() -> None:
-    with EngineThread(token="s3cret") as engine:
+    with EngineThread(token="s3cret-of-sixteen-") as engine:
         without = run("trigger", "state::list", "scope=s", "--url", engine.url)
-        given = run("trigger", "state::list", "scope=s", "--url", engine.url, III_TOKEN="s3cret")
+        given = run("trigger", "state::list", "scope=s", "--url", engine.url, III_TOKEN="s3cret-of-sixteen-")
 
     assert without.stderr == f"iii-directory: the engine at {engine.url} asks for a token: set III_TOKEN\n"
     assert given.stdout == "[]\n"

@@ -171,15 +171,20 @@ def test_it_listens_on_loopback_alone(port: int) -> None:
 
 
 def test_with_a_token_everybody_needs_it() -> None:
-    with EngineThread(token="secret") as engine, http_bridge(engine.url, token="secret") as url:
+    with (
+        EngineThread(token="a-secret-of-sixteen") as engine,
+        http_bridge(engine.url, token="a-secret-of-sixteen") as url,
+    ):
         port = urlsplit(url).port or 0
 
         assert ask(port).status == 401
         assert ask(port, Authorization="Bearer wrong").status == 401
         assert ask(port, Authorization="secret").status == 401
-        assert ask(port, Authorization="Bearer secret").status == 200
-        assert ask(port, Authorization="Bearer secret", host="evil.example").status == 421
-        assert ask(port, Authorization="Bearer secret", origin="http://evil.example").status == 403
+        assert ask(port, Authorization="Bearer a-secret-of-sixteen").status == 200
+        assert ask(port, Authorization="Bearer a-secret-of-sixteen", host="evil.example").status == 421
+        assert (
+            ask(port, Authorization="Bearer a-secret-of-sixteen", origin="http://evil.example").status == 403
+        )
         assert ask(port).headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -190,10 +195,10 @@ def test_beyond_loopback_a_token_is_needed() -> None:
 
 def test_beyond_loopback_the_token_decides_and_not_the_name() -> None:
     with (
-        EngineThread(token="secret") as engine,
-        http_bridge(engine.url, host="0.0.0.0", token="secret") as url,
+        EngineThread(token="a-secret-of-sixteen") as engine,
+        http_bridge(engine.url, host="0.0.0.0", token="a-secret-of-sixteen") as url,
     ):
-        port, given = urlsplit(url).port or 0, "Bearer secret"
+        port, given = urlsplit(url).port or 0, "Bearer a-secret-of-sixteen"
 
         assert ask(port, host="our.example:80", Authorization=given).status == 200
         assert ask(port, host=f"127.0.0.1:{port}").status == 401

@@ -99,8 +99,8 @@ def test_a_function_that_is_taken_stays_with_its_owner(stage: Stage) -> None:
 
 
 def test_a_client_that_brings_the_token_joins_a_guarded_engine_and_streams(driver: DriverProcess) -> None:
-    token = {"Authorization": "Bearer open sesame"}
-    with EngineThread(token="open sesame") as guarded:
+    token = {"Authorization": "Bearer open sesame, please"}
+    with EngineThread(token="open sesame, please") as guarded:
         name = unique("guest")
         driver.ask("connect", name, name=name, url=guarded.url, headers=token)
 

@@ -15,6 +15,9 @@ import socket
 import struct
 from functools import cache
 from typing import Final
+from urllib.parse import urlsplit
+
+from iii_directory.access.policy import ROOT, is_loopback
 
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -43,6 +46,19 @@ def user_of(end: Address, other_end: Address) -> int | None:
 def user_listening(address: Address) -> int | None:
     """The user id of the process that listens at an address of this machine, if it can be told."""
     return user_of(address, ("::" if ":" in address[0] else "0.0.0.0", 0))  # noqa: S104 (any other end)
+
+
+def is_strangers(url: str) -> bool:
+    """Whether what listens at an address of this machine belongs to another user, who is not root.
+
+    A secret that is sent there would be learned by whoever took the place of an engine.
+    """
+    parts = urlsplit(url)
+    if not is_loopback(parts.hostname or ""):
+        return False
+    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
+    user = user_listening((host, parts.port or (443 if parts.scheme == "wss" else 80)))
+    return user is not None and user not in (os.getuid(), ROOT)
 
 
 @cache

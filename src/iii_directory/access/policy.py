@@ -13,10 +13,14 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs
 
+from iii_directory.limits import MIN_TOKEN_CHARS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = 0
+KEPT_TOKEN = "token"  # noqa: S105 (its name, not a token)
+"""The file of a data directory with a token that nobody chose."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -34,6 +38,15 @@ class Admitted:
 class Refused:
     status: int
     text: str
+
+
+def refused_token(host: str, token: str | None) -> str | None:
+    """Why a listener at an address cannot go on with a token, or without one; None if it can."""
+    if not token:
+        return None if is_loopback(host) else f"listening on {host} needs a token: others could reach it"
+    if len(token) < MIN_TOKEN_CHARS:
+        return f"a token has at least {MIN_TOKEN_CHARS} characters; this one has {len(token)}"
+    return None
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, cast
@@ -12,8 +11,7 @@ from urllib.parse import urlsplit
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import connect
 
-from iii_directory.access.ownership import user_listening
-from iii_directory.access.policy import ROOT, is_loopback
+from iii_directory.access.ownership import is_strangers
 from iii_directory.engine.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 from iii_directory.limits import MAX_MESSAGE_BYTES
 from iii_directory.text import shown_url
@@ -111,17 +109,12 @@ def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
 
 
 def check_listener(url: str, token: str | None) -> None:
-    """Keep a token from whoever took the place of an engine on this machine: it would learn it.
+    """Keep a secret from whoever took the place of an engine on this machine: it would learn it.
 
     Raises:
         EngineUnreachableError: what listens there belongs to another user, who is not root.
     """
-    parts = urlsplit(url)
-    if not token or not is_loopback(parts.hostname or ""):
-        return
-    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
-    user = user_listening((host, parts.port or (443 if parts.scheme == "wss" else 80)))
-    if user is not None and user not in (os.getuid(), ROOT):
+    if (token or urlsplit(url).password) and is_strangers(url):
         raise EngineUnreachableError(
             f"what listens at {shown_url(url)} belongs to another user of this machine; "
             "the token was not sent there"

@@ -17,6 +17,7 @@ from websockets.exceptions import InvalidStatus, InvalidURI
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
+from iii_directory.access.ownership import is_strangers
 from iii_directory.engine.framing import Framing
 from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
@@ -64,6 +65,8 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
         where = parse_uri(url)
     except InvalidURI as error:
         raise UnreachableError(str(error)) from None
+    if (token or where.password) and is_strangers(url):
+        raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
     loop = asyncio.get_running_loop()
     socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)
     try:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import click
 
 from iii_directory.cli.runs import run_of
-from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE, Settings, load_settings
+from iii_directory.config import DEFAULT_URL, Settings, load_settings
 from iii_directory.text import escaped, quoted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -117,10 +117,6 @@ def program() -> str:
         return f"{sys.executable} -m iii_directory"
     below = Path(os.path.relpath(started))
     return str(started if below.parts[:1] == ("..",) else below)
-
-
-def engine_token() -> str | None:
-    return os.environ.get(TOKEN_VARIABLE) or None
 
 
 def settings_from(path: Path) -> Settings:

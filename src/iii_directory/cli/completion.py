@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_token, engine_url, listens
+from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_url, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE
+from iii_directory.cli.tokens import engine_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,6 +127,6 @@ def _functions() -> Iterator[str]:
     from iii_directory.bus.client import call_function
 
     reply: Any = call_function(
-        url, "engine::functions::list", {}, timeout=_WAIT_SECONDS, token=engine_token()
+        url, "engine::functions::list", {}, timeout=_WAIT_SECONDS, token=engine_token(url)
     )
     return (row["function_id"] for row in reply["functions"])

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import config_option, default_data, engine_token, set_up_log, settings_from
+from iii_directory.cli.common import config_option, default_data, set_up_log, settings_from
+from iii_directory.cli.tokens import rule_for, token_option
 
 if TYPE_CHECKING:
+    from iii_directory.cli.tokens import TokenRule
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     help="Where state is kept.  [default: .iii-directory here]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
-@click.option("--token", default=None, help="Ask every client for this token.  [default: $III_TOKEN]")
+@token_option
 @click.option(
     "--dialect",
     type=click.Choice(["0.22", "0.23"]),
@@ -49,22 +51,25 @@ def command(
     set_up_log()
     settings = settings_from(config_path)
     kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
+    rule = rule_for(token, kept)
     server = new_engine(
         settings,
         host=host,
         port=port,
-        token=token or engine_token(),
+        rule=rule,
         database=open_database(kept),
         dialect=dialect,
     )
-    asyncio.run(_serve(server, f"in {kept}" if kept else "in memory"))
+    asyncio.run(_serve(server, f"in {kept}" if kept else "in memory", rule))
 
 
-async def _serve(server: EngineServer, kept: str) -> None:
+async def _serve(server: EngineServer, kept: str, rule: TokenRule) -> None:
     from iii_directory.cli.running import listen, stop_signal
 
     stopped = stop_signal()
     await listen(server)
+    if rule.kept_in is not None:
+        click.echo(f"token {rule.told()}")
     click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
     await stopped.wait()
     await server.stop()

@@ -13,7 +13,6 @@ import click
 
 from iii_directory.cli.common import (
     default_data,
-    engine_token,
     engine_url,
     fail,
     listens,
@@ -23,12 +22,14 @@ from iii_directory.cli.common import (
     url_option,
 )
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.tokens import AUTO, engine_token, rule_for, token_option
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from iii_directory.cli.tokens import TokenRule
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
     from iii_directory.worker.main import DirectoryWorker
@@ -57,6 +58,7 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
     show_default=True,
     help="The address to listen on. Beyond loopback III_TOKEN is needed, and asked of every client.",
 )
+@token_option
 @click.option(
     "--expose",
     multiple=True,
@@ -83,6 +85,7 @@ def command(
     http: bool,
     http_port: int,
     http_host: str,
+    token: str | None,
     expose: tuple[str, ...],
     up: bool,
     skills_folder: Path | None,
@@ -96,9 +99,16 @@ def command(
         words = _up_words(skills_folder) if up else []
         _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None, words))
     elif http:
-        asyncio.run(_serve_http(address, expose, http_host, http_port))
+        asyncio.run(_serve_http(address, expose, http_host, http_port, _rule(token)))
     else:
         asyncio.run(_serve_stdio(address, expose, _home(skills_folder) if up else None))
+
+
+def _rule(token: str | None) -> TokenRule:
+    """What /mcp asks for; a token that nobody chose is that of the directory in this folder."""
+    here = Path()
+    data = default_data(here, settings_from(here / "config.yaml").skills_folder) if token == AUTO else None
+    return rule_for(token, data)
 
 
 def _home(skills_folder: Path | None) -> Path:
@@ -113,14 +123,14 @@ def _up_words(skills_folder: Path | None) -> list[str]:
 
 
 async def start_beside(
-    url: str, port: int, *, host: str = DEFAULT_HOST, inside: EngineServer | None = None
+    url: str, port: int, rule: TokenRule, *, host: str = DEFAULT_HOST, inside: EngineServer | None = None
 ) -> tuple[Bridge, str] | None:
     """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all.
 
     On an engine of this process it is a guest of its loop; otherwise it joins the one at the address.
     """
     try:
-        return await _listening(url, (), host, port, inside=inside)
+        return await _listening(url, (), host, port, rule, inside=inside)
     except _NotServedError as error:
         log.warning("MCP is not served: %s", error)
         return None
@@ -139,7 +149,7 @@ def _print_config(client: str, target: Launch | Address) -> None:
 def _target(
     url: str, expose: Sequence[str], http: tuple[str, int] | None, words: Sequence[str]
 ) -> Launch | Address:
-    needs_token = engine_token() is not None
+    needs_token = engine_token(url) is not None
     if http is not None:
         return Address(endpoint_url(*http), needs_token)
     # Beside the interpreter, since a client knows nothing of the environment this was installed in.
@@ -149,14 +159,16 @@ def _target(
     return Launch(start[0], [*start[1:], "mcp", "--url", url, *words, *globs], needs_token)
 
 
-async def _serve_http(url: str, expose: Sequence[str], host: str, port: int) -> None:
+async def _serve_http(url: str, expose: Sequence[str], host: str, port: int, rule: TokenRule) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopped = stop_signal()
     try:
-        bridge, address = await _listening(url, expose, host, port)
+        bridge, address = await _listening(url, expose, host, port, rule)
     except _NotServedError as error:
         fail(str(error))
+    if rule.kept_in is not None:
+        click.echo(f"token {rule.told()}")
     click.echo(f"MCP at {address} for the engine at {shown_url(url)}. Ctrl-C stops it.")
     await stopped.wait()
     await asyncio.to_thread(bridge.close)
@@ -192,7 +204,7 @@ async def _serve_client(url: str, expose: Sequence[str], home: Path | None) -> N
     if inside is not None:
         bus = bridges.bus_inside(inside[0])
     else:
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token())
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token(url, home))
     bridge = bridges.Bridge(bus, expose=expose)
     try:
         await asyncio.to_thread(bridge.serve_stdio, wire)
@@ -209,30 +221,35 @@ async def _started_here(url: str, home: Path) -> tuple[EngineServer, DirectoryWo
 
     settings = settings_from(home / "config.yaml")
     data = default_data(home, settings.skills_folder)
-    plan = Plan(settings, home, url, None, data, DEFAULT_HOST, None)
-    server, worker = await engine_and_worker(plan, Place(url), engine_token())
+    plan = Plan(settings, home, url, None, data, DEFAULT_HOST, None, rule_for(None, data))
+    server, worker = await engine_and_worker(plan, Place(url))
     assert server is not None  # noqa: S101 - nothing answered at the address
     return server, worker
 
 
 async def _listening(
-    url: str, expose: Sequence[str], host: str, port: int, *, inside: EngineServer | None = None
+    url: str,
+    expose: Sequence[str],
+    host: str,
+    port: int,
+    rule: TokenRule,
+    *,
+    inside: EngineServer | None = None,
 ) -> tuple[Bridge, str]:
     """A bridge that serves HTTP, and where."""
     from iii_directory.cli.running import cannot_listen
 
-    token = engine_token()
     try:
-        listener = Listener(host, port, token)
+        listener = Listener(host, port, rule.token, asks_everybody=rule.asks_everybody)
     except ValueError as error:
-        raise _NotServedError(f"{error}. Set III_TOKEN") from None
+        raise _NotServedError(f"{error}. Pass --token, which may be auto, or set III_TOKEN") from None
     except OSError as error:
         raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
     bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
     if inside is not None:
         bus = bridges.bus_inside(inside)
     else:
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token(url))
     bridge = bridges.Bridge(bus, expose=expose)
     await asyncio.to_thread(bridge.start_http, listener)
     return bridge, listener.url

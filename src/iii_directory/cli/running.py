@@ -12,11 +12,12 @@ from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
 from iii_directory.cli.port_owner import port_owner
 from iii_directory.cli.runs import all_runs
-from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, MIN_TOKEN_CHARS, RESERVED_FILES
+from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from iii_directory.cli.tokens import TokenRule
     from iii_directory.config import Settings
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
@@ -69,7 +70,7 @@ def new_engine(
     *,
     host: str,
     port: int,
-    token: str | None,
+    rule: TokenRule,
     database: Database | None,
     dialect: Dialect = "0.22",
 ) -> EngineServer:
@@ -77,21 +78,20 @@ def new_engine(
     from iii_directory.engine.peer import SocketLimits
     from iii_directory.engine.server import EngineServer
 
-    if token is not None and len(token) < MIN_TOKEN_CHARS:
-        fail(f"a token has at least {MIN_TOKEN_CHARS} characters; this one has {len(token)}", code=2)
     listed = {name: os.environ[name] for name in settings.configuration_env if name in os.environ}
     try:
         return EngineServer(
             host=host,
             port=port,
-            token=token,
+            token=rule.token,
+            asks_everybody=rule.asks_everybody,
             database=database,
             environment=listed,
             dialect=dialect,
             limits=SocketLimits(connections=_connections_for(raised_file_limit())),
         )
     except ValueError as error:
-        fail(f"{error}. Pass --token or set III_TOKEN", code=2)
+        fail(f"{error}. Pass --token, which may be auto, or set III_TOKEN", code=2)
 
 
 async def listen(engine: EngineServer) -> None:

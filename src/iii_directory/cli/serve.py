@@ -13,7 +13,6 @@ from iii_directory.cli.common import (
     CONNECT_SECONDS,
     EXIT_CODES,
     config_option,
-    engine_token,
     engine_url,
     program,
     set_up_log,
@@ -21,6 +20,7 @@ from iii_directory.cli.common import (
     url_option,
 )
 from iii_directory.cli.runs import Run, announced
+from iii_directory.cli.tokens import engine_token
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ async def _serve(settings: Settings, home: Path, url: str) -> None:
     end_on_ctrl_c()
     from iii_directory.worker.main import DirectoryWorker
 
-    token = engine_token()
+    token = engine_token(url, home)
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
     stopped = stop_signal()
     click.echo(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")

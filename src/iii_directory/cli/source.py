@@ -15,7 +15,6 @@ import click
 
 from iii_directory.cli.common import (
     config_option,
-    engine_token,
     engine_url,
     fail,
     in_commands,
@@ -27,6 +26,7 @@ from iii_directory.cli.common import (
 from iii_directory.cli.output import note
 from iii_directory.cli.runs import all_runs
 from iii_directory.cli.terminal import no_pager_option
+from iii_directory.cli.tokens import engine_token
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
 from iii_directory.text import quoted, shown_url
@@ -72,7 +72,7 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     given = {key: value for key, value in payload.items() if value is not None}
     url = engine_url(where.url, where.config_path.parent)
     try:
-        reply = _ask_engine(url, function_id, given)
+        reply = _ask_engine(url, function_id, given, engine_token(url, where.config_path.parent))
     except _NoDirectoryError as absence:
         if where.url is not None:
             fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
@@ -101,13 +101,13 @@ def _say_whose(where: Where, url: str) -> None:
         note(f"this is the directory of {run.home}; for this folder, start one here: {program()} up")
 
 
-def _ask_engine(url: str, function_id: str, payload: Answer) -> Answer:
+def _ask_engine(url: str, function_id: str, payload: Answer, token: str | None) -> Answer:
     if not listens(url):
         raise _NoDirectoryError(f"no engine answers at {shown_url(url)}")
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
-        return call_function(url, function_id, payload, token=engine_token())
+        return call_function(url, function_id, payload, token=token)
     except EngineUnreachableError as error:
         fail(in_commands(str(error)))
     except RemoteError as error:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.cli.common import engine_token, engine_url, listens, program, url_option
+from iii_directory.cli.common import engine_url, listens, program, url_option
 from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.cli.runs import all_runs
+from iii_directory.cli.tokens import engine_token
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 
     try:
-        index: Any = call_function(url, "directory::skills::list", {}, token=engine_token())
+        index: Any = call_function(url, "directory::skills::list", {}, token=engine_token(url))
     except EngineUnreachableError as error:
         return "no engine", str(error)
     except RemoteError as error:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, engine_token, engine_url, fail, listens, program, url_option
+from iii_directory.cli.common import EXIT_CODES, engine_url, fail, listens, program, url_option
 from iii_directory.cli.completion import function_ids
 from iii_directory.cli.output import json_text, note, print_json, print_string
 from iii_directory.cli.terminal import no_pager_option
+from iii_directory.cli.tokens import engine_token
 from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def command(
             target,
             build_payload(payload, fields),
             timeout=timeout_ms / 1000,
-            token=engine_token(),
+            token=engine_token(address),
             namespace=namespace,
         )
     except EngineUnreachableError as error:

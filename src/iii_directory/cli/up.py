@@ -18,7 +18,6 @@ from iii_directory.cli.common import (
     EXIT_CODES,
     config_option,
     default_data,
-    engine_token,
     engine_url,
     fail,
     log,
@@ -29,6 +28,7 @@ from iii_directory.cli.common import (
 )
 from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
 from iii_directory.cli.runs import Run, all_runs, announced, run_of
+from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_option
 from iii_directory.config import DEFAULT_URL
 from iii_directory.text import shown_url
 
@@ -53,6 +53,13 @@ class Plan:
     data: Path | None
     http_host: str
     http_port: int | None
+    rule: TokenRule
+    """What the engine and /mcp ask for, if they are started here."""
+
+    def shown_to(self, url: str) -> str | None:
+        """The token for an engine that is there: the chosen one; what we made ourselves is for our own."""
+        chosen = None if self.rule.kept_in else self.rule.token
+        return chosen or engine_token(url, self.home)
 
 
 @click.command(
@@ -74,6 +81,7 @@ class Plan:
     help="Where the embedded engine keeps state.  [default: .iii-directory, beside the configuration]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
+@token_option
 @click.option(
     "--skills-folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -97,6 +105,7 @@ def command(
     host: str | None,
     data: Path | None,
     in_memory: bool,
+    token: str | None,
     skills_folder: Path | None,
     http_port: int | None,
     http_host: str,
@@ -108,14 +117,16 @@ def command(
     if skills_folder is not None:
         settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
     home = config_path.resolve().parent
+    kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
     plan = Plan(
         settings=settings,
         home=home,
         url=_named_address(url, port, host),
         host=host,
-        data=None if in_memory else data or default_data(config_path.parent, settings.skills_folder),
+        data=kept,
         http_host=http_host,
         http_port=http_port,
+        rule=rule_for(token, kept),
     )
     asyncio.run(_up(plan))
 
@@ -171,11 +182,10 @@ async def _up(plan: Plan) -> None:
 
 
 async def _start(plan: Plan) -> Started:
-    token = engine_token()
-    if not token and not is_loopback(plan.http_host):
-        fail(f"serving /mcp on {plan.http_host} needs a token: set III_TOKEN", code=2)
-    place = await _place(plan, token)
-    server, worker = await engine_and_worker(plan, place, token)
+    if not plan.rule.token and not is_loopback(plan.http_host):
+        fail(f"serving /mcp on {plan.http_host} needs a token: pass --token auto, or set III_TOKEN", code=2)
+    place = await _place(plan)
+    server, worker = await engine_and_worker(plan, place)
     if place.whose is not None:
         return Started(place, server, worker, None, f"waits until {place.whose} leaves")
     if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
@@ -184,11 +194,11 @@ async def _start(plan: Plan) -> Started:
             f"the worker does not answer on the engine at {place.url}; it was given {READY_SECONDS:g} seconds"
         )
     http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
-    beside = await start_beside(place.url, http_port, host=plan.http_host, inside=server)
+    beside = await start_beside(place.url, http_port, plan.rule, host=plan.http_host, inside=server)
     return Started(place, server, worker, beside, await asyncio.to_thread(worker.summary))
 
 
-async def _place(plan: Plan, token: str | None) -> Place:
+async def _place(plan: Plan) -> Place:
     """The address that was named, else the usual one, else, if another directory has that, the next one."""
     url = plan.url or DEFAULT_URL
     if plan.host is not None:
@@ -200,6 +210,7 @@ async def _place(plan: Plan, token: str | None) -> Place:
         )
     whose = _known(url)
     if plan.url is not None or whose is None:
+        token = plan.shown_to(url)
         if not await _engine_answers(url, token):
             return Place(url)
         whose = whose or await asyncio.to_thread(_directory_at, url, token)
@@ -241,21 +252,20 @@ def _first_free(host: str, port: int) -> int:
     return port
 
 
-async def engine_and_worker(
-    plan: Plan, place: Place, token: str | None
-) -> tuple[EngineServer | None, DirectoryWorker]:
+async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | None, DirectoryWorker]:
     """The worker on the engine that answers at the address, else inside one that is started there."""
     from iii_directory.cli.running import listen, new_engine, open_database
     from iii_directory.worker.main import DirectoryWorker, bus_inside
 
     if place.engine_is_there:
+        token = plan.shown_to(place.url)
         return None, await asyncio.to_thread(DirectoryWorker.started, plan.settings, place.url, token=token)
     host, port = _loopback_address(place.url)
     server = new_engine(
         plan.settings,
         host=plan.host or host,
         port=port,
-        token=token,
+        rule=plan.rule,
         database=open_database(plan.data),
     )
     # Before it listens, so that no other worker takes this one's place.
@@ -311,6 +321,7 @@ def _welcome(plan: Plan, started: Started) -> str:
             f"worker   {started.summary}",
             f"folder   {plan.settings.skills_folder}",
             *((f"mcp      {started.beside[1]}",) if started.beside else ()),
+            *((f"token    {plan.rule.told()}",) if plan.rule.kept_in else ()),
             "",
             "Try in another terminal:",
             f"  {program()} skills list{elsewhere}",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.access.ownership import can_tell, user_of
-from iii_directory.access.policy import Access, is_loopback
+from iii_directory.access.policy import Access, is_loopback, refused_token
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, EndChannel, EngineFault, Send, StartTimer
 from iii_directory.engine.messages import invocation_error
@@ -77,8 +77,8 @@ class EngineServer:
 
         ``environment`` has what configuration values may name: whoever is let in can read it.
         """
-        if not is_loopback(host) and not token:
-            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        if (problem := refused_token(host, token)) is not None:
+            raise ValueError(problem)
         self.host = host
         self.port = port
         self._database = database

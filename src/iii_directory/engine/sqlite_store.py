@@ -14,6 +14,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.access.policy import KEPT_TOKEN
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT
 
@@ -245,7 +246,7 @@ def _make_usable(directory: Path) -> None:
 def _keep_private(path: Path) -> None:
     """What is kept is its owner's alone, whatever the umask; SQLite gives its log the mode of the file."""
     try:
-        if all(entry.name.startswith(FILE_NAME) for entry in path.parent.iterdir()):
+        if all(entry.name.startswith((FILE_NAME, KEPT_TOKEN)) for entry in path.parent.iterdir()):
             # Nothing else is there, so it is a data directory, made by an older version perhaps.
             path.parent.chmod(0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.access.ownership import can_tell, user_of
-from iii_directory.access.policy import Access, Refused, is_loopback
+from iii_directory.access.policy import Access, Refused, is_loopback, refused_token
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
     MAX_MCP_CONNECTIONS,
@@ -45,21 +45,25 @@ def endpoint_url(host: str, port: int) -> str:
 
 
 class Listener:
-    """A port of ours, and who may ask there. Beyond loopback a token is needed, and then by everybody."""
+    """A port of ours, and who may ask there. Beyond loopback a token is needed, by everybody."""
 
-    def __init__(self, host: str, port: int, token: str | None) -> None:
+    def __init__(
+        self, host: str, port: int, token: str | None = None, *, asks_everybody: bool = True
+    ) -> None:
         """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
 
+        Without ``asks_everybody`` the user who starts it needs no token on loopback, and others do.
+
         Raises:
-            ValueError: the address is not loopback and there is no token.
+            ValueError: the address is not loopback and there is no token, or it can be guessed.
             OSError: the address cannot be had.
         """
-        if not is_loopback(host) and not token:
-            raise ValueError(f"listening on {host} needs a token: others could reach it")
+        if (problem := refused_token(host, token)) is not None:
+            raise ValueError(problem)
         self.socket = _listening_socket(host, port)
         self.port: int = self.socket.getsockname()[1]
         owner = os.getuid() if is_loopback(host) and can_tell() else None
-        self.access = Access(host, self.port, token or None, owner)
+        self.access = Access(host, self.port, token or None, owner, asks_everybody)
 
     @property
     def url(self) -> str:

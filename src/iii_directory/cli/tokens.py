@@ -1,0 +1,125 @@
+"""Tokens of commands: what a listener asks for, and what is shown to an engine.
+
+A token that nobody chose is made once and kept in a file of the data directory that its owner alone can read.
+Our own commands find it there; whoever else should connect is given it by the owner.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+
+from iii_directory.access.policy import KEPT_TOKEN, is_loopback
+from iii_directory.cli.common import STATE_FOLDER, Command, fail
+from iii_directory.cli.runs import all_runs
+from iii_directory.config import TOKEN_VARIABLE
+from iii_directory.limits import MAX_TOKEN_FILE_BYTES, MIN_TOKEN_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AUTO: Final = "auto"
+_RANDOM_BYTES: Final = 32
+
+
+class TokenRule(NamedTuple):
+    """What a listener asks for."""
+
+    token: str | None
+    asks_everybody: bool = True
+    """Whether also of the user who started it, whom the kernel knows."""
+    kept_in: Path | None = None
+    """The file of a token that nobody chose."""
+
+    def told(self) -> str:
+        """Where the token is, in words."""
+        return f"kept in {self.kept_in}; others show it as 'Authorization: Bearer …', you need none here"
+
+
+def token_option(command: Command) -> Command:
+    return click.option(
+        "--token",
+        default=None,
+        help=f"Ask every client for this token, of at least {MIN_TOKEN_CHARS} characters. '{AUTO}' makes one "
+        "that only you can read, keeps it in the data directory, and asks others for it.  "
+        "[default: $III_TOKEN]",
+    )(command)
+
+
+def rule_for(given: str | None, data: Path | None) -> TokenRule:
+    """What a listener asks for, or one sentence about why that cannot be."""
+    if given != AUTO:
+        return TokenRule(given or os.environ.get(TOKEN_VARIABLE) or None)
+    if data is None:
+        fail("--token auto keeps the token in the data directory; leave --in-memory out", code=2)
+    try:
+        return TokenRule(_made_token(data), asks_everybody=False, kept_in=data / KEPT_TOKEN)
+    except OSError as error:
+        fail(f"the token cannot be kept in {data}: {error.strerror}")
+    except _ExposedError as error:
+        fail(f"{error}; delete it, and a new token is made")
+
+
+def engine_token(url: str, home: Path | None = None) -> str | None:
+    """What to show the engine at an address: the token of the environment, else one that was made for it.
+
+    The folder is that of the configuration; without one, where we stand.
+    """
+    chosen = os.environ.get(TOKEN_VARIABLE)
+    if chosen or not is_loopback(urlsplit(url).hostname or ""):
+        return chosen or None
+    for folder in _data_folders(url, home or Path()):
+        with suppress(OSError, _ExposedError):
+            return _kept_token(folder)
+    return None
+
+
+class _ExposedError(Exception):
+    """A file of a token that others may have read or written."""
+
+
+def _data_folders(url: str, home: Path) -> Iterator[Path]:
+    """Where the engine at an address may keep its state: as it says, or where it usually does."""
+    for run in all_runs():
+        if run.url == url and run.data is not None:
+            yield Path(run.data)
+    yield home / STATE_FOLDER
+    yield home / "data"
+
+
+def _kept_token(folder: Path) -> str:
+    path = folder / KEPT_TOKEN
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(handle)
+        private = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+        token = os.read(handle, MAX_TOKEN_FILE_BYTES).decode("ascii", "replace").strip()
+    finally:
+        os.close(handle)
+    if not private or len(token) < MIN_TOKEN_CHARS:
+        raise _ExposedError(f"{path} is no token that you alone can read")
+    return token
+
+
+def _made_token(folder: Path) -> str:
+    with suppress(FileNotFoundError):
+        return _kept_token(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Whole before it has its name; of two who make one at the same time, both use the first.
+    draft = folder / f".{KEPT_TOKEN}-{os.getpid()}"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, secrets.token_urlsafe(_RANDOM_BYTES).encode())
+        with suppress(FileExistsError):
+            os.link(draft, folder / KEPT_TOKEN)
+    finally:
+        os.close(handle)
+        draft.unlink()
+    return _kept_token(folder)
