@@ -314,6 +314,10 @@ MAX_PATTERN_STEPS: Final = 10_000
 MAX_MCP_BODY_BYTES: Final = 4 * MIB
 MAX_MCP_SESSIONS: Final = 1000
 MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
+# Of one client, which is a user of this machine or an address beyond it: so that nobody has all of them.
+MAX_CLIENT_MCP_SESSIONS: Final = 250
+# Requests must be whole by then; whoever sends nothing holds a place that others could have.
+MCP_REQUEST_SECONDS: Final = 15.0
 # Connections at once, streams that only wait for news included.
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
 # What every known MCP client takes as the name of a tool.

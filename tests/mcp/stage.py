@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
     from tests.support.engine import EngineThread
 
+    from iii_directory.mcp.http import HttpLimits
+
 Transport = Literal["stdio", "http", "inside"]
 """Over HTTP the bridge has joined the engine, or it is inside its process."""
 Era = Literal["2025", "2026"]
@@ -167,9 +169,10 @@ def http_bridge(
     host: str = "127.0.0.1",
     token: str | None = None,
     expose: Sequence[str] = (),
+    limits: HttpLimits | None = None,
 ) -> Generator[str]:
     """A bridge on a free port, joined to an engine or inside one; the address that clients ask at."""
-    listener = Listener(host, 0, token)
+    listener = Listener(host, 0, token, limits=limits)
     bus = inside.on_loop(lambda: bus_inside(inside.server)) if inside else joined_bus(url, token=token)
     bridge = Bridge(bus, expose=expose)
     try:

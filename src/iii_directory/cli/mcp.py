@@ -23,7 +23,7 @@ from iii_directory.cli.common import (
 )
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.cli.tokens import AUTO, engine_token, rule_for, token_option
-from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, Listener, endpoint_url
+from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, HttpLimits, Listener, endpoint_url
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -237,10 +237,11 @@ async def _listening(
     inside: EngineServer | None = None,
 ) -> tuple[Bridge, str]:
     """A bridge that serves HTTP, and where."""
-    from iii_directory.cli.running import cannot_listen
+    from iii_directory.cli.running import cannot_listen, room_for_sockets
 
     try:
-        listener = Listener(host, port, rule.token, asks_everybody=rule.asks_everybody)
+        limits = HttpLimits(connections=room_for_sockets().mcp)
+        listener = Listener(host, port, rule.token, asks_everybody=rule.asks_everybody, limits=limits)
     except ValueError as error:
         raise _NotServedError(f"{error}. Pass --token, which may be auto, or set III_TOKEN") from None
     except OSError as error:

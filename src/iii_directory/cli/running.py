@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
@@ -40,9 +40,18 @@ def raised_file_limit() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-def _connections_for(files: int) -> int:
-    """How many sockets the engine may have of that many files: two in three, when they are short."""
-    return max(1, min(MAX_ENGINE_CONNECTIONS, (files - RESERVED_FILES) * 2 // 3))
+class Room(NamedTuple):
+    """How many sockets each listener may have."""
+
+    engine: int
+    mcp: int
+
+
+def room_for_sockets() -> Room:
+    """What the files leave, once the limit is raised: two in three for the engine when they are short."""
+    files = raised_file_limit()
+    left = files - min(RESERVED_FILES, files // 2)
+    return Room(min(MAX_ENGINE_CONNECTIONS, left * 2 // 3), min(MAX_MCP_CONNECTIONS, left // 3))
 
 
 def open_database(directory: Path | None) -> Database | None:
@@ -88,7 +97,7 @@ def new_engine(
             database=database,
             environment=listed,
             dialect=dialect,
-            limits=SocketLimits(connections=_connections_for(raised_file_limit())),
+            limits=SocketLimits(connections=room_for_sockets().engine),
         )
     except ValueError as error:
         fail(f"{error}. Pass --token, which may be auto, or set III_TOKEN", code=2)

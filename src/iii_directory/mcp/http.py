@@ -8,24 +8,30 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections import defaultdict
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.access.ownership import can_tell, user_of
 from iii_directory.access.policy import Access, Refused, is_loopback, refused_token
 from iii_directory.limits import (
+    MAX_CLIENT_MCP_SESSIONS,
     MAX_MCP_BODY_BYTES,
     MAX_MCP_CONNECTIONS,
     MAX_MCP_SESSIONS,
+    MCP_REQUEST_SECONDS,
     MCP_SESSION_IDLE_SECONDS,
 )
+from iii_directory.mcp.connections import Connections, bounded
+from iii_directory.mcp.sessions import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Hashable
 
     import uvicorn
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from iii_directory.mcp.bridge import BridgeServer
 
@@ -35,6 +41,11 @@ DEFAULT_PORT: Final = 3117
 _BACKLOG: Final = 512
 _GOODBYE_SECONDS: Final = 2
 _NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
+_SESSION_HEADER: Final = b"mcp-session-id"
+_NOT_WHOLE: Final = Refused(408, f"A request must be whole within {MCP_REQUEST_SECONDS:g} s.\n")
+_TOO_MANY_SESSIONS: Final = Refused(
+    503, "All the sessions that one client can have are in use; end one of them, and try again.\n"
+)
 _STOPPING: Final = Refused(503, "The server is stopping.\n")
 
 
@@ -44,11 +55,26 @@ def endpoint_url(host: str, port: int) -> str:
     return f"http://{named}:{port}{PATH}"
 
 
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What one listener may cost; tests bring smaller ones."""
+
+    connections: int = MAX_MCP_CONNECTIONS
+    request_seconds: float = MCP_REQUEST_SECONDS
+    client_sessions: int = MAX_CLIENT_MCP_SESSIONS
+
+
 class Listener:
     """A port of ours, and who may ask there. Beyond loopback a token is needed, by everybody."""
 
     def __init__(
-        self, host: str, port: int, token: str | None = None, *, asks_everybody: bool = True
+        self,
+        host: str,
+        port: int,
+        token: str | None = None,
+        *,
+        asks_everybody: bool = True,
+        limits: HttpLimits | None = None,
     ) -> None:
         """Take the port, so that one in use is known before anything is started for it; 0 takes a free one.
 
@@ -60,6 +86,7 @@ class Listener:
         """
         if (problem := refused_token(host, token)) is not None:
             raise ValueError(problem)
+        self.limits = limits or HttpLimits()
         self.socket = _listening_socket(host, port)
         self.port: int = self.socket.getsockname()[1]
         owner = os.getuid() if is_loopback(host) and can_tell() else None
@@ -89,6 +116,7 @@ class HttpEndpoint:
     """The bridge's server behind one listener; lives on the loop of the bridge's bus."""
 
     def __init__(self, server: BridgeServer, listener: Listener) -> None:
+        limits = listener.limits
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         self._listener = listener
@@ -98,13 +126,15 @@ class HttpEndpoint:
             max_request_body_size=MAX_MCP_BODY_BYTES,
             max_sessions=MAX_MCP_SESSIONS,
         )
+        self._ledger = Ledger(limits.client_sessions)
+        self._connections = Connections(limits.connections, limits.request_seconds)
         self._stopping = asyncio.Event()
         self._open = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Serve until `stop`."""
-        self._http = _http_server(self._answer)
+        self._http = _http_server(self._answer, self._connections)
         ready = asyncio.Event()
         self._tasks = [
             asyncio.create_task(self._keep_sessions(ready)),
@@ -131,19 +161,91 @@ class HttpEndpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application: nothing of a request's body is read before its headers have passed."""
         access = self._listener.access
-        refused = access.refusal(_headers(scope), _user(scope) if access.looks_at_users else None)
+        self._connections.began(scope)
+        user = _user(scope) if access.looks_at_users else None
+        refused = access.refusal(_headers(scope), user)
         if refused is None and scope["path"] != PATH:
             refused = _NOT_HERE
         elif refused is None and not self._open:
             refused = _STOPPING
         if refused is not None:
             await _refuse(refused, send)
+            return
+        whole = await self._connections.whole(receive)
+        if whole is None:
+            await _refuse(_NOT_WHOLE, send, (b"connection", b"close"))
+        elif (session_id := _header(scope, _SESSION_HEADER)) is not None:
+            await self._in_session(session_id, scope, whole, send)
+        elif _has_no_sessions(scope):
+            await self._sessions.handle_request(scope, whole, send)
         else:
-            await self._sessions.handle_request(scope, receive, send)
+            await self._opening((scope["client"][0], user), scope, whole, send)
+
+    async def _in_session(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        over = scope["method"] == "DELETE"
+
+        async def noted(message: Message) -> None:
+            nonlocal over
+            over = over or message.get("status") == 404
+            await send(message)
+
+        self._ledger.began(session_id, time.monotonic())
+        try:
+            await self._sessions.handle_request(scope, receive, noted)
+        finally:
+            self._ledger.finished(session_id, time.monotonic())
+            if over:
+                self._ledger.ended(session_id)
+
+    async def _opening(self, client: Hashable, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request that asks for a session of its own: what its client has left lying makes room for it."""
+        surplus = self._ledger.room_for(client, time.monotonic())
+        if surplus is None:
+            await _refuse(_TOO_MANY_SESSIONS, send)
+            return
+        opened: str | None = None
+
+        async def noted(message: Message) -> None:
+            nonlocal opened
+            for name, value in message.get("headers", ()):
+                if name.lower() == _SESSION_HEADER and message.get("status", 500) < 400:
+                    opened = value.decode("latin-1")
+            await send(message)
+
+        self._ledger.opening(client)
+        try:
+            for session_id in surplus:
+                await self._end(session_id, scope)
+            await self._sessions.handle_request(scope, receive, noted)
+        finally:
+            self._ledger.opened(client, opened, time.monotonic())
+
+    async def _end(self, session_id: str, scope: Scope) -> None:
+        """As its own client would."""
+        self._ledger.ended(session_id)
+        asked = {**scope, "method": "DELETE", "headers": [(_SESSION_HEADER, session_id.encode("latin-1"))]}
+        await self._sessions.handle_request(asked, _nothing, _unheard)
 
 
-def _http_server(app: ASGIApp) -> uvicorn.Server:
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_message: Message) -> None:
+    """Nobody waits for this answer."""
+
+
+def _has_no_sessions(scope: Scope) -> bool:
+    """Whether a request is of a client of 2026, which opens none."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    version = _header(scope, b"mcp-protocol-version")
+    return version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _http_server(app: ASGIApp, connections: Connections) -> uvicorn.Server:
     import uvicorn
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     class Guest(uvicorn.Server):
         """One that leaves signals to the program whose loop it runs on."""
@@ -162,7 +264,7 @@ def _http_server(app: ASGIApp) -> uvicorn.Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=MAX_MCP_CONNECTIONS,
+            http=bounded(AutoHTTPProtocol, connections),
             timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
     )
@@ -172,6 +274,10 @@ def _user(scope: Scope) -> int | None:
     """Whose the connection of a request is."""
     client, server = scope.get("client"), scope.get("server")
     return user_of(tuple(client), tuple(server)) if client and server else None
+
+
+def _header(scope: Scope, wanted: bytes) -> str | None:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
@@ -193,9 +299,13 @@ async def _end_watchers() -> None:
     await asyncio.gather(*watchers, return_exceptions=True)
 
 
-async def _refuse(refused: Refused, send: Send) -> None:
+async def _refuse(refused: Refused, send: Send, *more: tuple[bytes, bytes]) -> None:
     body = refused.text.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        *more,
+    ]
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
