@@ -13,6 +13,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_url, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE
 from iii_directory.cli.tokens import engine_token
+from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +98,7 @@ def _completer(words: Callable[[], Iterator[str]]) -> Completer:
     def found(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         # Somebody is typing: whatever is wrong, there are just no words.
         with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
-            return [word for word in words() if word.startswith(incomplete)]
+            return [word for word in words() if word.startswith(incomplete) and not has_unsafe(word)]
         return []
 
     return found

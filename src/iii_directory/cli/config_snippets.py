@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.text import has_unsafe
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -116,14 +118,20 @@ def _typed(target: Target) -> dict[str, Any]:
 
 
 def _document(key: str, fields: dict[str, Any]) -> str:
-    return json.dumps({key: {SERVER: fields}}, indent=2, ensure_ascii=False)
+    return _json({key: {SERVER: fields}}, indent=2)
 
 
 def _toml(value: str | list[str] | dict[str, str]) -> str:
     """JSON's strings and arrays are TOML's too; its objects need another sign."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+    return _json(value)
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    """Letters as they are, unless some of them act on a terminal or hide: then all others as escapes."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return json.dumps(value, indent=indent) if has_unsafe(text.replace("\n", "")) else text
 
 
 CLIENTS: Final[dict[str, Callable[[Target], Snippet]]] = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import config_option, default_data, set_up_log, settings_from
+from iii_directory.cli.output import say
 from iii_directory.cli.tokens import rule_for, token_option
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ async def _serve(server: EngineServer, kept: str, rule: TokenRule) -> None:
     stopped = stop_signal()
     await listen(server)
     if rule.kept_in is not None:
-        click.echo(f"token {rule.told()}")
-    click.echo(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
+        say(f"token {rule.told()}")
+    say(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
     await stopped.wait()
     await server.stop()
-    click.echo("stopped")
+    say("stopped")

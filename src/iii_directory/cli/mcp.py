@@ -22,6 +22,7 @@ from iii_directory.cli.common import (
     url_option,
 )
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.output import say
 from iii_directory.cli.tokens import AUTO, engine_token, rule_for, token_option
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, HttpLimits, Listener, endpoint_url
 from iii_directory.text import shown_url
@@ -142,8 +143,8 @@ class _NotServedError(Exception):
 
 def _print_config(client: str, target: Launch | Address) -> None:
     found = snippet(client, target)
-    click.echo(f"This goes into {found.file}:", err=True)
-    click.echo(found.text)
+    say(f"This goes into {found.file}:", err=True)
+    say(found.text)
 
 
 def _target(
@@ -168,11 +169,11 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int, rul
     except _NotServedError as error:
         fail(str(error))
     if rule.kept_in is not None:
-        click.echo(f"token {rule.told()}")
-    click.echo(f"MCP at {address} for the engine at {shown_url(url)}. Ctrl-C stops it.")
+        say(f"token {rule.told()}")
+    say(f"MCP at {address} for the engine at {shown_url(url)}. Ctrl-C stops it.")
     await stopped.wait()
     await asyncio.to_thread(bridge.close)
-    click.echo("stopped")
+    say("stopped")
 
 
 async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None) -> None:

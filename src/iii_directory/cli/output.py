@@ -23,6 +23,11 @@ def note(sentence: str) -> None:
     click.echo(f"iii-directory: {escaped(sentence)}", err=True)
 
 
+def say(lines: str, *, err: bool = False) -> None:
+    """Lines of our own. What others wrote into them cannot act on a terminal."""
+    click.echo("\n".join(map(escaped, lines.split("\n"))), err=err)
+
+
 def json_text(value: Any) -> str:
     """A reply as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
     text = json.dumps(value, indent=2, ensure_ascii=False)

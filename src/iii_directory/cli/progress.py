@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.cli.common import log
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -32,7 +33,7 @@ def progress_shown(say: Callable[[str], str]) -> Generator[Progress]:
         task = bar.add_task("", total=None)
 
         def show(phase: str, done: int, total: int) -> None:
-            bar.update(task, description=say(phase), completed=done, total=total or None)
+            bar.update(task, description=escaped(say(phase)), completed=done, total=total or None)
 
         yield show
 

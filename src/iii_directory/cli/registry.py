@@ -9,7 +9,7 @@ import click
 
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, settings_from
 from iii_directory.cli.groups import Group
-from iii_directory.cli.output import note, print_json, print_table, print_text
+from iii_directory.cli.output import note, print_json, print_table, print_text, say
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_PUBLISHED_WORKERS
 
@@ -57,7 +57,7 @@ def serve(folder: Path, port: int, host: str) -> None:
         if not folder.is_dir():
             note(f"there is no {folder} yet; the first `iii-directory registry add` makes it")
         asyncio.run(_until_stopped(f"registry {folder} at {server.url}. Ctrl-C stops it."))
-    click.echo("stopped")
+    say("stopped")
 
 
 @command.command(
@@ -230,7 +230,7 @@ async def _until_stopped(sentence: str) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopped = stop_signal()
-    click.echo(sentence)
+    say(sentence)
     await stopped.wait()
 
 

@@ -19,6 +19,7 @@ from iii_directory.cli.common import (
     settings_from,
     url_option,
 )
+from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, announced
 from iii_directory.cli.tokens import engine_token
 from iii_directory.text import shown_url
@@ -51,16 +52,16 @@ async def _serve(settings: Settings, home: Path, url: str) -> None:
     token = engine_token(url, home)
     worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
     stopped = stop_signal()
-    click.echo(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
+    say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
     with announced(_run(settings, home, url)):
         # Not by waiting in a thread, which Ctrl-C would have to wait for.
         with suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)
         if not stopped.is_set() and not await asyncio.to_thread(worker.wait_ready, _LOOK_SECONDS):
-            click.echo(await asyncio.to_thread(_what_is_waited_for, url, token))
+            say(await asyncio.to_thread(_what_is_waited_for, url, token))
         await stopped.wait()
     await asyncio.to_thread(worker.stop)
-    click.echo("stopped")
+    say("stopped")
 
 
 def _run(settings: Settings, home: Path, url: str) -> Run:

@@ -9,7 +9,7 @@ import click
 
 from iii_directory.cli.common import EXIT_CODES, engine_url, fail, listens, program, url_option
 from iii_directory.cli.completion import function_ids
-from iii_directory.cli.output import json_text, note, print_json, print_string
+from iii_directory.cli.output import json_text, note, print_json, print_string, say
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
 from iii_directory.shapes import is_object
@@ -110,7 +110,7 @@ def command(
     except RemoteError as error:
         body = {key: value for key, value in error.body.items() if key != "stacktrace"}
         if as_json:
-            click.echo(json_text(body), err=True)
+            say(json_text(body), err=True)
             raise SystemExit(1) from None
         fail(str(error))
     _print_result(result, as_json=as_json)

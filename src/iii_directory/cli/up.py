@@ -27,6 +27,7 @@ from iii_directory.cli.common import (
     url_option,
 )
 from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
+from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, all_runs, announced, run_of
 from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_option
 from iii_directory.config import DEFAULT_URL
@@ -175,9 +176,9 @@ async def _up(plan: Plan) -> None:
     started = await _start(plan)
     stopped = stop_signal()
     with announced(_run(plan, started)):
-        click.echo(_welcome(plan, started))
+        say(_welcome(plan, started))
         await stopped.wait()
-        click.echo("stopping")
+        say("stopping")
         await started.stop()
 
 
