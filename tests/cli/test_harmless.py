@@ -84,7 +84,7 @@ BODIES = (("trigger", "ev::text"), ("skills", "show", "a"), ("skills", "show", "
 def test_a_command_on_a_terminal_shows_hostile_text_and_does_no_more(
     url: str, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    assert is_harmless(drawn(*words, "--url", url, cwd=tmp_path))
+    assert is_harmless(drawn(*words, cwd=tmp_path, engine=url))
 
 
 @pytest.mark.parametrize("words", ASKING, ids=lambda words: ascii(" ".join(words)))
@@ -94,9 +94,9 @@ def test_a_command_in_a_pipe_prints_no_hostile_text_but_bodies(
     assert_harmless(run(*words, "--url", url, cwd=tmp_path))
 
 
-def drawn(*words: str, cwd: Path, **env: str) -> str:
+def drawn(*words: str, cwd: Path, engine: str = NOWHERE) -> str:
     """Everything that a command sends to its terminal, errors too."""
-    with at_a_terminal(*words, cwd=cwd, lines=1000, PAGER="cat", **env) as terminal:
+    with at_a_terminal(*words, cwd=cwd, lines=1000, PAGER="cat", III_URL=engine) as terminal:
         terminal.end(30)
         # What the bar draws: cursor up, line cleared, cursor hidden and shown.
         raw = terminal.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "")
@@ -133,7 +133,7 @@ def test_what_was_typed_is_repeated_harmlessly(tmp_path: Path, words: tuple[str,
     (tmp_path / "config.yaml").write_text("registry_url: http://127.0.0.1:1\n", encoding="utf-8")
 
     assert_harmless(run(*words, cwd=tmp_path, III_URL=NOWHERE))
-    assert is_harmless(drawn(*words, cwd=tmp_path, III_URL=NOWHERE))
+    assert is_harmless(drawn(*words, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("command", ["update", "outdated", "verify", "diff", "restore", "list"])

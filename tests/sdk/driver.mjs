@@ -16,6 +16,13 @@ const published = (file) => import(pathToFileURL(join(process.argv[2], 'node_mod
 const { registerWorker } = await published('index.mjs')
 const { createChannel } = await published('helpers.mjs')
 
+// As another user of this machine, once everything is imported that they might not read.
+const user = Number(process.env.DRIVER_USER ?? 0)
+if (user) {
+  process.setgid(user)
+  process.setuid(user)
+}
+
 async function writeAll(writer, size) {
   const closed = new Promise((resolve) => writer.stream.once('close', resolve))
   writer.sendMessage('a text')

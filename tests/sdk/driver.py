@@ -223,8 +223,18 @@ class Log(logging.Handler):
         say(event="log", text=record.getMessage())
 
 
+def become(user: int) -> None:
+    """Go on as another user of this machine, once everything is imported that they might not read."""
+    # Its module is imported when it is used first.
+    "localhost".encode("idna")
+    os.setgid(user)
+    os.setuid(user)
+
+
 def main() -> None:
     sys.stdout = sys.stderr
+    if "DRIVER_USER" in os.environ:
+        become(int(os.environ["DRIVER_USER"]))
     warnings.simplefilter("ignore", DeprecationWarning)
     logging.getLogger("iii").addHandler(Log(logging.WARNING))
     driver = Driver()

@@ -32,7 +32,8 @@ class SdkError(Exception):
 class DriverProcess:
     """A driver script and the threads that listen to it."""
 
-    def __init__(self, sdk: Sdk, home: Path) -> None:
+    def __init__(self, sdk: Sdk, home: Path, *, user: int | None = None) -> None:
+        """With a user, which only root may choose, the SDK runs as that one."""
         self.sdk = sdk
         self._errors = home / "stderr"
         self._numbers = itertools.count()
@@ -49,7 +50,7 @@ class DriverProcess:
                 text=True,
                 encoding="utf-8",
                 cwd=home,
-                env=_environment(home) | variables,
+                env=_environment(home) | variables | ({} if user is None else {"DRIVER_USER": str(user)}),
             )
         self._listener = threading.Thread(target=self._listen, name=f"driver {sdk.name}", daemon=True)
         self._listener.start()
