@@ -91,13 +91,14 @@ def bounded(base: type[asyncio.Protocol], connections: Connections) -> type[asyn
         _transport: asyncio.Transport | None = None
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            made = cast("asyncio.Transport", transport)
-            if connections.made(made):
-                self._transport = made
+            if not isinstance(transport, asyncio.Transport):
+                transport.close()
+            elif connections.made(transport):
+                self._transport = transport
                 super().connection_made(transport)
             else:
-                made.write(_FULL)
-                made.close()
+                transport.write(_FULL)
+                transport.close()
 
         def data_received(self, data: bytes) -> None:
             if self._transport is not None:

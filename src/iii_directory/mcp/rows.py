@@ -6,12 +6,13 @@ bodies are served as they are. A row that is no row is left out: one of them mus
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.ids import segments_problem
 from iii_directory.documents.uris import SCHEME
 from iii_directory.exposure import is_internal
 from iii_directory.limits import MAX_COMPLETIONS
+from iii_directory.shapes import object_of, rows_of
 from iii_directory.text import visible
 
 if TYPE_CHECKING:
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _LABELS: Final = ("name", "title", "description")
-
-
-def rows_of(answer: object, key: str) -> list[Row]:
-    """The objects of a list in an answer; nothing where there is none."""
-    found = cast("Row", answer).get(key) if isinstance(answer, dict) else None
-    rows = cast("list[object]", found) if isinstance(found, list) else []
-    return [cast("Row", row) for row in rows if isinstance(row, dict)]
 
 
 def resources(answer: object) -> list[Row]:
@@ -55,7 +49,7 @@ def prompts(answer: object) -> list[Row]:
 
 def prompt(answer: object) -> Row:
     """The answer of ``prompts::mcp-get``; its messages are the prompt's body and stay as they are."""
-    found = cast("Row", answer) if isinstance(answer, dict) else {}
+    found = object_of(answer)
     return _labelled(found) | {"messages": found.get("messages")}
 
 

@@ -14,7 +14,7 @@ from iii_directory.exposure import (
 )
 from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.mcp.notifications import Change
-from iii_directory.mcp.rows import rows_of
+from iii_directory.shapes import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
