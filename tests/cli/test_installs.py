@@ -108,7 +108,7 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
     assert (desk.skills / "db" / "SKILL.md").read_text() == "# one\n"
     assert desk.lock()["db"]["by"] == "call"
-    assert "db/get" in run("skills", "list", cwd=desk.tmp_path, III_URL="ws://127.0.0.1:1").stdout
+    assert "db/get" in run("skills", "list", "--all", cwd=desk.tmp_path, III_URL="ws://127.0.0.1:1").stdout
 
 
 def test_add_can_name_a_version_or_a_tag(desk: Desk) -> None:
@@ -504,3 +504,53 @@ def test_reading_stays_quick() -> None:
     )
 
     assert done.stdout == "[]\n"
+
+
+# Edited files and their source
+
+
+@pytest.fixture
+def edited(desk: Desk) -> Desk:
+    """A skill that was edited here and changed at its source, in different lines and in one both changed."""
+    repo = desk.mirror / "anthropics" / "skills"
+    make_repo(repo, {"skills/web/SKILL.md": b"one\n\ntwo\n\nthree\n", "skills/web/b.md": b"b\n"})
+    desk.has_web()
+    put(desk.skills, {"web/SKILL.md": b"my one\n\ntwo\n\nthree\n", "web/b.md": b"my b\n"})
+    commit(repo, {"skills/web/SKILL.md": b"one\n\ntwo\n\nnew three\n"})
+    return desk
+
+
+def test_an_edited_file_hears_of_its_source_on_the_command_line(edited: Desk) -> None:
+    assert edited.json("update")["namespaces"][0]["status"] == "edited"
+    assert edited.json("outdated")["namespaces"][0]["behind"] == ["SKILL.md"]
+
+    mine, theirs = edited.type("diff").stdout, edited.type("diff", "--upstream").stdout
+
+    assert "-one\n+my one\n" in mine
+    assert "new three" not in mine
+    assert "-three\n+new three\n" in theirs
+    assert "my" not in theirs
+
+
+def test_a_merge_on_the_command_line_makes_both_changes(edited: Desk) -> None:
+    (report,) = edited.json("update", "--merge")["namespaces"]
+
+    assert (report["changes"]["merged"], report["changes"]["kept"]) == (["SKILL.md"], ["b.md"])
+    assert (edited.skills / "web/SKILL.md").read_text() == "my one\n\ntwo\n\nnew three\n"
+    assert (edited.skills / "web/b.md").read_text() == "my b\n"
+    assert edited.type("diff", "--upstream").stdout == ""
+
+
+def test_a_merge_with_a_conflict_says_which_file_and_leaves_both_beside_it(edited: Desk) -> None:
+    commit(edited.mirror / "anthropics" / "skills", {"skills/web/b.md": b"their b\n"})
+
+    done = edited.type("update", "web", "--merge", code=1)
+
+    assert "b.md" in done.stdout + done.stderr
+    assert (edited.skills / "web/b.md").read_text() == "my b\n"
+    beside = (edited.skills / "web/b.md.merge").read_text()
+    assert all(side in beside for side in ("<<<<<<<", "my b", "=======", "their b", ">>>>>>>"))
+    assert (edited.skills / "web/SKILL.md").read_text() == "my one\n\ntwo\n\nnew three\n"
+    listed = run("skills", "files", "web", cwd=edited.tmp_path, III_URL="ws://127.0.0.1:1").stdout
+    assert "b.md\t" in listed
+    assert ".merge" not in listed

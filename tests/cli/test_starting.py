@@ -83,7 +83,7 @@ def test_the_first_hint_is_a_command_that_exists(tmp_path: Path) -> None:
         )
 
     assert done.returncode == 0, done.stderr
-    assert "iii-directory/find" in done.stdout
+    assert "iii-directory\t" in done.stdout
 
 
 def test_up_says_once_that_it_is_connected_and_last_how_it_is_stopped(tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ def test_a_pager_that_takes_no_colours_gets_none(place: Path) -> None:
 
 
 def test_a_list_at_80_columns_has_whole_ids_and_titles_to_read(place: Path) -> None:
-    drawn = on_a_terminal("skills", "list", "--prefix", "claude", cwd=place, columns=80, III_URL=NOWHERE)
+    drawn = on_a_terminal(
+        "skills", "list", "--all", "--prefix", "claude", cwd=place, columns=80, III_URL=NOWHERE
+    )
     lines = words(drawn).rstrip().split("\n")
 
     assert lines[1] == LONG_ID
@@ -83,7 +85,9 @@ def test_a_list_at_80_columns_has_whole_ids_and_titles_to_read(place: Path) -> N
 
 
 def test_a_list_on_a_wide_terminal_uses_its_width(place: Path) -> None:
-    drawn = on_a_terminal("skills", "list", "--prefix", "claude", cwd=place, columns=200, III_URL=NOWHERE)
+    drawn = on_a_terminal(
+        "skills", "list", "--all", "--prefix", "claude", cwd=place, columns=200, III_URL=NOWHERE
+    )
     head, row = words(drawn).rstrip().split("\n")
 
     assert head.split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]

@@ -169,6 +169,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         "v0.4 and v0.8",
         prompts__list="rows by name",
         prompts__get="name, description, body, modified_at, under both ids",
+        prompts__arguments="a folder's prompt takes its declared arguments; a missing one is named",
         prompts__miss="a miss is D210 with close names and nothing unrelated",
     ),
     **_section(
@@ -213,6 +214,8 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         files__no_findings="files of a skill are no findings; what is of no skill is one",
         files__registered="a registered skill answers its documents as files",
         files__paths="functions tell no path unless show_paths says so",
+        files__hostile="whatever lies in a skill is served byte for byte or is a finding; nothing outside is",
+        files__tasks="what a skill sends its reader to is had by function calls alone, and runs",
         files__fresh="an edit of a file is seen by the next read, and a hash is that of the bytes beside it",
         skills__kind="one row for each skill, with counts of its documents and files",
         skills__oversized="a skill of more than 512 files or 16 MiB is a finding, and its files are read",

@@ -84,3 +84,36 @@ def test_an_edited_or_deleted_prompt_is_seen_by_the_next_read(desk: Reader) -> N
 
     desk.skills.remove("git/prompts/triage.md")
     assert desk.refusal("directory::prompts::get", name="triage").startswith("D210 ")
+
+
+def message(desk: Reader, name: str, **arguments: object) -> str:
+    """The one message that a prompt renders to."""
+    (only,) = desk.call("prompts::mcp-get", name=name, arguments=arguments)["messages"]
+    assert (only["role"], only["content"]["type"]) == ("user", "text")
+    return only["content"]["text"]
+
+
+@requirement("prompts.arguments")
+def test_declared_arguments_take_their_places_in_a_prompt_of_the_folder(desk: Reader) -> None:
+    desk.skills.write(
+        "git/prompts/fix.md",
+        "---\ndescription: Fix it\narguments:\n  - name: issue\n    required: true\n  - name: how\n---\n"
+        "Fix {{issue}} ($1) {{ how }}, all of it: $ARGUMENTS. Not {{other}}, $3 or {issue}.\n",
+    )
+
+    assert message(desk, "send-email", to="Ada {{subject}}") == "Write to Ada {{subject}}.\n"
+    assert message(desk, "fix", issue="#7", how="soon") == (
+        "Fix #7 (#7) soon, all of it: #7 soon. Not {{other}}, $3 or {issue}.\n"
+    )
+    assert message(desk, "fix", issue=7) == "Fix 7 (7) , all of it: 7. Not {{other}}, $3 or {issue}.\n"
+    assert message(desk, "triage") == "Sort them.\n"
+
+
+@requirement("prompts.arguments")
+def test_a_required_argument_that_is_missing_is_an_error_that_names_it(desk: Reader) -> None:
+    for arguments in ({}, {"subject": "x"}, {"to": None}):
+        sentence = desk.refusal("prompts::mcp-get", name="send-email", arguments=arguments)
+        assert "prompt 'send-email' needs the argument 'to'" in sentence
+        assert "Next: call prompts::mcp-get with the argument in 'arguments'" in sentence
+    # Reading the template needs none.
+    assert desk.call("directory::prompts::get", name="send-email")["body"] == "Write to {{to}}.\n"

@@ -16,7 +16,7 @@ from iii_directory.documents.files import text_of
 from iii_directory.documents.markdown import plain_line
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import CHARS_PER_TOKEN, MAX_BODY_BYTES
+from iii_directory.limits import CHARS_PER_TOKEN, MAX_BODY_BYTES, MAX_BUNDLE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,10 +96,18 @@ def _host(name: str, room: int, lines: Mapping[str, str]) -> Row:
 
 
 def _sizes(look: Look, skill: Skill) -> Row:
-    """What the overview of a skill has, and all its texts; what is no text is never read whole."""
+    """What the overview of a skill has, and all its texts; what is no text is never read whole.
+
+    Of a skill that is too large to be served whole, bytes stand for the characters of the others.
+    """
     overview = whole = 0
-    for file in files_of(look.snapshot, skill):
-        chars = len(_text(look, file) or "")
+    files = files_of(look.snapshot, skill)
+    are_read = len(files) <= MAX_BUNDLE_FILES
+    for file in files:
+        if are_read or file.document is skill:
+            chars = len(_text(look, file) or "")
+        else:
+            chars = file.size if file.size <= MAX_BODY_BYTES else 0
         whole += chars
         if file.document is skill:
             overview = chars

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
-from iii_directory.catalog.skills import files_of, folder_of, relative_path, skill_at, skill_of
+from iii_directory.catalog.skills import file_of, files_of, folder_of, relative_path, skill_at, skill_of
 from iii_directory.documents.fields import count, text
 from iii_directory.documents.files import FilePart, least_page, media_type, page_of, text_of
 from iii_directory.documents.uris import SCHEME
@@ -134,18 +134,21 @@ def _skill_meant(look: Look, payload: Payload) -> Skill:
 
 def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
     wanted = path.strip().removeprefix("./")
-    # As it is written, in any case, and as a path below the skills folder.
+    found = file_of(snapshot, owner, path) or file_of(snapshot, owner, wanted)
+    if found is not None:
+        return found
+    # In any case, and as a path below the skills folder.
     folded = wanted.casefold()
-    inside = folded.removeprefix(f"{folder_of(owner)}/")
     known = files_of(snapshot, owner)
-    by_path = {file.path: file for file in known}
     by_folded = {file.path.casefold(): file for file in known}
-    found = by_path.get(wanted) or by_folded.get(folded) or by_folded.get(inside)
+    found = by_folded.get(folded) or by_folded.get(folded.removeprefix(f"{folder_of(owner)}/"))
     if found is not None:
         return found
     key = snapshot.display_id(owner)
     problem = f"file {quoted(path)} not found in the skill {quoted(key)}"
-    raise DirectoryError(FILE_NOT_FOUND, problem, did_you_mean=close_names(wanted, by_path.keys()))
+    raise DirectoryError(
+        FILE_NOT_FOUND, problem, did_you_mean=close_names(wanted, {file.path for file in known})
+    )
 
 
 def _read(look: Look, file: SkillFile, offset: int, limit: int) -> FilePart:

@@ -112,15 +112,24 @@ def files_of(snapshot: Snapshot, skill: Skill) -> list[SkillFile]:
             for one in documents
         ]
         return sorted(made)
-    winners = snapshot.skill_claims.winners
-    found: list[SkillFile] = []
-    for path in paths_of_skill(snapshot, skill):
-        entry = snapshot.files[path]
-        document = (
-            entry.skill if entry.skill is not None and winners.get(entry.skill.id) is entry.skill else None
-        )
-        found.append(SkillFile(relative_path(skill, path), entry.size or 0, entry.executable, document, path))
-    return found
+    return [_file(snapshot, skill, path) for path in paths_of_skill(snapshot, skill)]
+
+
+def file_of(snapshot: Snapshot, skill: Skill, path: str) -> SkillFile | None:
+    """The file of a skill at just this path below its folder; no others are looked at."""
+    folder = folder_of(skill)
+    place = path if folder is None else f"{folder}/{path}"
+    if skill.path is None or (folder is None and place != skill.path) or snapshot.file(place) is None:
+        return None
+    return _file(snapshot, skill, place)
+
+
+def _file(snapshot: Snapshot, skill: Skill, place: str) -> SkillFile:
+    entry = snapshot.files[place]
+    document = entry.skill
+    if document is not None and snapshot.skill_claims.winners.get(document.id) is not document:
+        document = None
+    return SkillFile(relative_path(skill, place), entry.size or 0, entry.executable, document, place)
 
 
 def relative_path(skill: Skill, path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +11,9 @@ from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import opened_folder, read_below, read_file, status_or_none
-from iii_directory.disk.writing import remove_tree, write_file
+from iii_directory.disk.writing import remove_tree
 from iii_directory.errors import DirectoryError, refused
+from iii_directory.install import originals
 from iii_directory.install.apply import (
     JOURNAL,
     NEW,
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Progress, Scan
 
 _UNCHANGED: Final = "nothing was changed"
-# Not a name a namespace can have.
-_ORIGINALS: Final = "ORIGINALS"
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class LockedNamespace:
@@ -61,6 +58,15 @@ class LockedNamespace:
         """Carry out a plan made of what this namespace is; the progress of its phase "write" is told."""
         if plan.touches_files or plan.entry != self.known:
             commit(self._job, plan, self._scan, progress)
+
+    def remember(self, texts: Mapping[str, bytes]) -> None:
+        """Keep what edited files were made from, by their hashes; before a plan that will name them."""
+        originals.add(self._job.files, self._job.work_folder, self._job.namespace, texts)
+
+    def forget_others(self, digests: Collection[str]) -> None:
+        """Let go of what no edited file was made from; after the plan. What cannot go now goes later."""
+        with suppress(OSError):
+            originals.keep_only(self._job.files, self._job.work_folder, self._job.namespace, digests)
 
 
 class SkillsFolder:
@@ -94,7 +100,7 @@ class SkillsFolder:
         _vet(namespace)
         vet_path(path)
         with disk_errors(_UNCHANGED), self._existing() as root:
-            return None if root is None else self._read(root, [namespace, *path.split("/")])
+            return None if root is None else self._read(root, f"{namespace}/{path}")
 
     @contextmanager
     def locked(self, namespace: str, wanted: Collection[str] = ()) -> Generator[LockedNamespace]:
@@ -115,40 +121,14 @@ class SkillsFolder:
             scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
             yield LockedNamespace(job, scan, known)
 
-    def keep_originals(self, namespace: str, contents: Mapping[str, bytes]) -> None:
-        """Keep what edited files were made from, by their hashes, in place of what was kept before."""
-        _vet(namespace)
-        with disk_errors(_UNCHANGED), self._existing() as root:
-            if root is None:
-                return
-            with held(self._files, root, namespace, self._wait) as work_folder:
-                self._replace_originals(work_folder, namespace, contents)
-
-    def _replace_originals(self, work_folder: int, namespace: str, contents: Mapping[str, bytes]) -> None:
-        files = self._files
-        if contents:
-            with suppress(FileExistsError):
-                files.make_folder(_ORIGINALS, work_folder)
-        elif status_or_none(files, _ORIGINALS, work_folder) is None:
-            return
-        with opened_folder(files, _ORIGINALS, work_folder) as originals:
-            remove_tree(files, namespace, originals)
-            if contents:
-                files.make_folder(namespace, originals)
-                with opened_folder(files, namespace, originals) as kept:
-                    for digest, content in contents.items():
-                        write_file(files, digest.removeprefix("sha256:"), kept, content)
-        with suppress(OSError):
-            files.remove_folder(_ORIGINALS, work_folder)
-
     def read_original(self, namespace: str, digest: str) -> bytes | None:
         """A text that was kept, by its hash; None where it is not there, or not what it should be."""
         _vet(namespace)
-        if not _DIGEST.fullmatch(digest):
+        path = originals.path_of(namespace, digest)
+        if path is None:
             return None
-        parts = [WORK_FOLDER, _ORIGINALS, namespace, digest.removeprefix("sha256:")]
         with disk_errors(_UNCHANGED), self._existing() as root:
-            content = None if root is None else self._read(root, parts)
+            content = None if root is None else self._read(root, path)
         return content if content is not None and content_hash(content) == digest else None
 
     def recover(self) -> None:
@@ -173,9 +153,9 @@ class SkillsFolder:
             # Someone is at work there right now, and recovers first.
             return
 
-    def _read(self, root: int, parts: list[str]) -> bytes | None:
+    def _read(self, root: int, path: str) -> bytes | None:
         try:
-            return read_below(root, "/".join(parts), limits.MAX_BUNDLE_BYTES, self._files)
+            return read_below(root, path, limits.MAX_BUNDLE_BYTES, self._files)
         except RefusedError as refused:
             if refused.is_absence:
                 return None

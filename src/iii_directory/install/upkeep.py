@@ -26,7 +26,7 @@ from iii_directory.registry.versions import is_older
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.folder import SkillsFolder
@@ -108,7 +108,7 @@ class Upkeep:
         with self._folder.locked(name) as namespace:
             plan = plan_remove(name, namespace.disk, _known(namespace.known, name), force=force)
             namespace.commit(plan)
-        self._folder.keep_originals(name, {})
+            namespace.forget_others(())
         return plan.changes
 
     async def _lock(self) -> LockFile:
@@ -148,16 +148,19 @@ class Upkeep:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
         bundle = await self._sources.bundle(self._sources.request_for(entry))
+        before = await self._originals(name, entry, bundle)
         plan = await self._threads.run(
-            self._bring, bundle, entry, prune=prune, allow_downgrade=allow_downgrade
+            self._bring, bundle, entry, before, prune=prune, allow_downgrade=allow_downgrade
         )
-        await self._remember(name, entry, plan, bundle)
         changes = plan.changes
         moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
         status = "edited" if changes.kept else "updated" if moved else "current"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
-    def _bring(self, bundle: Bundle, entry: Entry, *, prune: bool, allow_downgrade: bool) -> Plan:
+    def _bring(
+        self, bundle: Bundle, entry: Entry, before: dict[str, bytes], *, prune: bool, allow_downgrade: bool
+    ) -> Plan:
+        """Install what the source has now; ``before`` are texts that edited files were made from."""
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
             known = namespace.known
             plan = plan_install(
@@ -173,26 +176,34 @@ class Upkeep:
             if known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes:
                 # It is not installed anew, so the record keeps its time and its source.
                 plan = replace(plan, entry=_as_of(known, plan.entry))
+            edited_from: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
+            after = {bundle.hashes[path]: bundle.files[path] for path in edited_from}
+            wanted = {*edited_from.values(), *after}
+            namespace.remember({key: text for key, text in (before | after).items() if key in wanted})
             namespace.commit(plan)
+            namespace.forget_others(wanted)
         return plan
 
-    async def _remember(self, name: str, before: Entry, plan: Plan, bundle: Bundle) -> None:
-        """Keep what edited files were made from and what the source has now, to compare them later."""
-        if plan.entry is None or not (plan.entry.edited_from or before.edited_from):
-            return
-        edited_from = plan.entry.edited_from
-        texts: dict[str, bytes | None] = {
-            digest: await self._threads.run(self._folder.read_original, name, digest)
-            for digest in edited_from.values()
+    async def _originals(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, bytes]:
+        """What edited files were made from, of those that the source changed; from the source where need be.
+
+        What is kept here already is left out.
+        """
+        disk, _ = await self._threads.run(self._folder.look, name, ())
+        origins = {
+            path: entry.edited_from.get(path, entry.files[path])
+            for path in verify_entry(entry, disk)["edited"]
+            if bundle.hashes.get(path) != entry.files[path]
         }
-        if None in texts.values():
-            old = await self._before(before)
-            texts.update(
-                {old.hashes[path]: old.files[path] for path in edited_from if old and path in old.files}
-            )
-        texts.update({bundle.hashes[path]: bundle.files[path] for path in edited_from})
-        kept = {digest: content for digest, content in texts.items() if content is not None}
-        await self._threads.run(self._folder.keep_originals, name, kept)
+        kept = [await self._original(name, digest) for digest in origins.values()]
+        if None not in kept:
+            return {}
+        old = await self._before(entry)
+        return (
+            {}
+            if old is None
+            else {old.hashes[path]: old.files[path] for path in origins if path in old.files}
+        )
 
     async def _before(self, entry: Entry) -> Bundle | None:
         """What was installed before, if its source still has it."""
@@ -216,6 +227,7 @@ class Upkeep:
             whole = {path: three for path, three in sides.items() if three is not None}
             plan = plan_merge(name, namespace.disk, known, whole)
             namespace.commit(plan)
+            namespace.forget_others(_compared(plan.entry))
         lost = tuple(path for path in sides if path not in whole)
         return replace(plan.changes, conflicts=tuple(sorted((*plan.changes.conflicts, *lost))))
 
@@ -294,6 +306,13 @@ def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:
             if disk.hashes.get(path) is not None and disk.hashes[path] != known.files[path]
         )
     )
+
+
+def _compared(entry: Entry | None) -> set[str]:
+    """The hashes of the texts that edited files are compared with."""
+    if entry is None:
+        return set()
+    return {*entry.edited_from.values(), *(entry.files[path] for path in entry.edited_from)}
 
 
 def _as_of(known: Entry, entry: Entry | None) -> Entry | None:

@@ -48,7 +48,9 @@ _COST: Final = obj(
         "id": SKILL_ID,
         "line": _size("Its line of a list: id and description."),
         "overview": _size("The document that stands for it, front matter included."),
-        "whole": _size("All its texts of at most 256 KiB; what is larger, or no text, is read in pages."),
+        "whole": _size(
+            "All its texts of at most 256 KiB each. Of a skill of more than 512 files, bytes are counted."
+        ),
     }
 )
 
