@@ -141,9 +141,9 @@ def growth() -> Measurement:
     )
 
 
-def figures(count: int) -> dict[str, float]:
-    """What a process of its own measures on a folder of so many documents."""
-    command = [sys.executable, "-m", __name__, str(tree(count))]
+def figures(count: int, files: int = 0) -> dict[str, float]:
+    """What a process of its own measures on a folder of so many documents, with so many files for each."""
+    command = [sys.executable, "-m", __name__, str(tree(count, files))]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(result.stdout)
 

@@ -47,12 +47,26 @@ def make_tree(root: Path, count: int) -> None:
             file.write(document(number))
 
 
+def make_files(root: Path, count: int, files: int) -> None:
+    """An overview for every folder, and scripts beside its documents, so that each folder is a skill."""
+    for number in range(count):
+        scripts = (root / path_of(number)).parent / "scripts"
+        if number % PER_NAMESPACE == 0:
+            scripts.mkdir()
+            (scripts.parent / "SKILL.md").write_bytes(document(number))
+        for other in range(files):
+            with open(scripts / f"step-{number}-{other}.py", "wb") as file:
+                file.write(b"print('done')\n" * 40)
+
+
 @lru_cache
-def tree(count: int) -> Path:
-    """A folder of so many documents, all older than what counts as racy."""
+def tree(count: int, files: int = 0) -> Path:
+    """A folder of so many documents, and files for each, all older than what counts as racy."""
     root = Path(tempfile.mkdtemp(prefix="iii-directory-benchmark-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     make_tree(root, count)
+    if files:
+        make_files(root, count, files)
     time.sleep(limits.RACY_SECONDS + 0.1)
     return root
 
