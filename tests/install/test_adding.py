@@ -60,7 +60,7 @@ def is_program(path: Path) -> bool:
 
 
 def test_every_skill_of_a_repository_comes_with_one_fetch(world: World, repo: Path, monkeypatch: Any) -> None:
-    from iii_directory.install import git as module
+    from iii_directory.install import git_program as module
 
     calls: list[str] = []
     really = module.run

@@ -240,7 +240,7 @@ def test_a_listing_without_end_is_too_many_files(tmp_path: Path, monkeypatch: py
     def narrow(*arguments: Any, **options: Any) -> Any:
         return real(*arguments, **{**options, "max_output": 4096})
 
-    monkeypatch.setattr("iii_directory.install.git.run", narrow)
+    monkeypatch.setattr("iii_directory.install.git_program.run", narrow)
 
     with pytest.raises(DirectoryError, match=r"^D340 .*512 files"):
         source().fetch(request(tmp_path / "r"))

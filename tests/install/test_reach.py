@@ -85,7 +85,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         commands.append(command)
         raise FileNotFoundError
 
-    monkeypatch.setattr("iii_directory.install.git.run", noted)
+    monkeypatch.setattr("iii_directory.install.git_program.run", noted)
     return commands
 
 

@@ -8,8 +8,6 @@ filter, submodule or configuration of it or of the user takes part, and git may 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import socket
 import tempfile
 import threading
@@ -20,26 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
-from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
-from iii_directory.install.git_answers import (
-    Blob,
-    below,
-    failed,
-    no_folder,
-    no_ref,
-    parse_listing,
-    reads,
-    vetted,
-)
-from iii_directory.install.process import (
-    Finished,
-    ProcessStoppedError,
-    TooMuchOutputError,
-    folder_size,
-    run,
-)
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
+from iii_directory.install.git_answers import Blob, below, no_folder, no_ref, vetted
+from iii_directory.install.git_program import Git, names_of
+from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
-    HEAD,
     Address,
     RepoRequest,
     RepoTree,
@@ -49,29 +32,11 @@ from iii_directory.install.requests import (
     is_public,
 )
 from iii_directory.install.typed import Offer, offer_of, skill_folders
-from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
 
-_SETTINGS: Final = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "credential.helper": "",
-    "fetch.fsckObjects": "true",
-    "fetch.recurseSubmodules": "false",
-    "gc.auto": "0",
-    "http.followRedirects": "false",
-    "protocol.version": "2",
-    "transfer.bundleURI": "false",
-}
-# All that git and ssh get to see of our environment: how to reach programs, agents, proxies and trust.
-_INHERITED: Final = (
-    *("PATH", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
-)
 SCRATCH_PREFIX: Final = "iii-directory-git-"
-_TIP: Final = "refs/iii/tip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +52,7 @@ class Fetched:
 class Checkout:
     """One fetched commit and the skills in it; alive as long as its folder of work is."""
 
-    def __init__(self, git: _Git, request: RepoTree, commit: str) -> None:
+    def __init__(self, git: Git, request: RepoTree, commit: str) -> None:
         self.branch = request.branch
         self.commit = commit
         self._git = git
@@ -190,20 +155,20 @@ class GitSource:
         if is_commit(request.branch):
             return request.branch
         with self._git(request) as git:
-            found = git.remote_refs(_names(request.branch))
-        for name in _names(request.branch):
+            found = git.remote_refs(names_of(request.branch))
+        for name in names_of(request.branch):
             if name in found:
                 return found.get(f"{name}^{{}}", found[name])
         raise no_ref(request, request.branch)
 
     @contextmanager
-    def _git(self, request: RepoRequest | RepoTree) -> Generator[_Git]:
+    def _git(self, request: RepoRequest | RepoTree) -> Generator[Git]:
         address = address_of(request.repo, self._mirrors, allow_file=self._allow_file)
         resolved = None if address.is_mirror else self._checked(request, address)
         deadline = time.monotonic() + self._timeout_ms / 1000
         try:
             with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
-                yield _Git(request, address, scratch, deadline, self.stopped, resolved)
+                yield Git(request, address, scratch, deadline, self.stopped, resolved)
         except ProcessStoppedError as stopped:
             raise DirectoryError(SOURCE_FAILED, f"git was stopped at {request}: {stopped}") from None
         except FileNotFoundError:
@@ -229,133 +194,6 @@ class GitSource:
         return f"{host}:{port}:{','.join(_in_brackets(one) for one in found)}" if found else None
 
 
-class _Git:
-    """Git in a scratch folder, for one repository and until one deadline."""
-
-    def __init__(
-        self,
-        request: RepoRequest | RepoTree,
-        address: Address,
-        scratch: str,
-        deadline: float,
-        stopped: threading.Event,
-        resolved: str | None,
-    ) -> None:
-        # A name that means something else a moment later leads to nowhere else.
-        self._settings = _SETTINGS if resolved is None else {**_SETTINGS, "http.curloptResolve": resolved}
-        self._request = request
-        self._address = address
-        self._scratch = scratch
-        self._deadline = deadline
-        self._stopped = stopped
-        self._repository = os.path.join(scratch, "repository")
-        self._environment = _prepared_environment(scratch, address)
-
-    def _start(self, hashes: str) -> None:
-        """An empty repository for one kind of object names."""
-        shutil.rmtree(self._repository, ignore_errors=True)
-        os.mkdir(self._repository)
-        self._expect(self._run(["init", "--bare", "--quiet", "--template=", f"--object-format={hashes}"]))
-
-    def fetch(self, ref: str) -> str:
-        """Fetch one commit without its history; its id."""
-        self._start("sha256" if len(ref) == 64 and is_commit(ref) else "sha1")
-        for name in [ref] if is_commit(ref) else _names(ref):
-            done = self._fetch(name)
-            if done.code and b"mismatched algorithms" in done.errors:
-                self._start("sha256")
-                done = self._fetch(name)
-            if done.code == 0:
-                return self._commit()
-            if not re.search(rb"couldn't find remote ref|not our ref|unadvertised object", done.errors):
-                raise failed(self._request, done.code, done.errors)
-        heads = self.remote_refs(["refs/heads/*"])
-        raise no_ref(self._request, ref, (name.removeprefix("refs/heads/") for name in heads))
-
-    def _fetch(self, name: str) -> Finished:
-        options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
-        refspec = f"+{name}:{_TIP}"
-        return self._run(["fetch", *options, "--no-auto-maintenance", "--", self._address.url, refspec])
-
-    def _commit(self) -> str:
-        done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{_TIP}^{{commit}}"])
-        commit = done.output.decode("ascii", "replace").strip()
-        if done.code or not is_commit(commit):
-            raise DirectoryError(SOURCE_REFUSED, f"{quoted(self._request.branch)} does not name a commit")
-        return commit
-
-    def remote_refs(self, names: list[str]) -> dict[str, str]:
-        """The refs of a repository by name; annotated tags come a second time with ``^{}``."""
-        peeled = [f"{name}^{{}}" for name in names if "*" not in name]
-        done = self._run(["ls-remote", "--quiet", "--", self._address.url, *names, *peeled])
-        self._expect(done)
-        lines = (line.partition("\t") for line in done.output.decode("utf-8", "replace").splitlines())
-        return {name: commit for commit, _, name in lines}
-
-    def parted(self, tree: str) -> tuple[str, str]:
-        """The ref and the folder in what an address has behind each other: the longest ref that fits."""
-        parts = tree.split("/")
-        if is_commit(parts[0].lower()):
-            return parts[0].lower(), "/".join(parts[1:])
-        refs = self.remote_refs(["refs/heads/*", "refs/tags/*"])
-        names = {name.partition("/")[2].partition("/")[2] for name in refs}
-        for length in range(len(parts), 0, -1):
-            ref = "/".join(parts[:length])
-            if ref in names:
-                return ref, "/".join(parts[length:])
-        raise no_ref(self._request, parts[0], names)
-
-    def listed(self, commit: str, folder: str = ".") -> list[Blob]:
-        """Every file of a commit, or of a folder of it."""
-        where = [] if folder == "." else [f"{folder}/"]
-        room = limits.MAX_GIT_LISTING_BYTES if where else limits.MAX_GIT_TREE_BYTES
-        try:
-            done = self._run(["ls-tree", "-r", "-l", "-z", "--full-tree", commit, *where], room=room)
-        except TooMuchOutputError:
-            few = f"more than {limits.MAX_BUNDLE_FILES}" if where else "too many"
-            raise refused(f"the bundle has {few} files") from None
-        self._expect(done)
-        return parse_listing(done.output)
-
-    def read(self, blobs: list[Blob]) -> dict[str, bytes]:
-        """The contents of blobs whose sizes were vetted, by their names."""
-        found: dict[str, bytes] = {}
-        # What is asked for at once must fit into a pipe's buffer.
-        for start in range(0, len(blobs), limits.MAX_BUNDLE_FILES):
-            some = blobs[start : start + limits.MAX_BUNDLE_FILES]
-            sent = "".join(f"{blob.name}\n" for blob in some).encode()
-            room = sum(blob.size for blob in some) + 200 * (len(some) + 1)
-            done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
-            self._expect(done)
-            found.update(reads(done.output, some))
-        return found
-
-    def _run(
-        self, arguments: list[str], *, sent: bytes = b"", room: int = limits.MAX_GIT_LISTING_BYTES
-    ) -> Finished:
-        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        folder = self._repository if os.path.isdir(self._repository) else self._scratch
-        return run(
-            ["git", *settings, *arguments],
-            environment=self._environment,
-            folder=folder,
-            deadline=self._deadline,
-            max_output=room,
-            max_errors=limits.MAX_GIT_ERROR_BYTES,
-            sent=sent,
-            watch=self._watch,
-        )
-
-    def _watch(self) -> str | None:
-        if self._stopped.is_set():
-            return "nobody waits for it any more"
-        return "it is too large" if folder_size(self._scratch) > limits.MAX_GIT_FETCH_BYTES else None
-
-    def _expect(self, done: Finished) -> None:
-        if done.code:
-            raise failed(self._request, done.code, done.errors)
-
-
 def _addresses_of(host: str, port: int) -> list[str]:
     """What a name means, none if nobody knows: then git cannot reach it, or a proxy knows better."""
     try:
@@ -369,35 +207,7 @@ def _in_brackets(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:
-    """What git gets to see; its one configuration file is written for it."""
-    configuration = os.path.join(scratch, "configuration")
-    with open(configuration, "w", encoding="utf-8") as file:
-        if address.is_mirror and address.protocol == "file":
-            # The operator named this folder; it may belong to whoever keeps the mirror.
-            file.write("[safe]\n\tdirectory = *\n")
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {
-        **kept,
-        "GIT_ALLOW_PROTOCOL": address.protocol,
-        "GIT_ASKPASS": "",
-        "GIT_CONFIG_GLOBAL": configuration,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "GIT_LITERAL_PATHSPECS": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oPermitLocalCommand=no -oClearAllForwardings=yes",
-        "GIT_TERMINAL_PROMPT": "0",
-        "HOME": scratch,
-        "LC_ALL": "C",
-        "SSH_ASKPASS": "",
-        "SSH_ASKPASS_REQUIRE": "never",
-        "TMPDIR": scratch,
-        "XDG_CONFIG_HOME": scratch,
-    }
-
-
-def _elsewhere(git: _Git, request: RepoRequest, commit: str) -> tuple[str, list[Blob]]:
+def _elsewhere(git: Git, request: RepoRequest, commit: str) -> tuple[str, list[Blob]]:
     """The one folder of the wanted name that has a SKILL.md, wherever it lies."""
     blobs = git.listed(commit)
     folders = skill_folders(blob.path for blob in blobs if not blob.problem)
@@ -405,7 +215,3 @@ def _elsewhere(git: _Git, request: RepoRequest, commit: str) -> tuple[str, list[
     if len(found) != 1:
         raise no_folder(request, folders)
     return found[0], below(blobs, found[0])
-
-
-def _names(ref: str) -> list[str]:
-    return [HEAD] if ref == HEAD else [f"refs/heads/{ref}", f"refs/tags/{ref}"]

@@ -1,0 +1,202 @@
+"""Git as a program: one repository, in a scratch folder, until one deadline, with nothing of ours to see.
+
+Every argument is ours or stands behind ``--``, every environment variable is on a list, and what git writes
+has bounds. What it answers is read in `git_answers`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from iii_directory import limits
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
+from iii_directory.install.git_answers import Blob, failed, no_ref, parse_listing, reads
+from iii_directory.install.process import Finished, TooMuchOutputError, folder_size, run
+from iii_directory.install.requests import HEAD, is_commit
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    import threading
+
+    from iii_directory.install.requests import Address, RepoRequest, RepoTree
+
+_SETTINGS: Final = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "credential.helper": "",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.followRedirects": "false",
+    "protocol.version": "2",
+    "transfer.bundleURI": "false",
+}
+# All that git and ssh get to see of our environment: how to reach programs, agents, proxies and trust.
+_INHERITED: Final = (
+    *("PATH", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+)
+_TIP: Final = "refs/iii/tip"
+
+
+class Git:
+    """Git in a scratch folder, for one repository and until one deadline."""
+
+    def __init__(
+        self,
+        request: RepoRequest | RepoTree,
+        address: Address,
+        scratch: str,
+        deadline: float,
+        stopped: threading.Event,
+        resolved: str | None,
+    ) -> None:
+        # A name that means something else a moment later leads to nowhere else.
+        self._settings = _SETTINGS if resolved is None else {**_SETTINGS, "http.curloptResolve": resolved}
+        self._request = request
+        self._address = address
+        self._scratch = scratch
+        self._deadline = deadline
+        self._stopped = stopped
+        self._repository = os.path.join(scratch, "repository")
+        self._environment = _prepared_environment(scratch, address)
+
+    def _start(self, hashes: str) -> None:
+        """An empty repository for one kind of object names."""
+        shutil.rmtree(self._repository, ignore_errors=True)
+        os.mkdir(self._repository)
+        self._expect(self._run(["init", "--bare", "--quiet", "--template=", f"--object-format={hashes}"]))
+
+    def fetch(self, ref: str) -> str:
+        """Fetch one commit without its history; its id."""
+        self._start("sha256" if len(ref) == 64 and is_commit(ref) else "sha1")
+        for name in [ref] if is_commit(ref) else names_of(ref):
+            done = self._fetch(name)
+            if done.code and b"mismatched algorithms" in done.errors:
+                self._start("sha256")
+                done = self._fetch(name)
+            if done.code == 0:
+                return self._commit()
+            if not re.search(rb"couldn't find remote ref|not our ref|unadvertised object", done.errors):
+                raise failed(self._request, done.code, done.errors)
+        heads = self.remote_refs(["refs/heads/*"])
+        raise no_ref(self._request, ref, (name.removeprefix("refs/heads/") for name in heads))
+
+    def _fetch(self, name: str) -> Finished:
+        options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
+        refspec = f"+{name}:{_TIP}"
+        return self._run(["fetch", *options, "--no-auto-maintenance", "--", self._address.url, refspec])
+
+    def _commit(self) -> str:
+        done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{_TIP}^{{commit}}"])
+        commit = done.output.decode("ascii", "replace").strip()
+        if done.code or not is_commit(commit):
+            raise DirectoryError(SOURCE_REFUSED, f"{quoted(self._request.branch)} does not name a commit")
+        return commit
+
+    def remote_refs(self, names: list[str]) -> dict[str, str]:
+        """The refs of a repository by name; annotated tags come a second time with ``^{}``."""
+        peeled = [f"{name}^{{}}" for name in names if "*" not in name]
+        done = self._run(["ls-remote", "--quiet", "--", self._address.url, *names, *peeled])
+        self._expect(done)
+        lines = (line.partition("\t") for line in done.output.decode("utf-8", "replace").splitlines())
+        return {name: commit for commit, _, name in lines}
+
+    def parted(self, tree: str) -> tuple[str, str]:
+        """The ref and the folder in what an address has behind each other: the longest ref that fits."""
+        parts = tree.split("/")
+        if is_commit(parts[0].lower()):
+            return parts[0].lower(), "/".join(parts[1:])
+        refs = self.remote_refs(["refs/heads/*", "refs/tags/*"])
+        names = {name.partition("/")[2].partition("/")[2] for name in refs}
+        for length in range(len(parts), 0, -1):
+            ref = "/".join(parts[:length])
+            if ref in names:
+                return ref, "/".join(parts[length:])
+        raise no_ref(self._request, parts[0], names)
+
+    def listed(self, commit: str, folder: str = ".") -> list[Blob]:
+        """Every file of a commit, or of a folder of it."""
+        where = [] if folder == "." else [f"{folder}/"]
+        room = limits.MAX_GIT_LISTING_BYTES if where else limits.MAX_GIT_TREE_BYTES
+        try:
+            done = self._run(["ls-tree", "-r", "-l", "-z", "--full-tree", commit, *where], room=room)
+        except TooMuchOutputError:
+            few = f"more than {limits.MAX_BUNDLE_FILES}" if where else "too many"
+            raise refused(f"the bundle has {few} files") from None
+        self._expect(done)
+        return parse_listing(done.output)
+
+    def read(self, blobs: list[Blob]) -> dict[str, bytes]:
+        """The contents of blobs whose sizes were vetted, by their names."""
+        found: dict[str, bytes] = {}
+        # What is asked for at once must fit into a pipe's buffer.
+        for start in range(0, len(blobs), limits.MAX_BUNDLE_FILES):
+            some = blobs[start : start + limits.MAX_BUNDLE_FILES]
+            sent = "".join(f"{blob.name}\n" for blob in some).encode()
+            room = sum(blob.size for blob in some) + 200 * (len(some) + 1)
+            done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
+            self._expect(done)
+            found.update(reads(done.output, some))
+        return found
+
+    def _run(
+        self, arguments: list[str], *, sent: bytes = b"", room: int = limits.MAX_GIT_LISTING_BYTES
+    ) -> Finished:
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        folder = self._repository if os.path.isdir(self._repository) else self._scratch
+        return run(
+            ["git", *settings, *arguments],
+            environment=self._environment,
+            folder=folder,
+            deadline=self._deadline,
+            max_output=room,
+            max_errors=limits.MAX_GIT_ERROR_BYTES,
+            sent=sent,
+            watch=self._watch,
+        )
+
+    def _watch(self) -> str | None:
+        if self._stopped.is_set():
+            return "nobody waits for it any more"
+        return "it is too large" if folder_size(self._scratch) > limits.MAX_GIT_FETCH_BYTES else None
+
+    def _expect(self, done: Finished) -> None:
+        if done.code:
+            raise failed(self._request, done.code, done.errors)
+
+
+def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:
+    """What git gets to see; its one configuration file is written for it."""
+    configuration = os.path.join(scratch, "configuration")
+    with open(configuration, "w", encoding="utf-8") as file:
+        if address.is_mirror and address.protocol == "file":
+            # The operator named this folder; it may belong to whoever keeps the mirror.
+            file.write("[safe]\n\tdirectory = *\n")
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {
+        **kept,
+        "GIT_ALLOW_PROTOCOL": address.protocol,
+        "GIT_ASKPASS": "",
+        "GIT_CONFIG_GLOBAL": configuration,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oPermitLocalCommand=no -oClearAllForwardings=yes",
+        "GIT_TERMINAL_PROMPT": "0",
+        "HOME": scratch,
+        "LC_ALL": "C",
+        "SSH_ASKPASS": "",
+        "SSH_ASKPASS_REQUIRE": "never",
+        "TMPDIR": scratch,
+        "XDG_CONFIG_HOME": scratch,
+    }
+
+
+def names_of(ref: str) -> list[str]:
+    """What a repository may call a branch or a tag, the likelier first."""
+    return [HEAD] if ref == HEAD else [f"refs/heads/{ref}", f"refs/tags/{ref}"]
