@@ -7,6 +7,7 @@ folder, each on an engine of its own.
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import tempfile
@@ -56,15 +57,19 @@ def register() -> Measurement:
 
 @goal("joined.start", at_most=0.4)
 def start() -> Measurement:
-    """From the start of ``iii-directory serve`` to its first answer, against one that imports the SDK."""
+    """From the start of ``iii-directory serve`` to its first answer, against one that imports the SDK.
+
+    Both with their modules compiled, as an installed package has them.
+    """
     by_sdk = "import sys; from benchmarks.bench_joined import serve_by_sdk as serve; serve(sys.argv[1:])"
     with tempfile.TemporaryDirectory() as folder, process(engine) as url:
         config = Path(folder) / "config.yaml"
-        config.write_text(f"skills_folder: {folder}\n", encoding="utf-8")
+        config.write_text(f"skills_folder: {folder}/skills\n", encoding="utf-8")
         options = ("serve", "--url", url, "--config", str(config))
+        compiled = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
         return interleave(
-            lambda: _until_answered(url, ("-m", "iii_directory", *options)),
-            lambda: _until_answered(url, ("-c", by_sdk, *options)),
+            lambda: _until_answered(url, ("-m", "iii_directory", *options), compiled),
+            lambda: _until_answered(url, ("-c", by_sdk, *options), compiled),
             rounds=STARTS,
         )
 
@@ -90,11 +95,11 @@ def _registration(number: int) -> str:
     return call_frame({"id": f"bench/{number}", "skill": BODY}, "skills::register")
 
 
-def _until_answered(url: str, command: Sequence[str]) -> float:
+def _until_answered(url: str, command: Sequence[str], environment: dict[str, str]) -> float:
     """The seconds from the start of a program to the first answer of its directory."""
     began = time.perf_counter()
     program = subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
     )
     try:
         with connect(url, compression=None) as peer:

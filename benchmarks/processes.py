@@ -223,6 +223,7 @@ class Answers:
         return came
 
     def close(self) -> None:
+        self._socket.sendall(Frame(Opcode.CLOSE, b"").serialize(mask=True))
         self._socket.close()
 
     def _counted(self, data: memoryview) -> int:

@@ -144,6 +144,10 @@ def read_document(path: Path) -> tuple[Json, str | None]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         return {}, f"cannot be read ({reason})"
+    # Plain lines need no YAML parser, whose import takes as long as that of the event loop.
+    plain = frontmatter.scan(text.removesuffix("\n") + "\n")
+    if plain is not None:
+        return plain, None
     try:
         return frontmatter.load(text, first_line=1), None
     except frontmatter.RefusedError as refused:

@@ -319,3 +319,39 @@ def test_the_hint_of_a_module_run_is_a_command_too(tmp_path: Path) -> None:
 
     assert done.stderr.rstrip().endswith(f"start a directory: {sys.executable} -m iii_directory up")
     assert os.access(COMMAND, os.X_OK)
+
+
+# What answers, says what it has imported by then, and ends.
+FIRST_ANSWER = """
+import sys
+from pathlib import Path
+import iii_directory.cli.serve
+from iii_directory.cli.common import settings_from
+from iii_directory.worker.main import DirectoryWorker
+worker = DirectoryWorker.started(settings_from(Path(sys.argv[2])), sys.argv[1])
+assert worker.wait_ready(30)
+print(*sys.modules)
+worker.stop()
+"""
+LATER = {
+    *("httpx", "iii", "jsonschema", "mcp", "msgspec", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
+    *("websockets.asyncio", "websockets.sync", "iii_directory.authoring", "iii_directory.engine.server"),
+    *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib"),
+}
+"""What takes long to import, and what the first answer does not need."""
+
+
+def test_a_worker_answers_before_it_imports_what_it_does_not_need_yet(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"skills_folder: {tmp_path}/skills\n", encoding="utf-8")
+    with EngineThread() as engine:
+        done = subprocess.run(
+            (sys.executable, "-c", FIRST_ANSWER, engine.url, str(config)),
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=WAIT * 3,
+        )
+
+    assert LATER & set(done.stdout.split()) == set()

@@ -36,11 +36,13 @@ class RefusedError(Exception):
 
 
 # What some YAML reader takes for more than a character of a line: controls, tabs, other line breaks, the BOM.
-_ODD: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
-_LETTER: Final = r"[A-Za-z\u00a1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+# A block with one of them is the parser's, and the patterns below are left with sets that compile quickly.
+_ODD: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+# A letter of any script, or the slash of a path: nothing that has a meaning to a YAML reader.
+_FIRST: Final = r"[^\x00-.0-@\[-`{-\xa0]"
 _VALUE: Final = (
-    rf"{_LETTER}[^{_ODD}]*(?<![ :])"
-    rf"|\"[^\"\\{_ODD}]*\"|'[^'{_ODD}]*'"
+    rf"{_FIRST}[^\n]*(?<![ :])"
+    r"|\"[^\"\\\n]*\"|'[^'\n]*'"
     r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
 )
 # A list on the line of its key, of words that mean the same to every reader: [a, b-c, some words].
@@ -51,7 +53,7 @@ _LINE: Final = re.compile(
     rf"([A-Za-z_][A-Za-z0-9_-]{{0,63}}):(?: +({_VALUE}|{_FLOW}) *\n| *\n((?: *- [^\n]*\n)*))|([^\n]*)\n"
 )
 _ITEM: Final = re.compile(rf"( *)- +({_VALUE}) *\n|[^\n]*\n")
-_NOTHING: Final = re.compile(rf" *(?:#[^{_ODD}]*)?")
+_NOTHING: Final = re.compile(r" *(?:#.*)?")
 # Words that one YAML reader or another takes for a boolean or for nothing.
 _WORDS: Final = frozenset(
     form
@@ -124,7 +126,7 @@ def of_text(text: str) -> FrontMatter:
 
 def scan(block: str) -> dict[str, Any] | None:
     """The keys of a block of whole, plain lines, or None when it takes a YAML parser to tell."""
-    if len(block) * 4 > MAX_FRONT_MATTER_BYTES:
+    if len(block) * 4 > MAX_FRONT_MATTER_BYTES or _ODD.search(block):
         return None
     values: dict[str, Any] = {}
     for key, value, items, other in _LINE.findall(block):

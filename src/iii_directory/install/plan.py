@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.errors import refused
+from iii_directory.install.requests import is_commit
 from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource, WrittenSource, content_hash
 from iii_directory.registry.versions import is_older, is_version
 from iii_directory.text import quoted
@@ -299,3 +301,19 @@ def verify_entry(known: Entry, disk: Disk) -> dict[str, list[str]]:
         "left_behind": left,
         "own": theirs,
     }
+
+
+def check_namespace(name: str) -> None:
+    """Refuse a name that nothing is installed under."""
+    if name in RESERVED_NAMESPACES:
+        raise refused(f"the namespace {quoted(name)} is reserved: nothing is downloaded into it")
+
+
+def is_pinned(entry: Entry) -> bool:
+    """Whether the source names one state for good, so that there is nothing to update to."""
+    source = entry.source
+    if isinstance(source, RegistrySource):
+        return source.version is not None
+    if isinstance(source, WrittenSource):
+        return True
+    return isinstance(source, RepoSource) and is_commit(source.branch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -197,6 +196,8 @@ def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
     if before is None or after is None:
         was, will = _described(old), _described(new)
         return "" if was == will else f"Binary file {escaped(path)}: {was} -> {will}\n"
+    import difflib
+
     name_before = _NOTHING if old is None else escaped(f"a/{path}")
     name_after = _NOTHING if new is None else escaped(f"b/{path}")
     return "".join(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
 from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.plan import plan_install
+from iii_directory.install.plan import check_namespace, is_pinned, plan_install
 from iii_directory.install.reports import Added, Installation, Preview, added, installation, unified_diff
-from iii_directory.install.sources import Sources, check_namespace, is_pinned
 from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
-from iii_directory.install.typed import select
-from iii_directory.install.upkeep import Upkeep
 from iii_directory.install.writes import Writes
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
@@ -30,8 +28,10 @@ if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest, LocalFolder, RepoTree, Site
+    from iii_directory.install.sources import Sources
     from iii_directory.install.tree import Progress
     from iii_directory.install.typed import Offer
+    from iii_directory.install.upkeep import Upkeep
     from iii_directory.lockfile.format import Entry
     from iii_directory.registry.requests import WorkerRequest
 
@@ -54,6 +54,8 @@ class Installer:
         by_operator: bool = False,
         now: Callable[[], str] = _now,
     ) -> None:
+        self._settings = settings
+        self._by_operator = by_operator
         self._own_registry = registry is None
         self._registry = registry or RegistryClient(
             settings.registry_url,
@@ -62,20 +64,32 @@ class Installer:
         )
         self._folder = SkillsFolder(settings.skills_folder)
         self._threads = Threads("install")
-        self._sources = Sources(settings, self._registry, by_operator=by_operator)
         self._under_way = 0
         self._now = now
         self._absent: dict[str, float] = {}
-        self.upkeep = Upkeep(self._folder, self._sources, self._threads, now)
-        """For what is installed already."""
         self.writes = Writes(self._folder, now)
         """For single documents."""
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """For what is installed already."""
+        from iii_directory.install.upkeep import Upkeep
+
+        return Upkeep(self._folder, self._sources, self._threads, self._now)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        # Git, archives and the web: a worker starts without them.
+        from iii_directory.install.sources import Sources
+
+        return Sources(self._settings, self._registry, by_operator=self._by_operator)
 
     async def close(self) -> None:
         """Let go of the threads, and of the registry client unless it was given to us."""
         self._threads.close()
         self.writes.close()
-        self._sources.close()
+        if "_sources" in vars(self):
+            self._sources.close()
         if self._own_registry:
             await self._registry.close()
 
@@ -139,6 +153,8 @@ class Installer:
             finally:
                 turn.release()
             progress("write", len(done), len(selection.chosen))
+
+        from iii_directory.install.typed import select
 
         async with self._sources.opened(source) as found:
             selection = select(found.offers, wanted, everything=everything, source=str(source))

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote, urljoin
 
 from iii_directory import limits
-from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import Checkout, Fetched, GitSource
 from iii_directory.install.local import LocalSkills, content_digest
+from iii_directory.install.plan import check_namespace
 from iii_directory.install.requests import (
     LocalFolder,
     OneOf,
     RepoRequest,
     RepoTree,
     Site,
-    is_commit,
     repo_request,
 )
 from iii_directory.install.threads import Threads
@@ -270,12 +269,6 @@ class _Site:
         return await get_bytes(self._client, url, {}, limit=limit, what=what, **self._options)
 
 
-def check_namespace(name: str) -> None:
-    """Refuse a name that nothing is installed under."""
-    if name in RESERVED_NAMESPACES:
-        raise refused(f"the namespace {quoted(name)} is reserved: nothing is downloaded into it")
-
-
 def _attempted(make: Callable[[], Bundle]) -> Bundle | DirectoryError:
     try:
         return make()
@@ -288,13 +281,3 @@ def _repo_bundle(repo: str, skill: str, branch: str, fetched: Fetched) -> Bundle
     path = None if fetched.folder == f"skills/{skill}" else fetched.folder
     source = RepoSource(repo, skill, branch, fetched.commit, path)
     return make_bundle(skill, source, fetched.commit, fetched.entries, fetched.executable)
-
-
-def is_pinned(entry: Entry) -> bool:
-    """Whether the source names one state for good, so that there is nothing to update to."""
-    source = entry.source
-    if isinstance(source, RegistrySource):
-        return source.version is not None
-    if isinstance(source, WrittenSource):
-        return True
-    return isinstance(source, RepoSource) and is_commit(source.branch)

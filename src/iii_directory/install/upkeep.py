@@ -13,13 +13,13 @@ from iii_directory.install.plan import (
     Disk,
     FileChanges,
     Plan,
+    is_pinned,
     plan_install,
     plan_remove,
     plan_restore,
     verify_entry,
 )
 from iii_directory.install.reports import Report, unified_diff, with_merges
-from iii_directory.install.sources import is_pinned
 from iii_directory.install.tree import silent
 from iii_directory.lockfile.format import unbroken
 from iii_directory.registry.versions import is_older

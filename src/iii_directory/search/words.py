@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ _SAME: Final = str.maketrans(
 _NAMED: Final = re.compile(r"\bc\+\+|\b[cf]#|(?<!\w)\.net\b", re.IGNORECASE)
 _NAMES: Final = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
 _ASCII_CHUNK: Final = re.compile(r"[A-Za-z0-9]+(?:['_-][A-Za-z0-9]+)*")
-_CHUNK: Final = re.compile(
-    f"[{_UNSPACED}]+"
-    f"|(?:(?![{_UNSPACED}])[^\\W_]|[{_SIGNS}])+(?:['_-](?:(?![{_UNSPACED}])[^\\W_]|[{_SIGNS}])+)*"
-)
 _PLAIN: Final = re.compile(r"[^\W_]+")
-_IS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
 _HAS_SIGNS: Final = re.compile(f"[{_SIGNS}]")
 _HUMP: Final = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _HUMPED: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
@@ -82,6 +77,20 @@ STOP_WORDS: Final = frozenset(f"{_ENGLISH} {_OTHERS} {_ADDRESSES}".split())
 """Words of grammar, folded."""
 
 
+# Sets of so many characters take long to compile, and most directories have none of them.
+@cache
+def _chunk() -> re.Pattern[str]:
+    return re.compile(
+        f"[{_UNSPACED}]+"
+        f"|(?:(?![{_UNSPACED}])[^\\W_]|[{_SIGNS}])+(?:['_-](?:(?![{_UNSPACED}])[^\\W_]|[{_SIGNS}])+)*"
+    )
+
+
+@cache
+def _is_unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
+
+
 def fold(text: str) -> str:
     """``text`` without accents and points, its case kept; compatible forms become the plain ones."""
     if text.isascii():
@@ -95,8 +104,8 @@ def units(text: str) -> Iterator[tuple[str, ...]]:
     text = fold(text)
     if "#" in text or "+" in text or "." in text:
         text = _NAMED.sub(lambda found: _NAMES[found[0].lower()], text)
-    for chunk in (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text):
-        if not chunk.isascii() and _IS_UNSPACED.match(chunk):
+    for chunk in (_ASCII_CHUNK if text.isascii() else _chunk()).findall(text):
+        if not chunk.isascii() and _is_unspaced().match(chunk):
             yield from ((pair,) for pair in _pairs(chunk))
         else:
             yield _parts(chunk)
@@ -126,14 +135,14 @@ def content(found: Iterable[str]) -> list[str]:
 def plain_words(text: str) -> list[str]:
     """The words of a long text, quickly: identifiers are not taken apart at their humps."""
     text = fold(text).lower()
-    if text.isascii() or not (_IS_UNSPACED.search(text) or _HAS_SIGNS.search(text)):
+    if text.isascii() or not (_is_unspaced().search(text) or _HAS_SIGNS.search(text)):
         return _PLAIN.findall(text)
     return [part for unit in units(text) for part in unit]
 
 
 def is_pair(word: str) -> bool:
     """Whether a word is a pair of characters of a script that sets no spaces."""
-    return not word.isascii() and _IS_UNSPACED.match(word) is not None
+    return not word.isascii() and _is_unspaced().match(word) is not None
 
 
 @lru_cache(maxsize=8192)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.authoring.served import budget, objections
 from iii_directory.catalog.diagnostics import report
 from iii_directory.catalog.explain import explanation
 from iii_directory.documents.fields import flag
@@ -42,6 +41,8 @@ class Advice:
         look = await self._catalogue.look()
         found = [*look.findings(), *await self._engine.findings(), *await self._edited(look)]
         if with_check:
+            from iii_directory.authoring.served import objections
+
             async with self._reading:
                 found += await asyncio.to_thread(objections, look)
         return report(found, payload)
@@ -51,6 +52,8 @@ class Advice:
         return await asyncio.to_thread(explanation, look, payload, await self._edited(look))
 
     async def budget(self, _: Payload) -> Row:
+        from iii_directory.authoring.served import budget
+
         async with self._reading:
             return await asyncio.to_thread(budget, await self._catalogue.look(), self._tools)
 
