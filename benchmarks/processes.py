@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _SPAWN = multiprocessing.get_context("spawn")
 READY_SECONDS = 30.0
 _LONGEST_HEADER = 10
+_BUFFER = bytearray(1 << 20)
 
 
 @contextlib.contextmanager
@@ -202,11 +203,12 @@ class Answers:
             f"GET / HTTP/1.1\r\nHost: {where.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
-        self._buffer = bytearray(1 << 20)
+        self._buffer = _BUFFER
         self._rest = b""
         while b"\r\n\r\n" not in self._rest:
             self._rest += self._socket.recv(1)
         self._rest, self._skip = b"", 0
+        self.bytes_read = 0
 
     def send(self, frames: list[bytes]) -> None:
         if frames:
@@ -219,6 +221,7 @@ class Answers:
             size = self._socket.recv_into(self._buffer)
             if not size:
                 raise ConnectionError("the engine hung up")
+            self.bytes_read += size
             came += self._counted(memoryview(self._buffer)[:size])
         return came
 

@@ -203,6 +203,8 @@ MAX_FRAME_BYTES: Final = 16 * MIB
 MAX_MESSAGE_BYTES: Final = 64 * MIB
 # serde_json refuses deeper documents; a deeper one could also exhaust our own encoder.
 MAX_JSON_DEPTH: Final = 128
+# Inner: long lists that an engine or a worker keeps as text for whoever asks next: one of each kind there is.
+KEPT_LISTS: Final = 4
 # Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.
 FULL_BYTES: Final = 64 * KIB
 # Unsent bytes to one peer after which it counts as gone: two of the largest messages.

@@ -25,6 +25,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.bus.wire_socket import UnreachableError, open_socket
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction
+from iii_directory.engine.repeats import Repeats
 from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import (
     CONNECTED_SECONDS,
@@ -66,6 +67,7 @@ class WireBus(MessageBus):
         super().__init__(asyncio.new_event_loop(), name=name, description=description, namespace=namespace)
         self.url = url
         self._token = token
+        self._repeats = Repeats()
         self._on_lost: list[Callable[[], None]] = []
         self._socket: WireSocket | None = None
         self._joined = asyncio.Event()
@@ -224,7 +226,7 @@ class WireBus(MessageBus):
         if self._socket is None:
             return  # whoever waits for an answer has been told that the connection is gone
         try:
-            text = encode_message(as_json(message))
+            text = encode_message(self._repeats.message_with_texts(as_json(message)))
         except (TypeError, ValueError):
             self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is no JSON")
             return

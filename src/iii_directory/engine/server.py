@@ -22,6 +22,7 @@ from iii_directory.engine.messages import invocation_error
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.protocol import INVOCATION_RESULT, SERIALIZATION_ERROR
 from iii_directory.engine.relay import Relays
+from iii_directory.engine.repeats import Repeats
 from iii_directory.engine.schemas import load_library
 from iii_directory.engine.store import MemoryStore
 from iii_directory.engine.wire_json import encode_message
@@ -93,6 +94,7 @@ class EngineServer:
             dialect=dialect,
         )
         self._router = build_engine(world, __version__)
+        self.repeats = Repeats()
         self._relays = Relays(self._router.channels)
         self._links: dict[str, Link] = {}
         self._peers: set[Peer] = set()
@@ -287,7 +289,7 @@ class WorkerRole(Role):
 
     def deliver(self, message: Json) -> None:
         try:
-            self._peer.send_utf8(encode_message(message))
+            self._peer.send_utf8(encode_message(self._server.repeats.message_with_texts(message)))
         except (TypeError, ValueError):
             if message["type"] != INVOCATION_RESULT:
                 raise
