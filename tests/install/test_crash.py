@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import json
 import os
+import random
 import shutil
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +171,55 @@ def test_a_kill_is_recovered_from_on_disks_that_can_do_less(tmp_path: Path, name
         seen.add(state(folder) == after)
     assert state(folder) == after
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    "kills", [25, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
+)
+def test_random_kills_never_leave_a_mixture(tmp_path: Path, kills: int) -> None:
+    folder, roll = tmp_path / "skills", random.Random(kills)
+    versions = {
+        str(number): {f"f{n}.md": f"{number}-{n}".encode() * 400 for n in range(8)} for number in (1, 2)
+    }
+    install(folder, bundle_of(versions["1"], "1.0.0"))
+
+    for number in range(kills):
+        operations = killed_after(roll.randrange(1, 60), lambda files: swap_for_ever(folder, versions, files))
+
+        SkillsFolder(folder).recover()
+        there, entry = contents(folder / "db"), lock_of(folder)["db"]
+        assert there in versions.values(), (number, operations)
+        assert hashes(there) == entry["files"], (number, operations)
+        assert folders(folder) == {"db", "skills.lock.json"}
+
+
+def swap_for_ever(folder: Path, versions: dict[str, dict[str, bytes]], files: FileOps) -> None:
+    for number in itertools.cycle(versions):
+        install(folder, bundle_of(versions[number], f"{number}.0.0"), files=files, allow_downgrade=True)
+
+
+def killed_after(operations: int, act: Callable[[FileOps], object]) -> int:
+    """Run in a forked child, which is killed from outside some time after that many operations."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            act(WatchedFiles(lambda *_: void(os.write(theirs, b"."))))
+        finally:
+            os._exit(1)
+    os.close(theirs)
+    seen = 0
+    while seen < operations and os.read(ours, 1):
+        seen += 1
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(ours)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    return seen
+
+
+def lock_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "skills.lock.json").read_text(encoding="utf-8"))["namespaces"]
 
 
 def documents_of(whole: dict[str, bytes]) -> dict[str, bytes]:

@@ -78,17 +78,30 @@ def is_sendable(text: str) -> bool:
 SENT = [text for text in HOSTILE if is_sendable(text)]
 
 
+# Folders whose names start, end or look like that of the folder that is served.
+SIBLINGS = (
+    "skills2",
+    "skills.bak",
+    "skills_evil",
+    "skills-old",
+    "skills~",
+    "skills.",
+    "skills ",
+    "Skills",
+    "SKILLS",
+    ".skills",
+    "myskills",
+    "skill",
+    "ski\u217cls",
+    "skills%2f..",
+)
+
+
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """A directory with secrets all around its folder."""
     root = tmp_path_factory.mktemp("house")
-    for neighbour in (
-        "outside.md",
-        "skills2/secret.md",
-        "skills.bak/secret.md",
-        "skills_evil.md",
-        "etc/passwd",
-    ):
+    for neighbour in ("outside.md", "etc/passwd", *(f"{sibling}/secret.md" for sibling in SIBLINGS)):
         path = root / neighbour
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"# {CANARY}\n\n{CANARY}\n", encoding="utf-8")
@@ -159,6 +172,36 @@ def test_a_hostile_address_reads_nothing_behind_any_scheme(house: Reader) -> Non
         assert CANARY not in json.dumps(reply), label(payload["uri"])
         if "error" in reply:
             assert not has_unsafe(reply["error"]["message"]), label(payload["uri"])
+
+
+@pytest.mark.parametrize("sibling", SIBLINGS)
+def test_a_folder_that_is_called_almost_alike_is_not_ours(house: Reader, sibling: str) -> None:
+    paths = [
+        form.format(sibling)
+        for form in (
+            "../{0}/secret",
+            "{0}/secret",
+            "a/../../{0}/secret",
+            "../skills/../{0}/secret",
+            "./../{0}/secret",
+            "..\\{0}\\secret",
+            "%2e%2e/{0}/secret",
+            "..%2f{0}%2fsecret",
+        )
+    ] + [str(house.skills.root.parent / sibling / "secret")]
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for path in paths:
+        calls += [
+            ("directory::skills::get", {"id": path}),
+            ("directory::skills::get", {"id": f"{path}.md"}),
+            ("directory::skills::file", {"id": "a", "path": f"{path}.md"}),
+            ("directory::skills::list", {"prefix": path}),
+            ("skill::fetch", {"uri": f"iii://{path}"}),
+            ("skills::resources-read", {"uri": f"skill://{path}.md"}),
+        ]
+
+    for payload, reply in replies(house.url, calls):
+        assert CANARY not in json.dumps(reply), payload
 
 
 def test_hostile_file_names_are_listed_or_in_the_diagnostics(tmp_path: Path, engine: EngineThread) -> None:
