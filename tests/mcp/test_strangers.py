@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.hostile import HOSTILE, label
 
 from iii_directory.limits import MAX_BODY_BYTES, MAX_FETCH_BYTES, MAX_FETCH_URIS
+from mcp import MCPError
 
 if TYPE_CHECKING:
     from tests.mcp.stage import Session
     from tests.support.reader import Reader
 
 ONE_KIND = pytest.mark.parametrize("client", [("inside", "2026")], indirect=True, ids=["inside-2026"])
+CANARY = "canary-52c01d6f"
 PAIRS = [("{0}/SKILL.md", "{0}"), ("{0}.md", "{0}/index"), ("{0}/a/SKILL.md", "{0}/a")]
 
 
@@ -45,6 +48,32 @@ def test_the_folder_wins_at_every_door_of_an_mcp_client(
     ):
         assert "stranger" not in str(client.ask("call_tool", tool, arguments)), tool
     directory.call("skills::unregister", id=registered)
+
+
+@ONE_KIND
+def test_a_hostile_address_or_name_reads_nothing_over_mcp(client: Session, directory: Reader) -> None:
+    for secret in ("outside.md", "skills2/secret.md", "etc/passwd"):
+        path = directory.skills.root.parent / secret
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(CANARY, encoding="utf-8")
+    sent = [text for text in HOSTILE if not any(0xD800 <= ord(letter) < 0xE000 for letter in text)]
+    assert len(sent) >= 150
+
+    for text in sent:
+        for uri in (f"iii://{text}", f"skill://{text}", text):
+            assert CANARY not in str(answer(client, "read_resource", uri)), label(text)
+        assert CANARY not in str(answer(client, "get_prompt", text)), label(text)
+        assert CANARY not in str(answer(client, "call_tool", "skill__fetch", {"uri": f"iii://{text}"})), (
+            label(text)
+        )
+
+
+def answer(client: Session, *asked: Any) -> object:
+    """What comes, be it an error."""
+    try:
+        return client.ask(*asked)
+    except MCPError as error:
+        return error
 
 
 def test_a_fetch_of_too_much_is_refused_in_one_sentence_and_the_session_goes_on(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import subprocess
+import sys
 import threading
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -236,6 +238,70 @@ def test_a_registry_that_misbehaves_is_an_error_that_says_nothing_it_should_not(
         assert "127.0.0.1" not in said
         assert "secret" not in said
         assert said.isprintable()
+
+
+MEASURED = """
+import asyncio, resource, sys
+from iii_directory.errors import DirectoryError
+from iii_directory.registry.client import RegistryClient
+from iii_directory.registry.requests import PageRequest, WorkerRequest
+
+ASKED = {
+    "page": lambda client: client.workers(PageRequest()),
+    "detail": lambda client: client.worker_info(WorkerRequest("db", version="1.0.0")),
+    "bundle": lambda client: client.bundle(WorkerRequest("db", version="1.0.0")),
+}
+
+
+async def refused(url):
+    async with RegistryClient(url, timeout_ms=60_000, cache_ttl_ms=0) as client:
+        try:
+            await ASKED[sys.argv[2]](client)
+        except DirectoryError:
+            return
+    raise SystemExit("it was taken")
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+# The first request imports what the others use.
+asyncio.run(refused(sys.argv[1] + "/warm"))
+before = peak()
+asyncio.run(refused(sys.argv[1]))
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ("page", 32 * 1024),
+        # A whole bundle, which the detail is told with, may be as large as 33 MiB of JSON.
+        ("detail", limits.MAX_REGISTRY_BUNDLE_BYTES // 1024 + 32 * 1024),
+        ("bundle", limits.MAX_REGISTRY_BUNDLE_BYTES // 1024 + 32 * 1024),
+    ],
+)
+def test_a_bomb_costs_little_memory(asked: str, most: int) -> None:
+    """A gigabyte of blanks in a megabyte of gzip; the peak of a process of its own, in KiB."""
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(1024)) + packer.flush()
+
+    def respond(path: str, connection: socket.socket) -> None:
+        content = answer(b"[]") if "/warm" in path else answer(bomb, content_encoding="gzip")
+        connection.sendall(content)
+
+    with RawServer(respond) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, server.url, asked],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+        )
+
+    assert int(done.stdout) <= most
 
 
 @pytest.mark.parametrize(

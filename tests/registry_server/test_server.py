@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import select
 import socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
+from tests.hostile import HOSTILE
+from tests.support.installs import put
 from tests.support.registry import publish_worker
 
 from iii_directory.registry_server.server import RegistryServer
@@ -17,6 +21,9 @@ from iii_directory.registry_server.server import RegistryServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+CANARY = "canary-52c01d6f"
 
 
 @pytest.fixture
@@ -283,3 +290,17 @@ def test_another_method_is_refused(server: RegistryServer) -> None:
 
 def test_it_listens_on_loopback_unless_told_otherwise(server: RegistryServer) -> None:
     assert server.url.startswith("http://127.0.0.1:")
+
+
+def test_a_hostile_route_reads_nothing_and_is_told_nothing(tmp_path: Path, server: RegistryServer) -> None:
+    for secret in ("secret.md", "registry2/secret.md", "etc/passwd"):
+        put(tmp_path, {secret: CANARY.encode()})
+    sent = [text.encode("utf-8", "surrogatepass") for text in HOSTILE]
+    assert len(sent) >= 150
+
+    for text, safe, route in itertools.product(sent, ("", "/.%"), ("/w/{}", "/w/{}/skills", "/{}")):
+        path = route.format(quote(text, safe=safe))
+        status, reply = get(server, path)
+        # Without a name it is the list, which is empty.
+        assert status in (400, 404) or reply["workers"] == [], path
+        assert CANARY not in json.dumps(reply), path
