@@ -33,6 +33,14 @@ def test_a_word_that_is_a_guarantee_has_a_test(word: str) -> None:
     assert "`tests/" in row
 
 
+def test_every_finding_has_a_row_with_a_test() -> None:
+    rows = re.findall(r"^\| ([HML]\d+) \| [^|]+ \| `tests/.*` \|$", HAZARDS, re.MULTILINE)
+
+    assert rows == [
+        f"{kind}{n}" for kind, most in (("H", 6), ("M", 13), ("L", 9)) for n in range(1, most + 1)
+    ]
+
+
 def test_every_hazard_has_a_row_with_a_test_and_a_number() -> None:
     rows = [line.strip("| ").split(" | ") for line in HAZARDS.splitlines() if re.match(r"\| \d+ \|", line)]
 

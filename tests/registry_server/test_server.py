@@ -300,7 +300,10 @@ def test_a_hostile_route_reads_nothing_and_is_told_nothing(tmp_path: Path, serve
 
     for text, safe, route in itertools.product(sent, ("", "/.%"), ("/w/{}", "/w/{}/skills", "/{}")):
         path = route.format(quote(text, safe=safe))
-        status, reply = get(server, path)
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+        connection.request("GET", path)
+        with contextlib.closing(connection), connection.getresponse() as response:
+            reply = response.read()
         # Without a name it is the list, which is empty.
-        assert status in (400, 404) or reply["workers"] == [], path
-        assert CANARY not in json.dumps(reply), path
+        assert 400 <= response.status < 500 or json.loads(reply)["workers"] == [], path
+        assert CANARY.encode() not in reply, path
