@@ -159,6 +159,15 @@ ENGINE_FAILED = ErrorKind(
     (_RETRY,),
     meaning="The engine, or a function that was called on behalf of the caller, failed or took too long.",
 )
+OUTCOME_UNKNOWN = ErrorKind(
+    "D412",
+    "outcome_unknown",
+    (
+        "call directory::skills::get or directory::prompts::get to read back whether it was done",
+        "call it again: the same content twice does no harm",
+    ),
+    meaning="The state was told to write and did not answer in time. It may have been done, or not.",
+)
 ENGINE_NOT_FOUND = ErrorKind(
     "D411",
     "not_found",

@@ -324,14 +324,20 @@ def test_everything_is_there_after_the_engine_was_restarted_on_its_data(tmp_path
 def test_what_changed_while_the_directory_was_cut_off_is_known_after_the_reconnect(tmp_path: Path) -> None:
     with EngineThread() as engine:
         house, port = House(engine.url, tmp_path / "skills"), engine.server.port
-        house.call("skills::register", id="lost", skill="# x")
-    # The next engine has none of the old state, but what another directory wrote.
+        old = {"id": "lost", "skill": "# lost", "registered_at": "2026-01-01T00:00:00Z"}
+        house.call("state::set", scope="skills", key="lost", value=old)
+        house.call("skills::register", id="acknowledged", skill="# x")
+    # The next engine has none of the old state, but what another directory wrote; and what ours has just
+    # acknowledged is written again.
     with EngineThread(port=port) as engine, SdkClient(engine.url) as other:
         record = {"id": "found", "skill": "# found", "registered_at": "2026-01-01T00:00:00Z"}
         other.call("state::set", scope="skills", key="found", value=record)
-        until(lambda: registered_ids(other) == ["found"], "the directory is back with the new state")
+        until(
+            lambda: registered_ids(other) == ["acknowledged", "found"],
+            "the directory is back with the new state",
+        )
         other.call("skills::register", id="after", skill="# x")
-        assert registered_ids(other) == ["after", "found"]
+        assert registered_ids(other) == ["acknowledged", "after", "found"]
         house.close()
 
 

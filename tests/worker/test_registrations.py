@@ -12,6 +12,7 @@ from iii_directory.bus.seam import CallError, Subscription
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
+from iii_directory.limits import MAX_RUMOURS
 from iii_directory.worker.events import Events
 from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
 
@@ -39,6 +40,7 @@ class ScriptedBus:
         self.calls: list[str] = []
         self.told: list[tuple[str, Any]] = []
         self.bound: Any = BOUND
+        self.started = 1
         self.before: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
         """What happens before a function answers."""
 
@@ -52,6 +54,10 @@ class ScriptedBus:
         match function_id:
             case "engine::functions::info":
                 return self.bound
+            case "engine::workers::list":
+                return {"workers": [{"runtime": "engine", "connected_at_ms": self.started}]}
+            case "publish":
+                return None
             case "state::list":
                 return list(scope.values())
             case "state::get":
@@ -96,13 +102,19 @@ class Desk:
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         loading = self.registrations._loading
-        return [*self.registrations._asking._running, *([loading] if loading else [])]
+        asking = (self.registrations.skills, self.registrations.prompts)
+        return [*(task for one in asking for task in one._asking._running), *([loading] if loading else [])]
 
     async def keys(self) -> list[str]:
         """What the source has given to whoever looks."""
         await self.source.ready()
         self.entries.update(self.source.take_changes())
         return sorted(key for key, entry in self.entries.items() if entry is not None)
+
+    async def until_served(self, key: str, body: str) -> None:
+        async with asyncio.timeout(WAIT):
+            while self.source.body(key) != body:  # noqa: ASYNC110 (no event announces it)
+                await asyncio.sleep(0)
 
     def problem(self) -> str | None:
         return self.source.findings[0].reason if self.source.findings else None
@@ -251,7 +263,9 @@ def test_a_doubtful_event_is_settled_by_asking() -> None:
     run(test)
 
 
-def test_when_nobody_settles_a_doubt_everything_is_listed_again() -> None:
+def test_when_nobody_settles_a_doubt_everything_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
+
     async def test() -> None:
         desk = Desk()
         desk.bus.state["skills"]["a"] = record("a", 5)
@@ -259,9 +273,8 @@ def test_when_nobody_settles_a_doubt_everything_is_listed_again() -> None:
         desk.bus.state["skills"]["a"] = record("a", 2)
         desk.bus.before["state::get"] = fail
         await desk.event("a", record("a", 3), record("a", 2))
-        await desk.settled()
-        await desk.keys()
-        assert desk.source.body("a") == "# 2"
+        await desk.until_served("a", "# 2")
+        desk.registrations.close()
 
     run(test)
 
@@ -297,20 +310,268 @@ def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> N
 
 
 def test_more_than_a_listing_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.worker.registrations.MAX_REGISTERED_BYTES", 300)
+    monkeypatch.setattr("iii_directory.worker.collection.MAX_REGISTERED_BYTES", 300)
 
     async def test() -> None:
         desk = Desk()
         await desk.loaded()
         skills = desk.registrations.skills
-        await desk.registrations.register(skills, {"id": "a", "skill": "x" * 150})
+        await skills.register({"id": "a", "skill": "x" * 150})
         with pytest.raises(DirectoryError, match=r"D113 .*too large to list"):
-            await desk.registrations.register(skills, {"id": "b", "skill": "x" * 150})
+            await skills.register({"id": "b", "skill": "x" * 150})
         assert list(desk.bus.state["skills"]) == ["a"]
-        await desk.registrations.register(skills, {"id": "a", "skill": "y" * 200})
-        await desk.registrations.unregister(skills, "a")
-        await desk.registrations.register(skills, {"id": "b", "skill": "x" * 150})
+        await skills.register({"id": "a", "skill": "y" * 200})
+        await skills.unregister("a")
+        await skills.register({"id": "b", "skill": "x" * 150})
         assert await desk.keys() == ["skill:b"]
+
+    run(test)
+
+
+# Writes whose outcome nobody told
+
+
+@pytest.mark.parametrize("code", ["TIMEOUT", "connection_lost", "invocation_stopped"])
+def test_a_write_without_an_answer_may_have_been_done_and_is_looked_up(code: str) -> None:
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+        skills = desk.registrations.skills
+
+        async def done_unheard() -> None:
+            desk.bus.state["skills"]["a"] = record("a")
+            raise CallError(code, "no answer")
+
+        desk.bus.before["state::set"] = done_unheard
+        with pytest.raises(DirectoryError, match=r"D412 outcome_unknown: .*it may have been.*read back"):
+            await skills.register({"id": "a", "skill": "# 1"})
+        await desk.settled()
+        assert await desk.keys() == ["skill:a"]
+        assert desk.told() == [("register", "a")]
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_a_deletion_without_an_answer_that_was_not_done_leaves_the_record() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a")
+        await desk.loaded()
+
+        async def not_done() -> None:
+            raise CallError("TIMEOUT", "no answer")
+
+        desk.bus.before["state::delete"] = not_done
+        with pytest.raises(DirectoryError, match="D412"):
+            await desk.registrations.skills.unregister("a")
+        await desk.settled()
+        assert await desk.keys() == ["skill:a"]
+        assert desk.told() == []
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_a_write_that_never_left_has_changed_nothing() -> None:
+    async def test() -> None:
+        desk = Desk()
+        await desk.loaded()
+
+        async def away() -> None:
+            raise CallError("TIMEOUT", "there is no engine", sent=False)
+
+        desk.bus.before["state::set"] = away
+        with pytest.raises(DirectoryError, match=r"D410 .*nothing was changed"):
+            await desk.registrations.skills.register({"id": "a", "skill": "# 1"})
+        desk.registrations.close()
+
+    run(test)
+
+
+# An engine that died with its newest writes
+
+
+class Died(Desk):
+    """A directory whose engine is killed and comes back with a state of some time before."""
+
+    async def write(self, *skill_ids: str) -> None:
+        for skill_id in skill_ids:
+            await self.registrations.skills.register({"id": skill_id, "skill": f"# {skill_id}"})
+
+    async def die_and_return(self, state: dict[str, Any], *, same_engine: bool = False) -> None:
+        await self.settled()
+        self.registrations.connection_lost()
+        self.bus.state["skills"] = state
+        self.bus.started += not same_engine
+        self.bus.told.clear()
+        await self.loaded()
+
+
+def test_what_was_acknowledged_a_moment_before_the_engine_died_is_written_again() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("kept", "changed", "gone")
+        flushed = dict(desk.bus.state["skills"])
+        await desk.write("changed", "new")
+        await desk.registrations.skills.unregister("gone")
+        newest = dict(desk.bus.state["skills"])
+        await desk.die_and_return(flushed)
+        assert desk.bus.state["skills"] == newest
+        assert await desk.keys() == ["skill:changed", "skill:kept", "skill:new"]
+        assert desk.told() == []
+        (finding,) = desk.source.findings
+        assert (finding.kind, finding.urgent) == ("restored", False)
+        assert "without 3 of the last registrations" in finding.reason
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_absences_older_than_a_minute_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.catalog.recent_writes.REMEMBERED_WRITE_SECONDS", -1)
+
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("old")
+        await desk.die_and_return({})
+        assert await desk.keys() == []
+        assert desk.told() == [("unregister", "old")]
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_what_is_missing_on_the_engine_it_was_has_been_deleted() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("deleted-meanwhile")
+        await desk.die_and_return({}, same_engine=True)
+        assert await desk.keys() == []
+        assert desk.bus.state["skills"] == {}
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_what_somebody_else_wrote_or_deleted_since_is_not_ours_to_repeat() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("deleted", "changed")
+        mine = dict(desk.bus.state["skills"])
+        theirs = {**mine["changed"], "skill": "# theirs", "registered_at": "2099-01-01T00:00:00Z"}
+        await desk.event("deleted", mine["deleted"], None)
+        await desk.event("changed", mine["changed"], theirs)
+        await desk.die_and_return({})
+        assert desk.bus.state["skills"] == {}
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_a_state_that_fails_while_it_is_told_again_is_told_once_more() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("a", "b")
+        desk.bus.before["state::set"] = fails_once()
+        await desk.die_and_return({})
+        assert sorted(desk.bus.state["skills"]) == ["a", "b"]
+        assert desk.told() == []
+        desk.registrations.close()
+
+    run(test)
+
+
+# Directories on other engines
+
+
+async def hint(desk: Desk, *writes: Any, by: str = "other") -> None:
+    desk.registrations.written_elsewhere({"by": by, "writes": list(writes)})
+    await desk.settled()
+
+
+def test_a_hint_of_what_is_known_asks_nothing_and_one_of_news_asks_the_state() -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a")
+        await desk.loaded()
+        desk.bus.calls.clear()
+        await hint(desk, {"scope": "skills", "key": "a", "at": record("a")["registered_at"]})
+        await hint(desk, {"scope": "skills", "key": "b", "at": None})
+        await hint(desk, {"scope": "elsewhere", "key": "a", "at": None}, 5, {"key": "a"}, {"scope": "skills"})
+        assert desk.bus.calls == []
+        # The hint says that it is gone; the state has the last word.
+        await hint(desk, {"scope": "skills", "key": "a", "at": None})
+        assert desk.bus.calls == ["state::get"]
+        assert await desk.keys() == ["skill:a"]
+        desk.bus.state["skills"] = {"b": record("b")}
+        await hint(
+            desk,
+            {"scope": "skills", "key": "a", "at": None},
+            {"scope": "skills", "key": "b", "at": record("b")["registered_at"]},
+        )
+        assert await desk.keys() == ["skill:b"]
+        desk.registrations.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("writes", [None, "all", [{"scope": "skills", "key": f"k{n}"} for n in range(MAX_RUMOURS + 1)]])
+def test_a_hint_of_a_great_many_is_one_look_at_all(writes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
+
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a")
+        await desk.loaded()
+        desk.bus.state["skills"]["a"] = record("a", 2)
+        desk.registrations.written_elsewhere({"by": "other", "writes": writes})
+        await desk.until_served("a", "# 2")
+        assert "state::get" not in desk.bus.calls
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_hints_beyond_what_is_asked_at_once_are_one_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
+
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.state["skills"]["a"] = record("a")
+        await desk.loaded()
+        desk.bus.state["skills"]["a"] = record("a", 2)
+        desk.bus.before["state::get"] = never
+        for batch in range(3):
+            writes = [
+                {"scope": "skills", "key": f"k{batch}-{n}", "at": record("a")["registered_at"]}
+                for n in range(MAX_RUMOURS // 2 + 1)
+            ]
+            desk.registrations.written_elsewhere({"by": "other", "writes": writes})
+        await desk.until_served("a", "# 2")
+        assert desk.bus.calls.count("state::get") <= MAX_RUMOURS
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_an_engine_without_topics_is_not_told_with_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.neighbours.NEIGHBOUR_BURST_SECONDS", 0)
+
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        desk.bus.before["publish"] = fail
+        for number in range(3):
+            await desk.write(f"a{number}")
+            await desk.registrations._neighbours._tasks.ended()
+        assert desk.bus.calls.count("publish") == 1
+        desk.registrations.close()
 
     run(test)
 

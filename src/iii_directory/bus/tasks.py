@@ -18,6 +18,10 @@ class Tasks:
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
 
+    def __len__(self) -> int:
+        """How many are under way."""
+        return len(self._running)
+
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine on the loop that runs now."""
         task = asyncio.get_running_loop().create_task(work)

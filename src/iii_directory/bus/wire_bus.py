@@ -177,6 +177,8 @@ class WireBus(MessageBus):
         await asyncio.wait(ways, timeout=CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if socket.ended.done():
             actions.cancel()
+            # Whatever it comes to now is nobody's concern any more.
+            actions.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             return
         self._offering = True
         for message in self._registered:

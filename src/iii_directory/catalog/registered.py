@@ -100,7 +100,7 @@ class Table:
     def deleted(self, key: str, old: object) -> Outcome:
         """The state deleted a key for us and said what was there (None: nothing)."""
         self._touch(key)
-        held, stamp = self._held.get(key), _stamp_of(old)
+        held, stamp = self._held.get(key), stamp_of(old)
         if held is not None and old is None:
             return self._doubt(key)
         if held is not None and held.stamp > stamp:
@@ -112,7 +112,7 @@ class Table:
         self._drop_unnamed(old)
         self._touch(key)
         held, newest = self._held.get(key), self._known_stamp(key)
-        self._remember(key, max(newest, _stamp_of(old), _stamp_of(new)))
+        self._remember(key, max(newest, stamp_of(old), stamp_of(new)))
         value = held.value if held else None
         if new == value:
             return Outcome.NOTHING
@@ -124,9 +124,14 @@ class Table:
         return self._put(record) if record.stamp > newest else self._doubt(key)
 
     def doubt(self, key: str) -> Outcome:
-        """Somebody says that a key changed, and may be wrong: only the state knows."""
+        """A key may have changed, by the word of somebody or a write of ours: only the state knows."""
         self._touch(key)
         return self._doubt(key)
+
+    def hinted(self, key: str, at: str | None) -> Outcome:
+        """Somebody claims to have written a record of this ``registered_at``, or (None) deleted it."""
+        news = key in self._held if at is None else (nanoseconds_of(at) or 0) > self._known_stamp(key)
+        return self._doubt(key) if news else Outcome.NOTHING
 
     def settle(self, key: str, value: object) -> Outcome:
         """The state said what it holds under a doubtful key; with news of it since, it is still in doubt."""
@@ -144,6 +149,19 @@ class Table:
     def listing_asked(self) -> None:
         """A whole listing is on its way; what is learned from now on may be newer than it."""
         self._touched = set()
+
+    def stamps_in(self, values: Iterable[object]) -> dict[str, int]:
+        """The keys of a listing and when each was registered, as far as the records say."""
+        stamps: dict[str, int] = {}
+        for value in values:
+            key = self._named(value)
+            if key is not None:
+                stamps[key] = max(stamp_of(value), stamps.get(key, 0))
+        return stamps
+
+    def keep(self, key: str) -> None:
+        """The listing on its way is no news of this key: it was written again since."""
+        self._touch(key)
 
     def listed(self, values: Iterable[object]) -> list[tuple[str, Outcome]]:
         """The listing came: everything is as it says, but for keys touched since it was asked for."""
@@ -221,6 +239,7 @@ class Table:
         return text_of(object_of(value).get(self.kind.key_field))
 
 
-def _stamp_of(value: object) -> int:
+def stamp_of(value: object) -> int:
+    """``registered_at`` of a stored value in nanoseconds since 1970; 0 when it has none."""
     at = text_of(object_of(value).get("registered_at"))
     return 0 if at is None else nanoseconds_of(at) or 0

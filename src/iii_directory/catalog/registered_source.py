@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from iii_directory.documents.model import ParsedFile
 
+_KEEP = "nothing; writes survive a crash at once where the engine's state has a store that flushes each"
 _FIX = "see that the engine runs iii-state; it is tried again until it answers"
 
 
@@ -24,7 +25,9 @@ class RegisteredSource:
         self.skills = Table(SKILLS)
         self.prompts = Table(PROMPTS)
         self.findings: tuple[Finding, ...] = ()
-        """Why not everything that is registered may be here, if so."""
+        """Why not everything that is registered may be here, if so; and what was missing for a while."""
+        self._problem: str | None = None
+        self._told_again = 0
         self._patience = patience_seconds
         self._patient_until: float | None = None
         self.is_ready = patience_seconds <= 0
@@ -62,8 +65,27 @@ class RegisteredSource:
 
     def says(self, problem: str | None) -> None:
         """What keeps the tables from being complete; None when nothing does."""
-        reason = f"registered skills and prompts cannot be loaded: {problem}"
-        self.findings = () if problem is None else (Finding("unavailable", "iii-state", reason, _FIX),)
+        self._problem = problem
+        self._find()
+
+    def told_again(self, count: int) -> None:
+        """The state had lost so many acknowledged writes, and has them again."""
+        if count:
+            self._told_again += count
+            self._find()
+
+    def _find(self) -> None:
+        found: list[Finding] = []
+        if self._problem is not None:
+            reason = f"registered skills and prompts cannot be loaded: {self._problem}"
+            found.append(Finding("unavailable", "iii-state", reason, _FIX))
+        if self._told_again:
+            reason = (
+                f"the engine came back without {self._told_again} of the last registrations that were "
+                "acknowledged; they were written again"
+            )
+            found.append(Finding("restored", "iii-state", reason, _KEEP, urgent=False))
+        self.findings = tuple(found)
 
     @property
     def has_changes(self) -> bool:

@@ -80,6 +80,7 @@ class Finding:
         "edited",
         "unavailable",
         "refused",
+        "restored",
         "watch",
         "oversized",
         "check",

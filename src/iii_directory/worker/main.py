@@ -36,6 +36,7 @@ from iii_directory.worker.handlers.writing import Authoring, Downloads, Register
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.judging import Judge
+from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
@@ -86,7 +87,7 @@ class DirectoryWorker:
             self._catalogue,
             self._notes,
             self._events,
-            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER),
+            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR),
             learn=self._learn,
             timeout_ms=settings.state_timeout_ms,
         )
@@ -211,6 +212,13 @@ class DirectoryWorker:
             doubted=self._registrations.state_may_have_changed,
             description="For the engine's state trigger alone: tells this worker of registrations.",
         )
+        self._bus.register_listener(
+            NEIGHBOUR,
+            self._registrations.written_elsewhere,
+            description="For directories on other engines with the same state: tells what they wrote.",
+            hears_workers=True,
+        )
+        self._bus.bind("subscribe", NEIGHBOUR, {"topic": TOPIC})
         self._follow_state()
 
     def _follow_state(self) -> None:

@@ -1,25 +1,24 @@
-"""Registered skills and prompts: written to iii-state, read from memory, and kept true by the state's events.
+"""Registered skills and prompts as the state has them: loaded after every connect, and followed from then on.
 
-No read asks the state. The tables are loaded after every connect, once the events are known to arrive, and
-follow them from then on; so another instance's writes are seen here, and ours there.
+The tables are loaded once the events are known to arrive, so another instance's writes are seen here, and
+ours there; and now and then the state is looked at, whatever was told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.seam import CallError
-from iii_directory.bus.tasks import Tasks
-from iii_directory.catalog.records import values_of
-from iii_directory.catalog.registered import Outcome
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.errors import BAD_BODY, ENGINE_FAILED, DirectoryError
-from iii_directory.limits import LOOK_SECONDS, MAX_REGISTERED_BYTES, MAX_RUMOURS
+from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS
+from iii_directory.shapes import is_count, object_of, rows_of, text_of
+from iii_directory.worker.collection import Collection, StateClient
+from iii_directory.worker.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,15 +38,6 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 _MOST_LOOKS: Final = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """One kind of registered entries: where the state keeps them, the copy in memory, and who is told."""
-
-    scope: str
-    table: Table
-    topic: str
-
-
 class Registrations:
     """Both kinds. Everything happens on the bus's event loop."""
 
@@ -62,87 +52,96 @@ class Registrations:
         namespace: str = DEFAULT_NAMESPACE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.skills = Collection(settings.skills_scope, source.skills, "skills")
-        self.prompts = Collection(settings.prompts_scope, source.prompts, "prompts")
-        self._bus = bus
-        self._events = events
+        self._state = StateClient(bus, settings.state_timeout_ms)
+        self._neighbours = Neighbours(bus, settings.state_timeout_ms)
         self._source = source
-        self._timeout_ms = settings.state_timeout_ms
         self._namespace = namespace
         self._follow = follow
-        self._clock = clock
+
+        def collection(scope: str, table: Table, topic: str) -> Collection:
+            return Collection(
+                scope,
+                table,
+                topic,
+                state=self._state,
+                events=events,
+                neighbours=self._neighbours,
+                look_again=self._look_again,
+                clock=clock,
+            )
+
+        self.skills = collection(settings.skills_scope, source.skills, "skills")
+        self.prompts = collection(settings.prompts_scope, source.prompts, "prompts")
         self._loaded = False
+        self._engine_started: int | None = None
         self._pause = _FIRST_PAUSE_SECONDS
         self._cut_short = False
+        self._look_wanted = asyncio.Event()
         self._loading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._asking = Tasks()
-        self._listing = asyncio.Lock()
-        self._rumours: dict[tuple[str, str], Collection] = {}
-        """Keys that may have changed and are still to be asked for."""
-        self._too_many_rumours = False
-        self._checking: asyncio.Task[None] | None = None
 
     @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes whose events :meth:`state_changed` wants."""
-        return self.skills.scope, self.prompts.scope
+        return tuple(collection.scope for collection in self._both)
 
-    # Writing
-
-    async def register(self, collection: Collection, fields: dict[str, Any]) -> str:
-        """Store checked fields as a record; the answer is its ``registered_at``."""
-        record = collection.table.draft(fields, self._clock())
-        size = collection.table.size_with(record)
-        if size > MAX_REGISTERED_BYTES:
-            raise DirectoryError(
-                BAD_BODY,
-                f"with this, everything registered would be too large to list: {size} bytes, "
-                f"at most {MAX_REGISTERED_BYTES}",
-                next_steps=("call skills::unregister for what is not needed any more",),
-            )
-        request = {"scope": collection.scope, "key": record.key, "value": record.value}
-        await self._ask_state("state::set", request)
-        self._learned(collection, record.key, collection.table.written(record))
-        return record.registered_at
-
-    async def unregister(self, collection: Collection, key: str) -> bool:
-        """Delete a record; False when there was none."""
-        old = await self._ask_state("state::delete", {"scope": collection.scope, "key": key})
-        self._learned(collection, key, collection.table.deleted(key, old))
-        return old is not None
-
-    # Following
+    # What is told
 
     def state_changed(self, event: Payload) -> None:
         """The engine tells of a write to one of the scopes, by whomever."""
-        key, old, new = event.get("key"), event.get("old_value"), event.get("new_value")
-        for collection in (self.skills, self.prompts):
+        key = event.get("key")
+        for collection in self._both:
             if event.get("scope") == collection.scope and isinstance(key, str):
-                known_as = collection.table.key_of(key, old, new)
-                self._learned(collection, known_as, collection.table.seen(known_as, old, new))
+                collection.changed(key, event.get("old_value"), event.get("new_value"))
 
     def state_may_have_changed(self, event: Payload) -> None:
-        """Somebody who may be the engine tells of a write: the state is asked, and its answer believed."""
+        """Somebody who may be the engine tells of a write; engines that sign no events are followed so."""
         key = event.get("key")
-        for collection in (self.skills, self.prompts):
+        for collection in self._both:
             if event.get("scope") == collection.scope and isinstance(key, str):
-                if len(self._rumours) < MAX_RUMOURS:
-                    self._rumours[collection.scope, key] = collection
-                else:
-                    self._too_many_rumours = True
-        if self._rumours and (self._checking is None or self._checking.done()):
-            self._checking = asyncio.get_running_loop().create_task(self._check_rumours())
+                collection.may_have_changed(key)
+
+    def written_elsewhere(self, event: Payload) -> None:
+        """Somebody says that a directory on another engine wrote something."""
+        hints = self._neighbours.heard(event)
+        if hints is None:
+            self._look_again()
+            return
+        for hint in hints:
+            for collection in self._both:
+                if hint.scope == collection.scope:
+                    collection.hinted(hint)
 
     async def connected(self) -> None:
         """Load everything anew: while there was no connection, nobody told of changes."""
-        self.connection_lost()
+        self._stop_loading()
+        self._look_wanted.clear()
+        self._neighbours.connected()
         self._source.outdated()
         loop = asyncio.get_running_loop()
         self._loading = loop.create_task(self._load())
         self._watching = loop.create_task(self._watch(self._loading))
 
     def connection_lost(self) -> None:
+        self._stop_loading()
+        for collection in self._both:
+            collection.engine_gone()
+
+    def close(self) -> None:
+        for task in (self._watching, self._loading):
+            if task is not None:
+                task.cancel()
+        self._neighbours.close()
+        for collection in self._both:
+            collection.close()
+
+    # Inner workings
+
+    @property
+    def _both(self) -> tuple[Collection, Collection]:
+        return self.skills, self.prompts
+
+    def _stop_loading(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
         if self._loading is not None and self._loading.cancel():
@@ -151,19 +150,19 @@ class Registrations:
                 "the connection ended while they were listed, perhaps because they are too many"
             )
 
-    def close(self) -> None:
-        for task in (self._watching, self._loading, self._checking):
-            if task is not None:
-                task.cancel()
-        self._asking.cancel()
-
-    # Inner workings
+    def _look_again(self) -> None:
+        """Something cannot be settled by itself: all is listed anew, soon."""
+        self._look_wanted.set()
 
     async def _watch(self, loading: asyncio.Task[None]) -> None:
         """After a load, look now and then: at what no event told, and whether our bindings are there."""
         while True:
             await asyncio.wait([loading])
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(min(HINTED_LOOK_SECONDS, LOOK_SECONDS))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._look_wanted.wait()
+            self._look_wanted.clear()
             if not await self._is_following():
                 log.warning("the engine does not tell of registrations any more; asking it to, again")
                 self._follow()
@@ -174,9 +173,10 @@ class Registrations:
         if self._cut_short:
             # A listing too large for a message ends the connection; it must not do so again at once.
             await self._rest()
+        await self._recognise()
         for look in itertools.count(1):
             following = look > _MOST_LOOKS or await self._is_following()
-            problem = await self._list_all()
+            problem = await self._load_all()
             self._source.tried(problem)
             if problem is None and following:
                 break
@@ -188,91 +188,46 @@ class Registrations:
         pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         await asyncio.sleep(pause)
 
-    async def _list_all(self) -> str | None:
+    async def _recognise(self) -> None:
+        """If this is the engine it was, nothing was lost with it, and what is missing was deleted."""
+        try:
+            started = started_at(await self._state.call("engine::workers::list"))
+        except CallError:
+            return
+        if started is not None and started == self._engine_started:
+            for collection in self._both:
+                collection.engine_stayed()
+        self._engine_started = started
+
+    async def _load_all(self) -> str | None:
         """What went wrong, or None."""
         try:
-            async with self._listing:
-                for collection in (self.skills, self.prompts):
-                    await self._list(collection)
+            for collection in self._both:
+                self._source.told_again(await collection.load(first=not self._loaded))
         except CallError as error:
             return str(error)
         self._loaded = True
         return None
 
-    async def _list(self, collection: Collection) -> None:
-        collection.table.listing_asked()
-        answer = await self._call("state::list", {"scope": collection.scope})
-        for key, outcome in collection.table.listed(values_of(answer)):
-            # The first load is no change; later ones tell of what happened meanwhile.
-            if self._loaded:
-                self._learned(collection, key, outcome)
-
     async def _is_following(self) -> bool:
         """Whether the engine has our bindings; it takes them in some time after a connect."""
-        asked = {"function_id": FOLLOWER, "namespace": self._namespace}
         try:
-            answer = await self._call("engine::functions::info", asked)
+            answer = await self._state.call(
+                "engine::functions::info", function_id=FOLLOWER, namespace=self._namespace
+            )
         except CallError:
             return False
         return set(self.scopes) <= bound_scopes(answer)
 
-    def _learned(self, collection: Collection, key: str, outcome: Outcome) -> None:
-        match outcome:
-            case Outcome.REGISTERED | Outcome.UNREGISTERED:
-                self._events.fire(
-                    collection.topic, {"op": outcome.value, collection.table.kind.key_field: key}
-                )
-            case Outcome.DOUBTFUL:
-                self._asking.start(self._settle(collection, key))
-            case Outcome.NOTHING:
-                pass
-
-    async def _check_rumours(self) -> None:
-        """One after the other; where there are too many, everything is listed instead."""
-        while self._rumours:
-            if self._too_many_rumours:
-                self._rumours.clear()
-                self._too_many_rumours = False
-                await self._list_all()
-                continue
-            (_, key), collection = self._rumours.popitem()
-            if collection.table.doubt(key) is Outcome.DOUBTFUL:
-                await self._settle(collection, key)
-
-    async def _settle(self, collection: Collection, key: str) -> None:
-        outcome = Outcome.DOUBTFUL
-        while outcome is Outcome.DOUBTFUL:
-            try:
-                value = await self._call("state::get", {"scope": collection.scope, "key": key})
-            except CallError as error:
-                log.warning("the state of %s is in doubt, and iii-state does not answer: %s", key, error)
-                collection.table.leave_doubtful(key)
-                await self.connected()
-                return
-            outcome = collection.table.settle(key, value)
-        self._learned(collection, key, outcome)
-
-    async def _ask_state(self, function_id: str, payload: Payload) -> Any:
-        try:
-            return await self._call(function_id, payload)
-        except CallError as error:
-            raise DirectoryError(
-                ENGINE_FAILED, f"iii-state did not do it, and nothing was changed: {error}"
-            ) from None
-
-    async def _call(self, function_id: str, payload: Payload) -> Any:
-        return await self._bus.call(
-            function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
-        )
-
 
 def bound_scopes(answer: object) -> set[str]:
     """The scopes of the state bindings in an answer of ``engine::functions::info``."""
-    rows = cast("dict[str, Any]", answer).get("registered_triggers") if isinstance(answer, dict) else None
-    found: set[str] = set()
-    for row in cast("list[object]", rows) if isinstance(rows, list) else []:
-        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
-        config = fields.get("config")
-        if fields.get("trigger_type") == "state" and isinstance(config, dict):
-            found.add(str(cast("dict[str, Any]", config).get("scope")))
-    return found
+    rows = [row for row in rows_of(answer, "registered_triggers") if row.get("trigger_type") == "state"]
+    scopes = (text_of(object_of(row.get("config")).get("scope")) for row in rows)
+    return {scope for scope in scopes if scope is not None}
+
+
+def started_at(answer: object) -> int | None:
+    """When an engine started, by its own rows in an answer of ``engine::workers::list``, if it has any."""
+    own = [row for row in rows_of(answer, "workers") if row.get("runtime") == "engine"]
+    return min((at for row in own if is_count(at := row.get("connected_at_ms"))), default=None)

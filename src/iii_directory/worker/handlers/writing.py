@@ -44,24 +44,24 @@ class Registering:
 
     async def register_skill(self, payload: Payload) -> dict[str, Any]:
         fields = skill_fields(payload, check_new_skill_id)
-        registered_at = await self._registrations.register(self._registrations.skills, fields)
+        registered_at = await self._registrations.skills.register(fields)
         return {"id": fields["id"], "registered_at": registered_at}
 
     async def unregister_skill(self, payload: Payload) -> dict[str, Any]:
         skill_id = text(payload, "id")
         check_skill_id(skill_id)
-        removed = await self._registrations.unregister(self._registrations.skills, skill_id)
+        removed = await self._registrations.skills.unregister(skill_id)
         return {"id": skill_id, "removed": removed}
 
     async def register_prompt(self, payload: Payload) -> dict[str, Any]:
         fields = prompt_fields(payload)
-        registered_at = await self._registrations.register(self._registrations.prompts, fields)
+        registered_at = await self._registrations.prompts.register(fields)
         return {"name": fields["name"], "registered_at": registered_at}
 
     async def unregister_prompt(self, payload: Payload) -> dict[str, Any]:
         name = text(payload, "name")
         check_prompt_name(name)
-        removed = await self._registrations.unregister(self._registrations.prompts, name)
+        removed = await self._registrations.prompts.unregister(name)
         return {"name": name, "removed": removed}
 
 
