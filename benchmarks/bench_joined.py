@@ -123,7 +123,7 @@ def ours(report: Connection, url: str, root: Path) -> None:
     from iii_directory.config import Settings
     from iii_directory.worker.main import DirectoryWorker
 
-    worker = DirectoryWorker.started(Settings(skills_folder=root), url)
+    worker = DirectoryWorker.join(Settings(skills_folder=root), url)
     report.send(worker.wait_ready(READY_SECONDS))
     threading.Event().wait()
 
@@ -135,7 +135,7 @@ def by_the_sdk(report: Connection, url: str, root: Path) -> None:
     from iii_directory.worker.main import DirectoryWorker
 
     bus = SdkBus(url, name="bench-directory", description="")
-    worker = DirectoryWorker.started_on(bus, Settings(skills_folder=root))
+    worker = DirectoryWorker.run_on(bus, Settings(skills_folder=root))
     report.send(worker.wait_ready(READY_SECONDS))
     threading.Event().wait()
 

@@ -239,7 +239,7 @@ def directory(report: Connection, url: str, folder: str) -> None:
     from iii_directory.config import Settings
     from iii_directory.worker.main import DirectoryWorker
 
-    worker = DirectoryWorker.started(Settings(skills_folder=Path(folder)), url)
+    worker = DirectoryWorker.join(Settings(skills_folder=Path(folder)), url)
     if worker.wait_ready(READY_SECONDS):
         report.send("ready")
     _for_ever()
@@ -303,7 +303,7 @@ async def _up(report: Connection, folder: str, bus_for: Callable[[EngineServer],
     server = EngineServer(port=0)
     bus = bus_inside(server)
     await server.start()
-    await asyncio.to_thread(DirectoryWorker.started_on, bus, Settings(skills_folder=Path(folder)))
+    await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=Path(folder)))
     report.send(await asyncio.to_thread(_serving, bus_for(server)))
     await asyncio.Future()
 

@@ -45,7 +45,7 @@ def directory(report: Connection, url: str, root: Path) -> None:
     from iii_directory.config import Settings
     from iii_directory.worker.main import DirectoryWorker
 
-    worker = DirectoryWorker.started(Settings(skills_folder=root), url)
+    worker = DirectoryWorker.join(Settings(skills_folder=root), url)
     report.send(worker.wait_ready(30))
     threading.Event().wait()
 

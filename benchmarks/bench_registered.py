@@ -208,7 +208,7 @@ def counted(function: Callable[[Any], Any], counter: Any) -> Callable[[Any], Any
 def directory(report: Connection, url: str, namespace: str | None = None) -> None:
     """The directory's worker over an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
-        worker = DirectoryWorker.started(Settings(skills_folder=Path(folder)), url, namespace=namespace)
+        worker = DirectoryWorker.join(Settings(skills_folder=Path(folder)), url, namespace=namespace)
         if not worker.wait_ready(READY_SECONDS):
             raise TimeoutError("the directory did not start")
         report.send("ready")

@@ -86,7 +86,7 @@ def engine_with_directory(report: Connection) -> None:
         bus = bus_inside(server)
         await server.start()
         settings = Settings(skills_folder=Path(folder))
-        worker = await asyncio.to_thread(DirectoryWorker.started_on, bus, settings)
+        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, settings)
         if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
             raise TimeoutError("the directory did not start")
         report.send(server.url)

@@ -57,8 +57,8 @@ def started(
 ) -> DirectoryWorker:
     """A worker that joins the engine at an address, or one that is inside the engine, as ``up`` has it."""
     if inside is None:
-        return DirectoryWorker.started(settings, url, namespace=namespace)
-    return DirectoryWorker.started_on(inside.bus_inside(namespace), settings)
+        return DirectoryWorker.join(settings, url, namespace=namespace)
+    return DirectoryWorker.run_on(inside.bus_inside(namespace), settings)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from iii_directory.access.ownership import is_strangers
 from iii_directory.engine.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 from iii_directory.limits import MAX_MESSAGE_BYTES
+from iii_directory.shapes import is_object, object_of
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def call_function(
     except WebSocketException as error:
         raise EngineUnreachableError(f"the engine at {shown_url(url)} went away: {error}") from None
     if reply.get("error") is not None:
-        raise RemoteError(cast("dict[str, Any]", reply["error"]))
+        raise RemoteError(object_of(reply["error"]))
     return reply.get("result")
 
 
@@ -131,9 +132,9 @@ def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str,
 def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:
     """The next message. What is no JSON object comes from no engine, and is a ValueError."""
     message: object = json.loads(socket.recv(timeout))
-    if not isinstance(message, dict):
-        raise ValueError("it sent something else than a JSON object")  # noqa: TRY004 (as for no JSON)
-    return cast("dict[str, Any]", message)
+    if not is_object(message):
+        raise ValueError("it sent something else than a JSON object")
+    return message
 
 
 def _refusal(url: str, error: InvalidStatus) -> str:

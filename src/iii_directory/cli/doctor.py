@@ -93,6 +93,8 @@ def _examine(as_json: bool, where: Where) -> None:
         print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
         if len(documents) < len(found):
             note(f"needing attention: {urgent} of {len(found) + len(around)}; --json names every one")
+        if "installed_by" in reply:
+            note(f"which workers are installed is told by {reply['installed_by']}")
     if urgent:
         raise SystemExit(1)
 

@@ -50,7 +50,7 @@ async def _serve(settings: Settings, home: Path, url: str) -> None:
     from iii_directory.worker.main import DirectoryWorker
 
     token = engine_token(url, home)
-    worker = await asyncio.to_thread(DirectoryWorker.started, settings, url, token=token)
+    worker = await asyncio.to_thread(DirectoryWorker.join, settings, url, token=token)
     stopped = stop_signal()
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
     with announced(_run(settings, home, url)):

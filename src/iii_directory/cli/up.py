@@ -260,7 +260,7 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
 
     if place.engine_is_there:
         token = plan.shown_to(place.url)
-        return None, await asyncio.to_thread(DirectoryWorker.started, plan.settings, place.url, token=token)
+        return None, await asyncio.to_thread(DirectoryWorker.join, plan.settings, place.url, token=token)
     host, port = _loopback_address(place.url)
     server = new_engine(
         plan.settings,
@@ -272,7 +272,7 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     # Before it listens, so that no other worker takes this one's place.
     bus = bus_inside(server)
     await listen(server)
-    return server, await asyncio.to_thread(DirectoryWorker.started_on, bus, plan.settings)
+    return server, await asyncio.to_thread(DirectoryWorker.run_on, bus, plan.settings)
 
 
 async def _engine_answers(url: str, token: str | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.bus.seam import CallError
@@ -13,6 +13,7 @@ from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
+from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
@@ -135,6 +136,5 @@ class AutoDownload:
 
 
 def _kind_of_engine(health: object) -> object:
-    components: Any = cast("dict[str, Any]", health).get("components") if isinstance(health, dict) else None
-    engine: Any = cast("dict[str, Any]", components).get("engine") if isinstance(components, dict) else None
-    return cast("dict[str, Any]", engine).get("kind") if isinstance(engine, dict) else None
+    components = object_of(object_of(health).get("components"))
+    return object_of(components.get("engine")).get("kind")

@@ -6,18 +6,12 @@ carry schemas in the list, their workers carry their functions, and nothing has 
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from iii_directory.engine.protocol import first_segment
+from iii_directory.shapes import items_of, object_of, rows_of
 
 Row = dict[str, Any]
-
-
-def rows_of(answer: object, key: str) -> list[Row]:
-    """The rows under a key of an answer; what is no row is left out."""
-    value = cast("Row", answer).get(key) if isinstance(answer, dict) else None
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("Row", item) for item in items if isinstance(item, dict)]
 
 
 def last_segment(identifier: str) -> str:
@@ -87,7 +81,6 @@ def binding_row(row: Row, summary: str) -> Row:
 
 def worker_row(row: Row) -> Row:
     """A worker; its first fields are those of the registry's rows."""
-    functions = row.get("functions")
     return {
         "name": row.get("name"),
         "description": row.get("description"),
@@ -95,16 +88,13 @@ def worker_row(row: Row) -> Row:
         "id": row.get("id") or row.get("worker_id"),
         "runtime": row.get("runtime"),
         "status": row.get("status"),
-        "function_count": row.get(
-            "function_count", len(cast("list[object]", functions)) if isinstance(functions, list) else 0
-        ),
+        "function_count": row.get("function_count", len(items_of(row.get("functions")))),
     }
 
 
 def worker_detail(answer: Row) -> Row:
     """An engine's own detail of a worker, its rows in the shape of our lists."""
-    worker = answer.get("worker")
-    envelope = cast("Row", worker) if isinstance(worker, dict) else {}
+    envelope = object_of(answer.get("worker"))
     return {
         "worker": {**envelope, **worker_row(envelope)},
         "functions": [function_row(row) for row in rows_of(answer, "functions")],

@@ -10,7 +10,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_FUNCTION_BATCH
-from iii_directory.shapes import is_object
+from iii_directory.shapes import is_object, rows_of
 from iii_directory.suggest import close_names
 from iii_directory.text import escaped, quoted
 from iii_directory.worker import engine_rows as shape
@@ -38,12 +38,12 @@ class EngineView:
 
     async def functions(self) -> list[Row]:
         answer = await self._ask("engine::functions::list", {"include_internal": False})
-        return [shape.function_row(row) for row in shape.rows_of(answer, "functions")]
+        return [shape.function_row(row) for row in rows_of(answer, "functions")]
 
     async def listed_functions(self) -> list[Row]:
         """Every function as the engine itself lists it, under our names of the fields."""
         answer = await self._ask("engine::functions::list", {"include_internal": False})
-        return [{**row, **shape.function_row(row)} for row in shape.rows_of(answer, "functions")]
+        return [{**row, **shape.function_row(row)} for row in rows_of(answer, "functions")]
 
     async def described(self, listed: Mapping[str, Row], wanted: Sequence[str]) -> dict[str, Row]:
         """Some of the listed functions with their schemas and metadata, where the engine tells of them."""
@@ -52,7 +52,7 @@ class EngineView:
             for start in range(0, len(wanted), MAX_FUNCTION_BATCH):
                 ids = wanted[start : start + MAX_FUNCTION_BATCH]
                 answer = await self._find("engine::functions::info", {"function_ids": ids})
-                details = {str(row.get("function_id")): row for row in shape.rows_of(answer, "functions")}
+                details = {str(row.get("function_id")): row for row in rows_of(answer, "functions")}
                 found |= {one: details[one] for one in ids if one in details}
         return {function_id: shape.function_detail(row, []) for function_id, row in found.items()}
 
@@ -63,7 +63,7 @@ class EngineView:
                 return shape.function_detail(found, [])
         else:
             answer = await self._ask("engine::functions::list", {})
-            for row in shape.rows_of(answer, "functions"):
+            for row in rows_of(answer, "functions"):
                 if shape.function_row(row)["function_id"] == function_id:
                     bindings = [b for b in await self.bindings() if b["function_id"] == function_id]
                     return shape.function_detail(row, bindings)
@@ -73,7 +73,7 @@ class EngineView:
     async def trigger_types(self) -> list[Row]:
         if await self._is_modern():
             answer = await self._ask("engine::triggers::list", {})
-            return [shape.trigger_type_row(row) for row in shape.rows_of(answer, "triggers")]
+            return [shape.trigger_type_row(row) for row in rows_of(answer, "triggers")]
         return [shape.trigger_type_row(row) for row in await self._old_trigger_types()]
 
     async def trigger_type(self, type_id: str) -> Row:
@@ -96,7 +96,7 @@ class EngineView:
             else ("engine::triggers::list", "triggers")
         )
         answer = await self._ask(name, {})
-        return [shape.binding_row(row, _summary(row.get("config"))) for row in shape.rows_of(answer, key)]
+        return [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
 
     async def binding(self, binding_id: str) -> Row:
         """One binding with its trigger type and its function, each null if it is gone."""
@@ -115,7 +115,7 @@ class EngineView:
 
     async def workers(self) -> list[Row]:
         answer = await self._ask("engine::workers::list", {})
-        return [shape.worker_row(row) for row in shape.rows_of(answer, "workers")]
+        return [shape.worker_row(row) for row in rows_of(answer, "workers")]
 
     async def worker(self, name: str) -> Row:
         """One worker with what it registered."""
@@ -152,7 +152,7 @@ class EngineView:
 
     async def _old_trigger_types(self) -> list[Row]:
         answer = await self._find("engine::trigger-types::list", {})
-        return shape.rows_of(answer, "trigger_types")
+        return rows_of(answer, "trigger_types")
 
     async def _find(self, function_id: str, payload: Row) -> Row | None:
         """An answer, or None when the engine has no such thing."""

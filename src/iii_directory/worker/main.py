@@ -105,28 +105,28 @@ class DirectoryWorker:
         self._functions = functions_of(settings.surfaces)
 
     @classmethod
-    def started(
+    def join(
         cls, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
     ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
         from iii_directory.bus.wire_bus import WireBus
 
         bus = WireBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
-        return cls.started_on(bus, settings)
+        return cls.run_on(bus, settings)
 
     @classmethod
-    def started_on(cls, bus: WorkerBus, settings: Settings) -> DirectoryWorker:
+    def run_on(cls, bus: WorkerBus, settings: Settings) -> DirectoryWorker:
         """A worker that reads its folder and then registers on a bus. Not to be called on the bus's loop."""
         worker = cls(settings, bus)
         try:
-            worker.start()
+            worker._start()
         except BaseException:
             # The bus has a thread of its own.
             worker.stop()
             raise
         return worker
 
-    def start(self) -> None:
+    def _start(self) -> None:
         self._bus.run(self._open())
         # Before the functions, so that whoever subscribed early hears of the first call.
         for kind in trigger_types_of(self._settings.surfaces):
@@ -177,7 +177,7 @@ class DirectoryWorker:
     def _handlers(self) -> tuple[object, ...]:
         return (
             Reading(self._catalogue, self._bus, self._engine, self._settings),
-            Advice(self._catalogue, self._engine, self._edits, self._functions),
+            Advice(self._catalogue, self._engine, self._edits, self._installed, self._functions),
             Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),

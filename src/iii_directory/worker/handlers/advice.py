@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Finding
     from iii_directory.install.edits import Edits
     from iii_directory.worker.engine_view import EngineView
+    from iii_directory.worker.installed_workers import InstalledWorkers
 
     Row = dict[str, Any]
 
@@ -27,11 +28,17 @@ class Advice:
     """``directory::diagnostics``, ``directory::skills::explain`` and ``directory::skills::budget``."""
 
     def __init__(
-        self, catalogue: Catalogue, engine: EngineView, edits: Edits, functions: Iterable[Function]
+        self,
+        catalogue: Catalogue,
+        engine: EngineView,
+        edits: Edits,
+        installed: InstalledWorkers,
+        functions: Iterable[Function],
     ) -> None:
         self._catalogue = catalogue
         self._engine = engine
         self._edits = edits
+        self._installed = installed
         self._tools = tool_rows(functions)
         self._reading = asyncio.Lock()
         """Whoever reads every text of every skill does so alone: other readers need the threads."""
@@ -45,7 +52,8 @@ class Advice:
 
             async with self._reading:
                 found += await asyncio.to_thread(objections, look)
-        return report(found, payload)
+        reply, told_by = report(found, payload), self._installed.asked_of
+        return reply if told_by is None else {**reply, "installed_by": told_by}
 
     async def explain(self, payload: Payload) -> Row:
         look = await self._catalogue.look()

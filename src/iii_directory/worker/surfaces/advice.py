@@ -99,8 +99,12 @@ FUNCTIONS: Final = (
                 "attention": count("How many of them need attention."),
                 "findings": rows(_FINDING, "The findings that were asked for."),
                 "left_out": count("How many findings there are beside those; left out where none."),
+                "installed_by": text(
+                    "The function of the engine that says which workers are installed, such as "
+                    "compose::status; left out where nobody can say, and then no document is hidden for it."
+                ),
             },
-            optional=("left_out",),
+            optional=("left_out", "installed_by"),
         ),
         example={"attention": True, "limit": 20},
     ),
