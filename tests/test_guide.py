@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import fnmatch
 import json
 import plistlib
 import re
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from tests.sdk.installation import NODE, install_node
 from tests.support.commands import START_SECONDS, environment, free_port, running
 from tests.support.directory import client
 from tests.support.git import make_repo
@@ -271,6 +274,52 @@ def test_searching_works_as_printed(place: tuple[Path, str]) -> None:
     )
 
     assert printed.count("paperwork") >= 2
+
+
+def test_the_commands_of_the_page_on_real_engines_work(place: tuple[Path, str]) -> None:
+    printed = "".join(
+        run(["sh", "-e", "-c", block], place) for block in code_blocks(GUIDE / "engines.md", "sh")
+    )
+
+    assert "Usage: iii-directory serve" in printed
+    assert '"findings"' in printed
+    assert '"skills"' in printed
+
+
+def test_the_container_of_the_page_on_real_engines_starts_what_there_is() -> None:
+    compose, rules = (yaml.safe_load(block) for block in code_blocks(GUIDE / "engines.md", "yaml"))
+    manifest = yaml.safe_load((GUIDE.parents[1] / "iii.worker.yaml").read_text(encoding="utf-8"))
+
+    (name, container), *others = compose["containers"].items()
+    program, command, *options = shlex.split(container["scripts"]["run"])
+
+    assert (name, others) == (manifest["name"], [])
+    assert (program, command, options) == ("iii-directory", "serve", [])
+    patterns = [
+        rule.removeprefix('match("').removesuffix('")')
+        for rule in rules["workers"][0]["config"]["rbac"]["expose_functions"]
+    ]
+    ids = {row.id for row in FUNCTIONS}
+    assert all(fnmatch.filter(ids, pattern) for pattern in patterns)
+
+
+def test_the_first_workers_examples_run_in_the_words_of_the_python_sdk(place: tuple[Path, str]) -> None:
+    (example,) = code_blocks(GUIDE / "engines.md", "python")
+
+    printed = run([sys.executable, "-W", "error::DeprecationWarning", "-c", example], place)
+
+    assert "# iii://resend/email/send" in printed
+    assert "API: ok. Quota: 73% remaining." in printed
+    assert "Compose an email to ada@example.org." in printed
+    assert shown(place[1]) == {"skills": ["resend", "resend/email/send"], "prompts": ["send-email"]}
+
+
+def test_the_first_workers_examples_run_in_the_words_of_the_node_sdk(place: tuple[Path, str]) -> None:
+    (example,) = code_blocks(GUIDE / "engines.md", "javascript")
+    (place[0] / "node_modules").symlink_to(install_node() / "node_modules")
+    (place[0] / "example.mjs").write_text(example)
+
+    assert "# resend\n\nEmail, in Node." in run([str(NODE), "example.mjs"], place)
 
 
 def test_every_page_with_commands_is_run_here() -> None:

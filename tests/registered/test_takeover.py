@@ -44,7 +44,7 @@ def test_functions_that_another_worker_has_are_findings_with_its_name_and_are_ta
     until(lambda: refused(house) == {}, "what the other left is taken over")
     assert list(house.skill_rows()) == ["early"]
     lines = [record.message for record in caplog.records if "another worker had" in record.message]
-    assert lines == ["took over 2 functions that another worker had, such as skills::list"]
+    assert lines == ["took over what another worker had: skills::list, skills::register"]
 
 
 def test_many_refused_functions_are_one_line_in_the_log(

@@ -90,6 +90,8 @@ class AutoDownload:
         await self.catch_up()
 
     def close(self) -> None:
+        """News may still come in after this; nothing is begun for it."""
+        self._on = False
         self._tasks.cancel()
 
     # Inner workings

@@ -91,6 +91,10 @@ class InstalledWorkers:
         self._way = None
         self.forget()
 
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
     async def _ask(self) -> None:
         for way in self._ways if self._way is None else (self._way,):
             reported = await self._asked(way)

@@ -282,6 +282,7 @@ class DirectoryWorker:
         await self._events.close()
         self._automatic.close()
         self._external.close()
+        self._installed.close()
         self._offers.lost()
         self._documents.close()
         self._on_engine.close()

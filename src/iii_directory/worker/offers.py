@@ -15,7 +15,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.limits import LOOK_SECONDS, OFFER_PAUSE_SECONDS
+from iii_directory.limits import LOOK_SECONDS, MAX_SUGGESTIONS, OFFER_PAUSE_SECONDS
 from iii_directory.shapes import rows_of, text_of
 from iii_directory.text import quoted
 
@@ -140,7 +140,7 @@ class Offers:
             self._notes.put(f"{_NOTES}{type_id}", _taken(type_id, owner, self._bus.namespace))
         gained = sorted(self._refused - still.keys())
         if gained:
-            log.warning("took over %d functions that another worker had, such as %s", len(gained), gained[0])
+            log.warning("took over what another worker had: %s", _few(gained))
         self._refused = frozenset(still)
 
     async def _names(self) -> dict[str, str]:
@@ -153,6 +153,11 @@ class Offers:
 
     async def _ask(self, function_id: str) -> object:
         return await self._bus.call(function_id, {}, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE)
+
+
+def _few(ids: list[str]) -> str:
+    more = len(ids) - MAX_SUGGESTIONS
+    return ", ".join(ids[:MAX_SUGGESTIONS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _refused(function_id: str, owner: str | None, message: str | None, namespace: str) -> Finding:
