@@ -167,17 +167,16 @@ class SdkBus:
         except RegistrationRejectedError as error:
             raise CallError(error.code, f"another worker called {self.name} is connected") from None
 
-    async def tell(
-        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
-    ) -> None:
+    async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
+        function_id = subscription.function_id
         request: Payload = {
             "function_id": function_id,
-            "payload": dict(payload),
+            "payload": dict(event),
             "action": {"type": "void"},
-            "namespace": namespace or DEFAULT_NAMESPACE,
+            "namespace": subscription.namespace or DEFAULT_NAMESPACE,
         }
-        if metadata is not None:
-            request["metadata"] = metadata
+        if subscription.metadata is not None:
+            request["metadata"] = subscription.metadata
         try:
             await self._client.trigger_async(request)
         except InvocationError as error:

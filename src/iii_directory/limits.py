@@ -189,8 +189,8 @@ MAX_REMEMBERED_DELETIONS: Final = 10_000
 # How often the directory looks whether its bindings are there and what the state holds, besides its events.
 LOOK_SECONDS: Final = 60.0
 # Directories on other engines that share the state are told together of what was written within the first of
-# these. Where they, or anybody, tell of more keys than are asked for one by one, everything is listed: once in
-# the second.
+# these. Where they, or anybody, tell of more keys than are asked for one by one, everything is listed: once
+# in the second.
 NEIGHBOUR_BURST_SECONDS: Final = 0.02
 HINTED_LOOK_SECONDS: Final = 1.0
 # What was acknowledged so shortly before an engine died is written again if its state lacks it: real engines

@@ -11,7 +11,7 @@ from tests.support.engine import WAIT, RawClient
 from tests.support.reader import until
 
 from iii_directory.bus.local_bus import LocalBus
-from iii_directory.bus.seam import CallError, Function
+from iii_directory.bus.seam import CallError, Function, Subscription
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.engine import EngineThread
 
-    from iii_directory.bus.seam import Handler, Payload, Subscription, WorkerBus
+    from iii_directory.bus.seam import Handler, Payload, WorkerBus
 
 
 class Worker:
@@ -211,7 +211,7 @@ def test_subscribers_of_a_trigger_type_are_told_with_their_metadata(inside: Work
 
     (subscription,) = owner.bound.values()
     assert (subscription.function_id, subscription.metadata) == ("outside::heard", {"mine": True})
-    telling = inside.bus.tell("outside::heard", {"op": "x"}, metadata={"mine": True}, namespace=None)
+    telling = inside.bus.tell(Subscription("s", "outside::heard", {"mine": True}, None), {"op": "x"})
     inside.bus.run(telling)
     heard = client.receive_type("invokefunction")
     assert (heard["data"]["op"], heard["metadata"]) == ("x", {"mine": True})

@@ -197,7 +197,7 @@ def test_edits_during_the_refreshes_are_all_seen_in_the_end(tmp_path: Path, watc
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("how", [real_watcher, no_watcher])
+@pytest.mark.parametrize("how", [real_watcher, no_watcher], ids=["watched", "unwatched"])
 def test_ten_thousand_long_sequences_end_as_a_new_scan(tmp_path: Path, how: Any) -> None:
     for seed in range(1000, 6000):
         check(tmp_path / "one", seed, 100, how)

@@ -158,6 +158,7 @@ def test_a_binding_to_state_is_fired_by_a_write_elsewhere(stage: Stage) -> None:
         "new_value": {"n": 1},
     }
     assert called["metadata"] == {"kind": "state"}
+    writer.call("state::delete", {"scope": scope, "key": "k"})
 
 
 def test_a_binding_to_state_without_a_scope_it_can_use_is_reported(stage: Stage) -> None:

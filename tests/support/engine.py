@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from websockets.sync.client import ClientConnection, connect
 
+from iii_directory.bus.client import call_function
 from iii_directory.engine.server import EngineServer
 from iii_directory.worker.main import bus_inside
 
@@ -28,6 +29,22 @@ WAIT = 10.0
 """Seconds after which a wait in a test counts as failed."""
 REAL_ENGINE: Final = os.environ.get("III_ENGINE_WS_URL")
 """The address of a real iii engine, on which tests that can are run too."""
+
+
+def own_scopes(url: str) -> dict[str, str]:
+    """Settings that keep a test's registrations apart on a real engine, which others use too."""
+    if url != REAL_ENGINE:
+        return {}
+    tag = uuid.uuid4().hex
+    return {"skills_scope": f"test-skills-{tag}", "prompts_scope": f"test-prompts-{tag}"}
+
+
+def clear(url: str, scopes: dict[str, str]) -> None:
+    """Leave nothing behind in such scopes."""
+    for scope in scopes.values():
+        for value in call_function(url, "state::list", {"scope": scope}):
+            key = value.get("id") or value.get("name")
+            call_function(url, "state::delete", {"scope": scope, "key": key})
 
 
 class EngineThread:

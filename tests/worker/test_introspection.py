@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
+    from iii_directory.bus.seam import Subscription
+
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 
@@ -336,9 +338,7 @@ class OldEngine:
             raise CallError("function_not_found", f"Function {function_id} not found in namespace default.")
         return self.ANSWERS[function_id]
 
-    async def tell(
-        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
-    ) -> None:
+    async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
         raise AssertionError("introspection tells nobody anything")
 
 

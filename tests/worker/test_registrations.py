@@ -69,10 +69,8 @@ class ScriptedBus:
             case _:
                 return scope.pop(payload["key"], None)
 
-    async def tell(
-        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
-    ) -> None:
-        self.told.append((function_id, dict(payload)))
+    async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
+        self.told.append((subscription.function_id, dict(event)))
 
 
 class Desk:
@@ -521,7 +519,9 @@ def test_a_hint_of_what_is_known_asks_nothing_and_one_of_news_asks_the_state() -
     run(test)
 
 
-@pytest.mark.parametrize("writes", [None, "all", [{"scope": "skills", "key": f"k{n}"} for n in range(MAX_RUMOURS + 1)]])
+@pytest.mark.parametrize(
+    "writes", [None, "all", [{"scope": "skills", "key": f"k{n}"} for n in range(MAX_RUMOURS + 1)]]
+)
 def test_a_hint_of_a_great_many_is_one_look_at_all(writes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
 

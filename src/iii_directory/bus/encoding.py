@@ -8,6 +8,7 @@ from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     InvocationResult,
     InvokeFunction,
+    ObserverAck,
     Reattach,
     RegisterFunction,
     RegisterTrigger,
@@ -36,6 +37,7 @@ def as_json(message: Message) -> Json:
                 request_format=message.request_format,
                 response_format=message.response_format,
                 metadata=message.metadata,
+                observe=message.observe,
             )
         case RegisterTriggerType():
             return _some(
@@ -64,6 +66,14 @@ def as_json(message: Message) -> Json:
                 trigger_type=message.trigger_type,
                 function_id=message.function_id,
                 error=message.error,
+            )
+        case ObserverAck():
+            return _some(
+                protocol.OBSERVER_ACK,
+                function_id=message.function_id,
+                namespace=message.namespace,
+                id=message.id,
+                revision=message.revision,
             )
         case Reattach():
             return _some(
@@ -98,6 +108,7 @@ def _invocation(message: InvokeFunction) -> Json:
         namespace=message.namespace,
         traceparent=message.traceparent,
         baggage=message.baggage,
+        activation=None if message.observer_id is None else {"observer_id": message.observer_id},
     )
     return {**sent, "data": message.data}
 

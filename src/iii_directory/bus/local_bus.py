@@ -57,7 +57,7 @@ class LocalBus(MessageBus):
         self._engine.received_message(self._id, message)
 
     def _register(self, message: Registration) -> None:
-        self._send(message)
+        self._send(self._in_its_words(message))
 
     async def _leave(self) -> None:
         self._engine.lost(self._id)

@@ -15,20 +15,21 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from iii_directory import __version__
-from iii_directory.bus.seam import (
-    CallError,
-    Refusal,
-    Subscription,
-    guarded,
-    is_forged,
-    listener,
-    own_namespace,
+from iii_directory.bus.registering import (
+    bound_by,
+    is_same,
+    not_here,
+    observable,
+    observed_by,
+    registration,
 )
+from iii_directory.bus.seam import CallError, Refusal, guarded, is_forged, listener, own_namespace
 from iii_directory.bus.tasks import Tasks
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     InvocationResult,
     InvokeFunction,
+    ObserverAck,
     RegisterFunction,
     RegisterTrigger,
     RegisterTriggerType,
@@ -37,12 +38,12 @@ from iii_directory.engine.messages import (
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
-from iii_directory.shapes import object_of, text_of
+from iii_directory.shapes import items_of, object_of, rows_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
-    from iii_directory.bus.seam import Action, Function, Handler, Payload, TriggerOwner
+    from iii_directory.bus.seam import Action, Function, Handler, Payload, Subscription, TriggerOwner
     from iii_directory.engine.messages import Message, Registration
     from iii_directory.engine.wire_json import Json
 
@@ -89,6 +90,8 @@ class MessageBus(ABC):
         self._registered: list[Registration] = []
         """Everything that the engine was told to know, in its order."""
         self.refused: dict[str, Refusal] = {}
+        self._observes = False
+        """Whether the engine has observable functions in the place of trigger types."""
         self._on_connected: list[Action] = []
         self._on_refused: list[Callable[[], None]] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -106,7 +109,7 @@ class MessageBus(ABC):
 
     def register_function(self, function: Function, handler: Handler) -> None:
         self._handlers[function.id] = guarded(function, handler)
-        self._register_soon(_registration(function))
+        self._register_soon(registration(function))
 
     def register_listener(
         self,
@@ -118,7 +121,7 @@ class MessageBus(ABC):
         hears_workers: bool = False,
     ) -> None:
         self._listeners[function_id] = _Listener(heard, doubted or heard, hears_workers)
-        self._register_soon(_registration(listener(function_id, description)))
+        self._register_soon(registration(listener(function_id, description)))
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
@@ -182,11 +185,15 @@ class MessageBus(ABC):
         finally:
             del self._answers[call_id]
 
-    async def tell(
-        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
-    ) -> None:
-        sent = self._invocation(function_id, payload, None, namespace or DEFAULT_NAMESPACE)
-        sent.metadata = metadata
+    async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
+        namespace = subscription.namespace or DEFAULT_NAMESPACE
+        if subscription.observes:
+            # Such a call has an id, as the SDK's has; nobody waits for its answer.
+            sent = self._invocation(subscription.function_id, event, str(uuid.uuid4()), namespace)
+            sent.namespace, sent.observer_id = None, subscription.id
+        else:
+            sent = self._invocation(subscription.function_id, event, None, namespace)
+            sent.metadata = subscription.metadata
         self._send(sent)
 
     # What the engine says
@@ -194,27 +201,50 @@ class MessageBus(ABC):
     def delivered(self, message: Json) -> None:
         """Take a message in; whatever it causes happens in a later turn of the loop."""
         match message["type"]:
-            case protocol.INVOKE_FUNCTION if message["function_id"] in self._listeners:
-                # Not at once: an engine in this process is still carrying out what it decided.
-                self._loop.call_soon(self._heard, message)
-            case protocol.INVOKE_FUNCTION if message["function_id"] in self._handlers:
-                task = self._loop.create_task(self._invoked(message))
-                self._under_way[message["invocation_id"]] = task
             case protocol.INVOKE_FUNCTION:
-                self._loop.call_soon(self._send, _not_here(message))
+                self._asked(message)
             case protocol.INVOCATION_RESULT:
                 self._answered(message)
-            case protocol.REGISTER_TRIGGER if message["trigger_type"] in self._owners:
-                self._bound(message)
-            case protocol.UNREGISTER_TRIGGER if message["trigger_type"] in self._owners:
-                self._owners[message["trigger_type"]].unsubscribed(message["id"])
+            case protocol.WORKER_REGISTERED:
+                self._observes = protocol.OBSERVE_FEATURE in items_of(message.get("features"))
             case protocol.REGISTRATION_REJECTED if message.get("code") == protocol.FUNCTION_CONFLICT:
                 self._turned_down(message)
             case protocol.REGISTRATION_REJECTED | protocol.TRIGGER_REGISTRATION_RESULT:
                 what = message.get("function_id") or message.get("worker_name")
                 log.warning("the engine refused %s: %s", what, message.get("code") or message.get("error"))
             case _:
-                log.debug("a message of type %s is not for us", message["type"])
+                self._about_subscribers(message)
+
+    def _asked(self, message: Json) -> None:
+        function_id = message["function_id"]
+        if function_id in self._listeners:
+            # Not at once: an engine in this process is still carrying out what it decided.
+            self._loop.call_soon(self._heard, message)
+        elif function_id in self._handlers:
+            task = self._loop.create_task(self._invoked(message))
+            self._under_way[message["invocation_id"]] = task
+        elif function_id in self._owners:
+            # It is there to be observed; to call it does nothing.
+            done = InvocationResult(message["invocation_id"], function_id, None, None)
+            self._loop.call_soon(self._send, done)
+        else:
+            self._loop.call_soon(self._send, not_here(message))
+
+    def _about_subscribers(self, message: Json) -> None:
+        kind = message["type"]
+        type_id = message.get("trigger_type") or message.get("function_id") or message.get("id")
+        owner = self._owners.get(str(type_id))
+        if owner is None:
+            log.debug("a message of type %s is not for us", kind)
+        elif kind == protocol.REGISTER_TRIGGER:
+            self._bound(message)
+        elif kind in (protocol.UNREGISTER_TRIGGER, protocol.OBSERVER_REMOVED):
+            owner.unsubscribed(message["id"])
+        elif kind == protocol.OBSERVER_ADDED:
+            self._observed(message["function_id"], message, object_of(message["observer"]))
+        elif kind == protocol.FUNCTION_REGISTERED:
+            for observer in rows_of(message, "observers"):
+                self._observed(message["id"], message, observer)
 
     # Inner workings
 
@@ -224,7 +254,7 @@ class MessageBus(ABC):
     def _keep(self, message: Registration) -> None:
         if isinstance(message, RegisterTrigger):
             # One that somebody ended is made again, in the place of the old one.
-            self._registered = [known for known in self._registered if not _is_same(known, message)]
+            self._registered = [known for known in self._registered if not is_same(known, message)]
         self._registered.append(message)
         self._register(message)
 
@@ -232,14 +262,14 @@ class MessageBus(ABC):
         """The engine did not take a function; whoever wants to know asks what was refused, and why."""
         refusal = Refusal(str(message.get("owner_worker_id") or ""), text_of(message.get("message")))
         self.refused[str(message.get("function_id"))] = refusal
-        if not self._on_refused:
-            log.warning("the engine refused %s: %s", message.get("function_id"), message.get("code"))
         for action in self._on_refused:
             action()
+        if not self._on_refused:
+            log.warning("the engine refused %s: %s", message.get("function_id"), message.get("code"))
 
     def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
         """This worker says who it is."""
-        said = {
+        said: Payload = {
             "name": self.name,
             "description": self._description,
             "namespace": self.namespace,
@@ -249,6 +279,8 @@ class MessageBus(ABC):
             "pid": os.getpid(),
             "isolation": isolation,
         }
+        if self._observes:
+            said["features"] = [protocol.OBSERVE_FEATURE]
         return self._invocation("engine::workers::register", said, call_id, DEFAULT_NAMESPACE)
 
     def _invocation(
@@ -302,13 +334,21 @@ class MessageBus(ABC):
             answer.set_exception(CallError(str(error.get("code")), str(error.get("message"))))
 
     def _bound(self, message: Json) -> None:
-        binding_id, trigger_type, function_id = message["id"], message["trigger_type"], message["function_id"]
-        subscription = Subscription(
-            binding_id, function_id, message.get("metadata"), message.get("namespace")
-        )
-        self._owners[trigger_type].subscribed(subscription)
-        accepted = TriggerRegistrationResult(binding_id, trigger_type, function_id, None)
+        trigger_type, function_id = message["trigger_type"], message["function_id"]
+        self._owners[trigger_type].subscribed(bound_by(message))
+        accepted = TriggerRegistrationResult(message["id"], trigger_type, function_id, None)
         self._loop.call_soon(self._send, accepted)
+
+    def _observed(self, function_id: str, message: Json, observer: Json) -> None:
+        self._owners[function_id].subscribed(observed_by(observer))
+        taken_in = ObserverAck(function_id, message.get("namespace"), observer["id"], message["revision"])
+        self._loop.call_soon(self._send, taken_in)
+
+    def _in_its_words(self, message: Registration) -> Registration:
+        """A trigger type as this engine has it."""
+        if self._observes and isinstance(message, RegisterTriggerType):
+            return observable(message)
+        return message
 
     async def _stop_work(self) -> None:
         under_way = list(self._under_way.values())
@@ -318,26 +358,3 @@ class MessageBus(ABC):
         if under_way:
             await asyncio.wait(under_way)
         await self._tasks.ended()
-
-
-def _is_same(known: Registration, binding: RegisterTrigger) -> bool:
-    return isinstance(known, RegisterTrigger) and (
-        (known.trigger_type, known.function_id, known.config)
-        == (binding.trigger_type, binding.function_id, binding.config)
-    )
-
-
-def _not_here(message: Json) -> InvocationResult:
-    function_id = message["function_id"]
-    error = {"code": protocol.FUNCTION_NOT_FOUND, "message": f"Function '{function_id}' not found"}
-    return InvocationResult(message["invocation_id"], function_id, None, error)
-
-
-def _registration(function: Function) -> RegisterFunction:
-    return RegisterFunction(
-        id=function.id,
-        description=function.description,
-        request_format=function.request,
-        response_format=function.response,
-        metadata=function.metadata,
-    )

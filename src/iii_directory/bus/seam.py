@@ -79,6 +79,8 @@ class Subscription:
     function_id: str
     metadata: Any
     namespace: str | None
+    observes: bool = False
+    """Whether the engine keeps its address and metadata, and it is told by its id."""
 
 
 class Refusal(NamedTuple):
@@ -110,10 +112,8 @@ class Bus(Protocol):
         """
         ...
 
-    async def tell(
-        self, function_id: str, payload: Mapping[str, Any], *, metadata: Any, namespace: str | None
-    ) -> None:
-        """Call without waiting for an answer."""
+    async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
+        """Call the function that somebody bound, without waiting for an answer."""
         ...
 
 
@@ -156,7 +156,11 @@ class WorkerBus(Bus, Protocol):
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
-    ) -> None: ...
+    ) -> None:
+        """Something that can be subscribed to: a trigger type, or where the engine has these, an observable
+        function that stands for one. The owner is told of subscribers of either way alike.
+        """
+        ...
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
         """Bind one of our functions to a trigger type; replayed after every reconnect."""

@@ -9,6 +9,7 @@ of it is done anew.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.worker")
 _TAKE_OVER_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 5.0
+_WELCOME_SECONDS: Final = 1.0
 
 
 class WireBus(MessageBus):
@@ -71,6 +73,7 @@ class WireBus(MessageBus):
         self._on_lost: list[Callable[[], None]] = []
         self._socket: WireSocket | None = None
         self._joined = asyncio.Event()
+        self._welcomed = asyncio.Event()
         self._offering = False
         self._name_taken = False
         self._previous: Reattach | None = None
@@ -121,6 +124,7 @@ class WireBus(MessageBus):
     async def _stay_connected(self) -> None:
         pause, said = FIRST_RECONNECT_SECONDS, False
         while True:
+            self._welcomed.clear()
             try:
                 self._socket = socket = await open_socket(self.url, self, token=self._token)
             except UnreachableError as error:
@@ -146,6 +150,12 @@ class WireBus(MessageBus):
         """Say who this is; False when the engine does not want it, because another one has the name."""
         if self._previous is not None:
             self._send(self._previous)
+        # The engine speaks first, and says what it can; one that does not is taken for an old one.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WELCOME_SECONDS):
+                await self._welcomed.wait()
+        if self._socket is None:
+            return False
         call_id = str(uuid.uuid4())
         answer = self._answers[call_id] = self._loop.create_future()
         self._send(self._announcement(call_id, os.environ.get("III_ISOLATION") or None))
@@ -169,7 +179,7 @@ class WireBus(MessageBus):
         """Everything but the functions, what waits for a connection, and then the functions."""
         for message in self._registered:
             if not self._is_function(message):
-                self._send(message)
+                self._send(self._in_its_words(message))
         self._joined.set()
         actions = asyncio.gather(*(self._tasks.start(action()) for action in self._on_connected))
         # One that hangs must not keep the functions away for ever.
@@ -191,6 +201,7 @@ class WireBus(MessageBus):
     def _disconnected(self) -> None:
         self._joined.clear()
         self._offering = False
+        self._welcomed.set()
         self.refused.clear()
         self._fail_calls(protocol.CONNECTION_LOST, "the engine went away before it answered")
         for lost in self._on_lost:
@@ -206,6 +217,8 @@ class WireBus(MessageBus):
     def _take(self, said: Json) -> None:
         if said["type"] == protocol.WORKER_REGISTERED:
             self._previous = Reattach(said["worker_id"], said.get("reattach_token"))
+            self.delivered(said)
+            self._welcomed.set()
         elif said.get("code") == protocol.WORKER_CONFLICT:
             self._turned_away()
         else:
@@ -222,7 +235,7 @@ class WireBus(MessageBus):
 
     def _register(self, message: Registration) -> None:
         if self._offering if self._is_function(message) else self._joined.is_set():
-            self._send(message)
+            self._send(self._in_its_words(message))
 
     def _send(self, message: Message) -> None:
         if self._socket is None:

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 @token_option
 @click.option(
     "--dialect",
-    type=click.Choice(["0.22", "0.23"]),
+    type=click.Choice(["0.22", "0.23", "0.25"]),
     default="0.22",
     show_default=True,
-    help="Tell of installed workers as engines up to 0.22 do, or from 0.23 on, by compose::status.",
+    help="Speak as engines up to 0.22 do; from 0.23 on installed workers are told of by compose::status, and "
+    "from 0.25 on functions can be observed.",
 )
 def command(
     config_path: Path,

@@ -23,9 +23,9 @@ from iii_directory.limits import (
 )
 
 if TYPE_CHECKING:
+    from iii_directory.engine.bindings import Binding, TriggerType
     from iii_directory.engine.engine_state import Connection, Function
     from iii_directory.engine.messages import RegisterFunction, RegisterTrigger, RegisterTriggerType
-    from iii_directory.engine.triggers import Binding, TriggerType
 
 
 def size_of(*parts: object) -> int:

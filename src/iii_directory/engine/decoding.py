@@ -30,7 +30,7 @@ from iii_directory.engine.messages import (
 )
 from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse, read
 from iii_directory.limits import MAX_TRACE_CHARS, QUOTED_CHARS
-from iii_directory.shapes import is_object, object_of
+from iii_directory.shapes import is_object, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,8 @@ def _relayed(envelope: Envelope) -> Message | None:
     call_id = envelope.invocation_id
     try:
         if envelope.type == protocol.INVOKE_FUNCTION and (call_id is None or _is_uuid(call_id)):
-            return _call_in(envelope)
+            # An observer that is told of something is seldom enough to be read in full.
+            return None if unread(envelope.activation) else _call_in(envelope)
         if envelope.type == protocol.INVOCATION_RESULT and call_id is not None and _is_uuid(call_id):
             result, error = unread(envelope.result), _error_body(read(unread(envelope.error)))
             return InvocationResult(
@@ -166,6 +167,13 @@ def _optional_text(fields: Json, key: str) -> str | None:
     return value
 
 
+def _object(fields: Json, key: str) -> Json | None:
+    value = fields.get(key)
+    if value is not None and not is_object(value):
+        raise UndecodableError(f"field '{key}' must be an object")
+    return value
+
+
 def _trace(fields: Json, key: str) -> str | None:
     """What is kept for as long as a call goes on, unless it is longer than a trace is."""
     return _short(_optional_text(fields, key))
@@ -192,6 +200,22 @@ def _register_function(f: Json) -> RegisterFunction:
         response_format=f.get("response_format"),
         metadata=f.get("metadata"),
         http_invoked=f.get("invocation") is not None,
+        observe=_object(f, "observe"),
+    )
+
+
+def _observe(f: Json) -> RegisterTrigger:
+    """An observer of a function is a binding to what the function stands for."""
+    source, target = _object(f, "source") or {}, _object(f, "target") or {}
+    return RegisterTrigger(
+        id=_text(f, "id"),
+        trigger_type=_text(source, "function_id"),
+        function_id=_text(target, "function_id"),
+        config=source.get("args"),
+        metadata=f.get("metadata"),
+        namespace=_optional_text(target, "namespace"),
+        trigger_namespace=_optional_text(source, "namespace"),
+        observes=True,
     )
 
 
@@ -238,6 +262,7 @@ def _invoke(f: Json) -> InvokeFunction:
         namespace=_optional_text(f, "namespace"),
         traceparent=_trace(f, "traceparent"),
         baggage=_trace(f, "baggage"),
+        observer_id=text_of((_object(f, "activation") or {}).get("observer_id")),
     )
 
 
@@ -282,6 +307,8 @@ _DECODERS: Final[dict[str, Callable[[Json], Message]]] = {
     ),
     protocol.REGISTER_TRIGGER: _register_trigger,
     protocol.UNREGISTER_TRIGGER: lambda f: UnregisterTrigger(_text(f, "id")),
+    protocol.OBSERVE: _observe,
+    protocol.UNOBSERVE: lambda f: UnregisterTrigger(_text(f, "id")),
     protocol.TRIGGER_REGISTRATION_RESULT: _trigger_result,
     protocol.REATTACH: _reattach,
     protocol.PING: lambda _: Ping(),

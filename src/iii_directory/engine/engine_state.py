@@ -16,8 +16,8 @@ from iii_directory.text import without_controls
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from iii_directory.engine.bindings import TriggerType
     from iii_directory.engine.messages import Registration
-    from iii_directory.engine.triggers import TriggerType
     from iii_directory.engine.wire_json import Json
 
 Level = Literal["debug", "info", "warning", "error"]

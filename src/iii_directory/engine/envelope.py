@@ -36,6 +36,7 @@ class Envelope(msgspec.Struct, gc=False):
     error: msgspec.Raw = _NOTHING
     action: msgspec.Raw = _NOTHING
     metadata: msgspec.Raw = _NOTHING
+    activation: msgspec.Raw = _NOTHING
     namespace: str | None = None
     traceparent: str | None = None
     baggage: str | None = None

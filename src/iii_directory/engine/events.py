@@ -14,9 +14,10 @@ from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.engine.bindings import Binding
     from iii_directory.engine.calls import Calls
     from iii_directory.engine.engine_state import EngineState
-    from iii_directory.engine.triggers import Binding, Triggers
+    from iii_directory.engine.triggers import Triggers
     from iii_directory.engine.wire_json import Json
 
 

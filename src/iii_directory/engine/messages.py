@@ -14,7 +14,7 @@ from iii_directory.engine import protocol
 from iii_directory.engine.wire_json import ABSENT, Json
 
 if TYPE_CHECKING:
-    from iii_directory.engine.triggers import Binding
+    from iii_directory.engine.bindings import Binding
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class RegisterFunction:
     response_format: object
     metadata: object = None
     http_invoked: bool = False
+    observe: Json | None = None
+    """Of an observable function: how it delivers, and the trigger type it stands for."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class RegisterTriggerType:
     trigger_request_format: object
     call_request_format: object
     namespace: str | None = None
+    observed: str | None = None
+    """The observable function whose observers are the bindings of this type."""
 
 
 @dataclass(slots=True)
@@ -56,6 +60,8 @@ class RegisterTrigger:
     metadata: object = None
     namespace: str | None = None
     trigger_namespace: str | None = None
+    observes: bool = False
+    """Whether it was said as an observer of a function, and is to be answered as one."""
 
 
 @dataclass(slots=True)
@@ -82,6 +88,8 @@ class InvokeFunction:
     namespace: str | None = None
     traceparent: str | None = None
     baggage: str | None = None
+    observer_id: str | None = None
+    """The observer that is told of something; the engine knows its function, namespace and metadata."""
 
 
 @dataclass(slots=True)
@@ -98,6 +106,16 @@ class InvocationResult:
 class Reattach:
     previous_worker_id: str
     reattach_token: str | None
+
+
+@dataclass(slots=True)
+class ObserverAck:
+    """The owner of an observable function has taken an observer in."""
+
+    function_id: str
+    namespace: str | None
+    id: str
+    revision: int
 
 
 @dataclass(slots=True)
@@ -121,12 +139,24 @@ Registration = (
     | UnregisterTrigger
 )
 Message = (
-    Registration | TriggerRegistrationResult | InvokeFunction | InvocationResult | Reattach | Ping | Ignored
+    Registration
+    | TriggerRegistrationResult
+    | InvokeFunction
+    | InvocationResult
+    | Reattach
+    | ObserverAck
+    | Ping
+    | Ignored
 )
 
 
-def worker_registered(worker_id: str, reattach_token: str) -> Json:
-    return {"type": protocol.WORKER_REGISTERED, "worker_id": worker_id, "reattach_token": reattach_token}
+def worker_registered(worker_id: str, reattach_token: str, *, observes: bool = False) -> Json:
+    sent: Json = {
+        "type": protocol.WORKER_REGISTERED,
+        "worker_id": worker_id,
+        "reattach_token": reattach_token,
+    }
+    return {**sent, "features": [protocol.OBSERVE_FEATURE]} if observes else sent
 
 
 def pong() -> Json:
@@ -216,6 +246,51 @@ def binding_made(binding: Binding, type_namespace: str) -> Json:
 
 def binding_ended(binding: Binding) -> Json:
     return {"type": protocol.UNREGISTER_TRIGGER, "id": binding.id, "trigger_type": binding.trigger_type}
+
+
+def function_registered(namespace: str, function_id: str, revision: int) -> Json:
+    """An observable function is there; its observers are told of one by one."""
+    return {
+        "type": protocol.FUNCTION_REGISTERED,
+        "id": function_id,
+        "namespace": namespace,
+        "revision": revision,
+        "local_dispatch": False,
+        "observers": [],
+    }
+
+
+def observer_added(binding: Binding, namespace: str, function_id: str, revision: int) -> Json:
+    """A binding as the owner of an observable function is told of it."""
+    observer: Json = {"id": binding.id, "args": {}, "filters": {}, "target": binding.function_id}
+    if not binding.observes:
+        observer["legacy"] = {"trigger_type": binding.trigger_type, "config": binding.config}
+    return {
+        "type": protocol.OBSERVER_ADDED,
+        "function_id": function_id,
+        "namespace": namespace,
+        "revision": revision,
+        "observer": observer,
+    }
+
+
+def observer_removed(binding: Binding, namespace: str, function_id: str, revision: int) -> Json:
+    return {
+        "type": protocol.OBSERVER_REMOVED,
+        "function_id": function_id,
+        "namespace": namespace,
+        "revision": revision,
+        "id": binding.id,
+    }
+
+
+def observe_result(binding_id: str, *, active: bool) -> Json:
+    """What the observing worker is told; one that is pending becomes active with its function."""
+    return {
+        "type": protocol.OBSERVE_RESULT,
+        "id": binding_id,
+        "state": "active" if active else "pending",
+    }
 
 
 def binding_refused(binding: Binding, error: Json) -> Json:

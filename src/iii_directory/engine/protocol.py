@@ -27,14 +27,22 @@ PING: Final = "ping"
 PONG: Final = "pong"
 WORKER_REGISTERED: Final = "workerregistered"
 REGISTRATION_REJECTED: Final = "registrationrejected"
+# The family of 0.25, in which functions are observed instead of triggers bound; said by engines that have the
+# feature, and to them.
+OBSERVE_FEATURE: Final = "observe.v1"
+OBSERVE: Final = "observe"
+UNOBSERVE: Final = "unobserve"
+OBSERVE_RESULT: Final = "observeresult"
+OBSERVER_ACK: Final = "observerack"
+OBSERVER_ADDED: Final = "observeradded"
+OBSERVER_REMOVED: Final = "observerremoved"
+FUNCTION_REGISTERED: Final = "functionregistered"
 # Telemetry, service records and newer families, which this engine has no use for.
 IGNORED_TYPES: Final = frozenset(
     (
         PONG,
         "registerservice",
-        "observe",
-        "unobserve",
-        "observerack",
+        OBSERVER_ACK,
         "invocationsobserved",
         "localinvocationstats",
     )

@@ -27,6 +27,7 @@ from iii_directory.limits import (
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
 )
+from iii_directory.shapes import text_of
 from iii_directory.text import skeleton
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.builtins.table import BuiltinWorker
     from iii_directory.engine.engine_state import Effect
+    from iii_directory.engine.wire_json import Json
 
 FUNCTIONS_AVAILABLE: Final = "engine::functions-available"
 WORKERS_AVAILABLE: Final = "engine::workers-available"
@@ -42,7 +44,11 @@ WORKERS_AVAILABLE: Final = "engine::workers-available"
 class Router:
     """One engine. Its parts, all but this class itself, are what the built-ins are made on."""
 
-    def __init__(self, new_id: Callable[[], str], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, new_id: Callable[[], str], now_ms: Callable[[], int], *, observes: bool = False
+    ) -> None:
+        """``observes`` is the feature of 0.25: functions can be observed."""
+        self._observes = observes
         self.engine_state = EngineState(new_id, now_ms)
         self.calls = Calls(self.engine_state)
         self.triggers = Triggers(self.engine_state)
@@ -68,7 +74,10 @@ class Router:
             engine_state.new_id(), engine_state.new_id(), engine_state.now_ms(), ip_address, inside=inside
         )
         engine_state.connections[connection.id] = connection
-        engine_state.send(connection.id, m.worker_registered(connection.id, connection.reattach_token))
+        engine_state.send(
+            connection.id,
+            m.worker_registered(connection.id, connection.reattach_token, observes=self._observes),
+        )
         engine_state.start_timer("namespace-grace", connection.id, NAMESPACE_GRACE_SECONDS)
         self.worker_event("worker_connected", connection)
         return connection.id, self._effects()
@@ -156,6 +165,8 @@ class Router:
     def _handle(self, connection: Connection, message: m.Message) -> None:
         match message:
             case m.InvokeFunction():
+                if message.observer_id is not None:
+                    self._address(connection, message)
                 self.calls.invoke(connection.id, message)
             case m.InvocationResult():
                 self.calls.resolve(connection.id, message)
@@ -165,7 +176,9 @@ class Router:
                 self._reattach(connection, message)
             case m.Ping():
                 self.engine_state.send(connection.id, m.pong())
-            case m.Ignored():
+            case m.Ignored() | m.ObserverAck():
+                pass
+            case m.RegisterTrigger(observes=True) if not self._observes:
                 pass
             case _:
                 self._register_or_queue(connection, message)
@@ -201,12 +214,17 @@ class Router:
                 held = self.engine_state.function(namespace, message.id)
                 if held is not None and held.owner == connection.id:
                     self.engine_state.remove_function(namespace, message.id)
+                    self.triggers.remove_observable(namespace, message.id)
             case m.RegisterTriggerType():
                 self.triggers.add_type(connection, namespace, message)
             case m.UnregisterTriggerType():
                 self.triggers.remove_type(connection.id, message.namespace or namespace, message.id)
             case m.RegisterTrigger():
                 self.triggers.bind(connection, namespace, message)
+                if message.observes:
+                    bound = self.triggers.bindings.get(message.id)
+                    active = bound is not None and bound.provider is not None
+                    self.engine_state.send(connection.id, m.observe_result(message.id, active=active))
             case _:
                 self.triggers.unbind_for(connection, message.id)
 
@@ -242,6 +260,33 @@ class Router:
                 size=size,
             )
         )
+        if self._observes and message.observe is not None:
+            self._make_observable(connection, namespace, message, message.observe)
+
+    def _make_observable(
+        self, connection: Connection, namespace: str, message: m.RegisterFunction, observe: Json
+    ) -> None:
+        """Whoever observes the function, or is bound to the type it stands for, is told to its owner."""
+        revision = self.triggers.next_revision()
+        self.engine_state.send(connection.id, m.function_registered(namespace, message.id, revision))
+        for type_id in dict.fromkeys((message.id, text_of(observe.get("legacy_trigger_type")) or message.id)):
+            kind = m.RegisterTriggerType(
+                id=type_id,
+                description=message.description or "",
+                trigger_request_format=observe.get("args_format"),
+                call_request_format=message.request_format,
+                observed=message.id,
+            )
+            self.triggers.add_type(connection, namespace, kind)
+
+    def _address(self, connection: Connection, message: m.InvokeFunction) -> None:
+        """An observer is told of something: by its own function, with its own metadata."""
+        bound = self.triggers.bindings.get(message.observer_id or "")
+        if bound is None or bound.provider is None:
+            return
+        if self.triggers.types[bound.provider].owner == connection.id:
+            message.function_id, message.namespace = bound.function_id, bound.namespace
+            message.metadata = bound.metadata
 
     def _settle_namespace(self, connection: Connection, namespace: str) -> None:
         if connection.namespace is None:

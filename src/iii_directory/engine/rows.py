@@ -9,8 +9,9 @@ from iii_directory.engine.wire_json import Json, encode
 from iii_directory.limits import CONFIG_SUMMARY_CHARS
 
 if TYPE_CHECKING:
+    from iii_directory.engine.bindings import Binding, TriggerType
     from iii_directory.engine.engine_state import EngineState, Function
-    from iii_directory.engine.triggers import Binding, Triggers, TriggerType
+    from iii_directory.engine.triggers import Triggers
 
 
 class Rows:

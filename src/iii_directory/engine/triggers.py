@@ -6,18 +6,19 @@ A built-in type is provided by the engine: it checks the config at once and fire
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.engine import messages
 from iii_directory.engine.allowances import binding_size, limit_exceeded, type_size
+from iii_directory.engine.bindings import Binding, TriggerType, binding_of
 from iii_directory.engine.engine_state import EngineFault, EngineState
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
 from iii_directory.limits import MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from iii_directory.engine.bindings import TypeKey
     from iii_directory.engine.calls import Outcome
     from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.messages import (
@@ -26,47 +27,6 @@ if TYPE_CHECKING:
         TriggerRegistrationResult,
     )
     from iii_directory.engine.wire_json import Json
-
-    TypeKey = tuple[str, str]
-
-
-@dataclass(slots=True, kw_only=True)
-class TriggerType:
-    """A kind of event. ``owner`` is a connection id, or None for one the engine provides itself."""
-
-    id: str
-    namespace: str
-    owner: str | None
-    worker_name: str | None = None
-    description: str
-    configuration_schema: object
-    request_schema: object
-    check: Callable[[object], str | None] | None = None
-    """For a built-in type: what is wrong with a config, or None."""
-    size: int = 0
-
-    @property
-    def key(self) -> TypeKey:
-        return self.namespace, self.id
-
-
-@dataclass(slots=True, kw_only=True)
-class Binding:
-    """A function bound to a trigger type. ``provider`` is None while the binding is parked."""
-
-    id: str
-    trigger_type: str
-    function_id: str
-    config: object
-    metadata: object
-    namespace: str
-    wanted_namespace: str | None
-    subscriber: str | None
-    home: str
-    provider: TypeKey | None = None
-    waiting: Outcome | None = None
-    """Who waits for the owner's word, on the function path."""
-    size: int = 0
 
 
 class Triggers:
@@ -77,6 +37,7 @@ class Triggers:
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
         self._durable = 0
+        self._revision = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
@@ -112,6 +73,7 @@ class Triggers:
             description=message.description,
             configuration_schema=message.trigger_request_format,
             request_schema=message.call_request_format,
+            observed=message.observed,
             size=size,
         )
         self._count_type(self.types[key], 1)
@@ -123,6 +85,12 @@ class Triggers:
         held = self.types.get((namespace, type_id))
         if held is not None and held.owner == connection_id:
             self._drop_type(held)
+
+    def remove_observable(self, namespace: str, function_id: str) -> None:
+        """A function went, and what it stood for with it."""
+        for held in [held for held in self.types.values() if held.observed == function_id]:
+            if held.namespace == namespace:
+                self._drop_type(held)
 
     def _drop_type(self, held: TriggerType) -> None:
         del self.types[held.key]
@@ -147,7 +115,7 @@ class Triggers:
 
     def bind(self, connection: Connection, home: str, message: RegisterTrigger) -> None:
         """A connection binds a function; an id that is taken is taken over."""
-        binding = _binding_of(message, connection.id, home)
+        binding = binding_of(message, connection.id, home)
         if self._belongs_inside(message.id, connection):
             self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
             return
@@ -168,12 +136,12 @@ class Triggers:
             raise limit_exceeded(
                 f"an engine keeps at most {MAX_DURABLE_BINDINGS} bindings without a subscriber"
             )
-        binding = _binding_of(message, None, DEFAULT_NAMESPACE)
+        binding = binding_of(message, None, DEFAULT_NAMESPACE)
         binding.size = binding_size(None, message, None)
         binding.waiting = outcome
         self._bind(binding)
         key = binding.provider
-        if key is None or self.types[key].owner is None:
+        if key is None or self.types[key].owner is None or self.types[key].observed is not None:
             self._accepted(binding)
         else:
             self._engine_state.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
@@ -286,15 +254,32 @@ class Triggers:
             # Its own provider took the config; the built-in one it falls back to does not. It stays parked.
             return
         binding.provider = key
-        owner = self.types[key].owner
-        if owner is not None:
-            self._engine_state.send(owner, messages.binding_made(binding, key[0]))
+        kind = self.types[key]
+        if kind.owner is None:
+            return
+        if kind.observed is None:
+            self._engine_state.send(kind.owner, messages.binding_made(binding, key[0]))
+        else:
+            added = messages.observer_added(binding, key[0], kind.observed, self.next_revision())
+            self._engine_state.send(kind.owner, added)
 
     def _detach(self, binding: Binding) -> None:
         provider = self.types.get(binding.provider) if binding.provider else None
-        if provider is not None and provider.owner is not None:
-            self._engine_state.send(provider.owner, messages.binding_ended(binding))
         binding.provider = None
+        if provider is None or provider.owner is None:
+            return
+        if provider.observed is None:
+            self._engine_state.send(provider.owner, messages.binding_ended(binding))
+        else:
+            removed = messages.observer_removed(
+                binding, provider.namespace, provider.observed, self.next_revision()
+            )
+            self._engine_state.send(provider.owner, removed)
+
+    def next_revision(self) -> int:
+        """Owners of observable functions tell old news from new by it."""
+        self._revision += 1
+        return self._revision
 
     def _accepted(self, binding: Binding) -> None:
         waiting, binding.waiting = binding.waiting, None
@@ -323,17 +308,3 @@ class Triggers:
     def _tell_subscriber(self, binding: Binding, error: Json) -> None:
         if binding.subscriber is not None:
             self._engine_state.send(binding.subscriber, messages.binding_refused(binding, error))
-
-
-def _binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:
-    return Binding(
-        id=message.id,
-        trigger_type=message.trigger_type,
-        function_id=message.function_id,
-        config=message.config,
-        metadata=message.metadata,
-        namespace=message.namespace or DEFAULT_NAMESPACE,
-        wanted_namespace=message.trigger_namespace,
-        subscriber=subscriber,
-        home=home,
-    )

@@ -18,7 +18,7 @@ from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome, stamp_of
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
-from iii_directory.limits import MAX_RUMOURS, MAX_REGISTERED_BYTES
+from iii_directory.limits import MAX_REGISTERED_BYTES, MAX_RUMOURS
 from iii_directory.worker.neighbours import Hint
 
 if TYPE_CHECKING:

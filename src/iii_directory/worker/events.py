@@ -112,10 +112,4 @@ class Events:
             # The answer to whoever made the change goes before the next of these.
             await asyncio.sleep(0)
             for _ in range(min(len(self._waiting), _AT_ONCE)):
-                subscription, event = self._waiting.popleft()
-                await self._bus.tell(
-                    subscription.function_id,
-                    event,
-                    metadata=subscription.metadata,
-                    namespace=subscription.namespace,
-                )
+                await self._bus.tell(*self._waiting.popleft())

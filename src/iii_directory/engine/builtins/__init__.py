@@ -39,7 +39,7 @@ class World:
 
 def build_engine(world: World, version: str) -> Router:
     """A router with its built-ins, ready for a shell."""
-    router = Router(world.new_id, world.now_ms)
+    router = Router(world.new_id, world.now_ms, observes=world.dialect == "0.25")
     provide_introspection(router)
     provide_workers(router, version, world.dialect)
     provide_state(router, world.state)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from iii_directory.engine.bindings import TriggerType
 from iii_directory.engine.engine_state import EngineFault, Function, bad_input
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.triggers import TriggerType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

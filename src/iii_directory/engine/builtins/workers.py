@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.router import Router
     from iii_directory.engine.wire_json import Json
 
-Dialect = Literal["0.22", "0.23"]
+Dialect = Literal["0.22", "0.23", "0.25"]
 """Which engine the built-ins speak like: from 0.23 on Compose tells what is installed."""
 
 _OPERATIONS: Final = ("operations", "operation")
@@ -267,7 +267,7 @@ def provide_workers(router: Router, version: str, dialect: Dialect) -> None:
         schema(event="string", worker_id="string"),
     )
     provide(router, BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
-    provide(router, _composed(it) if dialect == "0.23" else _installed(it))
+    provide(router, _installed(it) if dialect == "0.22" else _composed(it))
 
 
 def _installed(it: Workers) -> BuiltinWorker:
