@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from iii_directory import __version__
 from iii_directory.bus.registering import (
+    Listening,
     bound_by,
     is_same,
     not_here,
@@ -57,14 +58,6 @@ class Trace(NamedTuple):
     baggage: str | None = None
 
 
-class _Listener(NamedTuple):
-    """Who takes the events of a function: those that are surely the engine's, and those that may be."""
-
-    heard: Callable[[Payload], None]
-    doubted: Callable[[Payload], None]
-    hears_workers: bool
-
-
 _NO_TRACE = Trace()
 _trace: ContextVar[Trace] = ContextVar("trace", default=_NO_TRACE)
 
@@ -83,7 +76,7 @@ class MessageBus(ABC):
         self._description = description
         self._loop = loop
         self._handlers: dict[str, Callable[[Any], Awaitable[object]]] = {}
-        self._listeners: dict[str, _Listener] = {}
+        self._listeners: dict[str, Listening] = {}
         self._mark = {"listener": str(uuid.uuid4())}
         self._owners: dict[str, TriggerOwner] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
@@ -120,7 +113,7 @@ class MessageBus(ABC):
         doubted: Callable[[Payload], None] | None = None,
         hears_workers: bool = False,
     ) -> None:
-        self._listeners[function_id] = _Listener(heard, doubted or heard, hears_workers)
+        self._listeners[function_id] = Listening(heard, doubted or heard, hears_workers)
         self._register_soon(registration(listener(function_id, description)))
 
     def register_trigger_type(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.bus.seam import Subscription
 from iii_directory.engine import protocol
@@ -13,9 +13,19 @@ from iii_directory.engine.messages import (
 )
 
 if TYPE_CHECKING:
-    from iii_directory.bus.seam import Function
+    from collections.abc import Callable
+
+    from iii_directory.bus.seam import Function, Payload
     from iii_directory.engine.messages import RegisterTriggerType, Registration
     from iii_directory.engine.wire_json import Json
+
+
+class Listening(NamedTuple):
+    """Who takes the events of a function: those that are surely the engine's, and those that may be."""
+
+    heard: Callable[[Payload], None]
+    doubted: Callable[[Payload], None]
+    hears_workers: bool
 
 
 def observable(kind: RegisterTriggerType) -> RegisterFunction:

@@ -12,6 +12,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.documents.model import Finding
 from iii_directory.documents.uris import READ_ONLY, WRITING
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
