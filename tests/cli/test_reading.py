@@ -105,9 +105,10 @@ def findings_in(printed: str) -> list[str]:
     return [line for line in printed.splitlines() if not line.startswith("engine\t")]
 
 
-@pytest.fixture
-def directory(home: Folder, engine: EngineThread) -> Iterator[Reader]:
-    with Reader(engine.url, home.root.parent) as reader:
+@pytest.fixture(params=["joined", "inside"])
+def directory(request: pytest.FixtureRequest, home: Folder, engine: EngineThread) -> Iterator[Reader]:
+    """The directory joined to an engine, and inside one."""
+    with Reader(engine.url, home.root.parent, engine if request.param == "inside" else None) as reader:
         yield reader
 
 

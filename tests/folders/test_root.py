@@ -119,3 +119,18 @@ def test_skills_that_a_person_already_has_are_simply_there(tmp_path: Path) -> No
     listed = run("skills", "list", cwd=tmp_path).stdout
     assert "csv" in listed
     assert "pdf" not in listed
+
+
+@pytest.mark.parametrize("typed", ["remove", "update", "restore", "diff", "verify"])
+def test_what_lies_in_a_root_is_only_read(tmp_path: Path, typed: str) -> None:
+    root = made(tmp_path / ".claude" / "skills")
+    root.document("pdf/SKILL.md", "Forms")
+    (tmp_path / "skills").mkdir()
+
+    done = run("skills", typed, "pdf", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "only what was installed is looked after" in done.stderr
+    assert "lies in a root, is its owner's (skills path pdf)" in done.stderr
+    assert root.path("pdf/SKILL.md").read_text() == "# Forms\n\nAbout Forms.\n"
+    assert list((tmp_path / "skills").iterdir()) == []

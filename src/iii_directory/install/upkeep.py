@@ -332,5 +332,7 @@ def _recorded(lock: LockFile, namespace: str) -> Entry:
 
 def _known(entry: Entry | None, namespace: str) -> Entry:
     if entry is None:
-        raise refused(f"the namespace {quoted(namespace)} is not in the record of downloads")
+        problem = f"the namespace {quoted(namespace)} is not in the record of downloads"
+        yours = f"what was put there by hand, or lies in a root, is its owner's (skills path {namespace})"
+        raise refused(f"{problem}: only what was installed is looked after, and {yours}")
     return entry
