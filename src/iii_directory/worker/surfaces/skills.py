@@ -151,7 +151,8 @@ FUNCTIONS: Final = (
         response=obj(
             {
                 "body": text(
-                    "The markdown, sorted by id. When it grows long, descriptions are left out first."
+                    "The markdown, sorted by id. When it grows long it has one line per skill, with every "
+                    "description cut to the same length."
                 ),
                 "workers_count": count("How many workers it covers."),
             }
