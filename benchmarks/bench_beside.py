@@ -150,7 +150,7 @@ def up(report: Connection, root: Path, data: str) -> None:
         server = EngineServer(port=0, database=Database(Path(data)))
         bus = bus_inside(server)
         await server.start()
-        worker = await asyncio.to_thread(DirectoryWorker.started_on, bus, Settings(skills_folder=root))
+        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=root))
         await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
         report.send(server.url)
         await asyncio.Future()
