@@ -23,7 +23,7 @@ def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
     monkeypatch.setattr(up, "READY_SECONDS", 0)
     plan = up.Plan(
         settings=Settings(skills_folder=tmp_path),
-        home=tmp_path,
+        config=tmp_path / "config.yaml",
         url=engine.url,
         host=None,
         data=None,

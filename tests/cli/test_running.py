@@ -266,3 +266,21 @@ def test_a_file_of_state_that_is_set_aside_meanwhile_is_named_at_once(tmp_path: 
 def trigger(url: str, function_id: str) -> dict[str, Any]:
     with RawClient(url) as client:
         return client.call(function_id)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["up", "serve"])
+def test_a_hangup_has_the_settings_read_again_and_stops_nothing(
+    tmp_path: Path, engine: EngineThread, joined: bool
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("allow_writing: false\n")
+    url = engine.url if joined else f"ws://127.0.0.1:{free_port()}"
+    command = ("serve", "--url", url) if joined else ("up", "--url", url, "--http-port", "0")
+    with running(*command, cwd=tmp_path) as started:
+        started.wait_for("Ctrl-C")
+        config.write_text("allow_writing: true\n")
+
+        started.process.send_signal(signal.SIGHUP)
+
+        started.wait_for("settings changed: allow_writing")
+        assert started.stop(signal.SIGTERM) == 0

@@ -245,9 +245,8 @@ class MessageBus(ABC):
         self._loop.call_soon_threadsafe(self._keep, message)
 
     def _keep(self, message: Registration) -> None:
-        if isinstance(message, RegisterTrigger):
-            # One that somebody ended is made again, in the place of the old one.
-            self._registered = [known for known in self._registered if not is_same(known, message)]
+        # A binding that somebody ended is made again, a function described anew, in the place of the old one.
+        self._registered = [known for known in self._registered if not is_same(known, message)]
         self._registered.append(message)
         self._register(message)
 

@@ -52,11 +52,19 @@ def observed_by(observer: Json) -> Subscription:
     return Subscription(observer["id"], observer["target"], None, None, observes=True)
 
 
-def is_same(known: Registration, binding: RegisterTrigger) -> bool:
-    return isinstance(known, RegisterTrigger) and (
-        (known.trigger_type, known.function_id, known.config)
-        == (binding.trigger_type, binding.function_id, binding.config)
-    )
+def is_same(known: Registration, other: Registration) -> bool:
+    """Whether the other takes the place of what is known: the same function, or the same binding."""
+    match known, other:
+        case RegisterTrigger(), RegisterTrigger():
+            return (known.trigger_type, known.function_id, known.config) == (
+                other.trigger_type,
+                other.function_id,
+                other.config,
+            )
+        case RegisterFunction(), RegisterFunction():
+            return known.id == other.id
+        case _:
+            return False
 
 
 def not_here(message: Json) -> InvocationResult:

@@ -57,6 +57,7 @@ class _Said(NamedTuple):
     """What the sources say beside their documents. Each part stays one object until it changes."""
 
     installed: frozenset[str] | None
+    hides: bool
     local: frozenset[str]
     lock: LockFile
     recorded: Mapping[str, Entry]
@@ -97,6 +98,12 @@ class Catalogue:
         """Set when a reader saw a change before the background did."""
         self._edited: set[str] = set()
         """The files that changed since the follower last took them."""
+
+    def settings_changed(self, *, filter_unregistered: bool, show_paths: bool) -> None:
+        """Hide and tell by other rules, from the next look on."""
+        self._filter = filter_unregistered
+        self._files.show_paths = show_paths
+        self._this_turn = None
 
     def load(self) -> Look:
         """One look for whoever looks and leaves; needs no event loop."""
@@ -171,6 +178,7 @@ class Catalogue:
         registered = self._registered.take_changes() if self._registered.has_changes else {}
         said = _Said(
             self._installed.names,
+            self._filter,
             self._folders.local_namespaces,
             self._folders.record.lock,
             self._folders.record.namespaces,
@@ -190,7 +198,7 @@ class Catalogue:
             }
         # It wakes whoever follows, and is no document.
         files.pop(LOCKFILE, None)
-        visibility = Visibility(said.installed if self._filter else None, said.recorded, said.local)
+        visibility = Visibility(said.installed if said.hides else None, said.recorded, said.local)
         snapshot = snapshot.changed(
             files=files,
             registered=registered,

@@ -31,7 +31,7 @@ class SkillFiles:
 
     def __init__(self, folders: FolderSource, *, show_paths: bool) -> None:
         self._folders = folders
-        self._show_paths = show_paths
+        self.show_paths = show_paths
         self._digests: dict[str, tuple[Stamp, str]] = {}
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class SkillFiles:
 
     def place_of(self, path: str | None) -> dict[str, str]:
         """Where a file is on this machine, as a field of a reply; none unless the operator wants it told."""
-        if path is None or not self._show_paths:
+        if path is None or not self.show_paths:
             return {}
         place = self._folders.place_of(path)
         return {} if place is None else {"path": place}

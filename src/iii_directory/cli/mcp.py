@@ -220,9 +220,10 @@ async def _started_here(url: str, home: Path) -> tuple[EngineServer, DirectoryWo
     """The engine and the worker that `iii-directory up` would start in a folder."""
     from iii_directory.cli.up import Place, Plan, engine_and_worker
 
-    settings = settings_from(home / "config.yaml")
+    config = home / "config.yaml"
+    settings = settings_from(config)
     data = default_data(home, settings.skills_folder)
-    plan = Plan(settings, home, url, None, data, DEFAULT_HOST, None, rule_for(None, data))
+    plan = Plan(settings, config, url, None, data, DEFAULT_HOST, None, rule_for(None, data))
     server, worker = await engine_and_worker(plan, Place(url))
     assert server is not None  # noqa: S101 - nothing answered at the address
     return server, worker

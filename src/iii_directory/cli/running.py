@@ -15,6 +15,7 @@ from iii_directory.cli.runs import all_runs
 from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from iii_directory.cli.tokens import TokenRule
@@ -135,6 +136,27 @@ def stop_signal() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ask, number)
     return stopped
+
+
+def reread_on_hangup(reread: Callable[[], None], stopped: asyncio.Event) -> None:
+    """From now on SIGHUP has the settings read again; a terminal that went away stops, as it always did."""
+    had_terminal = _has_terminal()
+
+    def hung_up() -> None:
+        if had_terminal and not _has_terminal():
+            stopped.set()
+        else:
+            asyncio.get_running_loop().run_in_executor(None, reread)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def cannot_listen(host: str, port: int, error: OSError, option: str) -> str:

@@ -40,20 +40,21 @@ _LOOK_SECONDS: Final = 0.5
 @url_option
 def command(config_path: Path, url: str | None) -> None:
     set_up_log()
-    asyncio.run(_serve(settings_from(config_path), config_path.resolve().parent, engine_url(url)))
+    asyncio.run(_serve(settings_from(config_path), config_path.resolve(), engine_url(url)))
 
 
-async def _serve(settings: Settings, home: Path, url: str) -> None:
-    from iii_directory.cli.running import end_on_ctrl_c, stop_signal
+async def _serve(settings: Settings, config: Path, url: str) -> None:
+    from iii_directory.cli.running import end_on_ctrl_c, reread_on_hangup, stop_signal
 
     end_on_ctrl_c()
     from iii_directory.worker.main import DirectoryWorker
 
-    token = engine_token(url, home)
-    worker = await asyncio.to_thread(DirectoryWorker.join, settings, url, token=token)
+    token = engine_token(url, config.parent)
+    worker = await asyncio.to_thread(DirectoryWorker.join, settings, url, token=token, config=config)
     stopped = stop_signal()
+    reread_on_hangup(worker.reread_settings, stopped)
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
-    with announced(_run(settings, home, url)):
+    with announced(_run(settings, config.parent, url)):
         # Not by waiting in a thread, which Ctrl-C would have to wait for.
         with suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)

@@ -48,7 +48,7 @@ class Plan:
     """What was asked for. ``url`` is None where nobody named an address, and so may be another one."""
 
     settings: Settings
-    home: Path
+    config: Path
     url: str | None
     host: str | None
     data: Path | None
@@ -60,7 +60,7 @@ class Plan:
     def shown_to(self, url: str) -> str | None:
         """The token for an engine that is there: the chosen one; what we made ourselves is for our own."""
         chosen = None if self.rule.kept_in else self.rule.token
-        return chosen or engine_token(url, self.home)
+        return chosen or engine_token(url, self.config.parent)
 
 
 @click.command(
@@ -117,11 +117,10 @@ def command(
     settings = settings_from(config_path)
     if skills_folder is not None:
         settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
-    home = config_path.resolve().parent
     kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
     plan = Plan(
         settings=settings,
-        home=home,
+        config=config_path.resolve(),
         url=_named_address(url, port, host),
         host=host,
         data=kept,
@@ -168,13 +167,14 @@ class Started:
 
 
 async def _up(plan: Plan) -> None:
-    from iii_directory.cli.running import end_on_ctrl_c, stop_signal
+    from iii_directory.cli.running import end_on_ctrl_c, reread_on_hangup, stop_signal
 
     end_on_ctrl_c()
     # What the bridge says of its connection, the worker has said.
     log.getChild("mcp").setLevel("WARNING")
     started = await _start(plan)
     stopped = stop_signal()
+    reread_on_hangup(started.worker.reread_settings, stopped)
     with announced(_run(plan, started)):
         say(_welcome(plan, started))
         await stopped.wait()
@@ -204,9 +204,9 @@ async def _place(plan: Plan) -> Place:
     url = plan.url or DEFAULT_URL
     if plan.host is not None:
         return Place(url)
-    if plan.url is None and (own := run_of(plan.home)) is not None:
+    if plan.url is None and (own := run_of(plan.config.parent)) is not None:
         fail(
-            f"the directory of {plan.home} runs already, at {own.url} (pid {own.pid}); "
+            f"the directory of {plan.config.parent} runs already, at {own.url} (pid {own.pid}); "
             "stop it first, or pass --port to run another beside it"
         )
     whose = _known(url)
@@ -259,8 +259,10 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     from iii_directory.worker.main import DirectoryWorker, bus_inside
 
     if place.engine_is_there:
-        token = plan.shown_to(place.url)
-        return None, await asyncio.to_thread(DirectoryWorker.join, plan.settings, place.url, token=token)
+        token, joined = plan.shown_to(place.url), DirectoryWorker.join
+        return None, await asyncio.to_thread(
+            joined, plan.settings, place.url, token=token, config=plan.config
+        )
     host, port = _loopback_address(place.url)
     server = new_engine(
         plan.settings,
@@ -272,7 +274,7 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     # Before it listens, so that no other worker takes this one's place.
     bus = bus_inside(server)
     await listen(server)
-    return server, await asyncio.to_thread(DirectoryWorker.run_on, bus, plan.settings)
+    return server, await asyncio.to_thread(DirectoryWorker.run_on, bus, plan.settings, plan.config)
 
 
 async def _engine_answers(url: str, token: str | None) -> bool:
@@ -298,7 +300,7 @@ def _loopback_address(url: str) -> tuple[str, int]:
 def _run(plan: Plan, started: Started) -> Run:
     return Run(
         pid=os.getpid(),
-        home=str(plan.home),
+        home=str(plan.config.parent),
         url=started.place.url,
         embedded=started.server is not None,
         skills_folder=str(plan.settings.skills_folder),

@@ -79,6 +79,7 @@ class Finding:
         "download",
         "edited",
         "unavailable",
+        "settings",
         "refused",
         "restored",
         "watch",

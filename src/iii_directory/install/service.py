@@ -93,6 +93,10 @@ class Installer:
         if self._own_registry:
             await self._registry.close()
 
+    def settings_changed(self) -> None:
+        """Go by what the settings say now."""
+        self._sources.settings_changed()
+
     async def recover(self) -> None:
         """Put right what crashed installs left; to be awaited at every start."""
         await self._threads.run(self._folder.recover)

@@ -72,14 +72,19 @@ class Sources:
     def __init__(self, settings: Settings, registry: RegistryClient, *, by_operator: bool = False) -> None:
         self._registry = registry
         self._threads = Threads("git")
-        self._allow_file = settings.allow_file_repos
-        self._timeout_ms = settings.download_timeout_ms
+        self._settings = settings
+        self._by_operator = by_operator
+        self.settings_changed()
+
+    def settings_changed(self) -> None:
+        """Fetch under other rules from now on; what is under way goes on under its own."""
+        settings = self._settings
         self._git = GitSource(
             mirrors=settings.repo_mirrors,
             allow_file=settings.allow_file_repos,
             timeout_ms=settings.download_timeout_ms,
-            private=by_operator or settings.allow_private_repos,
-            ssh_keys=by_operator or settings.allow_ssh_keys,
+            private=self._by_operator or settings.allow_private_repos,
+            ssh_keys=self._by_operator or settings.allow_ssh_keys,
         )
 
     def close(self) -> None:
@@ -111,7 +116,7 @@ class Sources:
     async def opened(self, source: RepoTree | LocalFolder | Site) -> AsyncGenerator[Collection]:
         """A source asked once, for as many of its skills as are wanted."""
         if isinstance(source, Site):
-            site = _Site(source, await self._registry.connection(), self._timeout_ms)
+            site = _Site(source, await self._registry.connection(), self._settings.download_timeout_ms)
             await site.look()
             yield site
         elif isinstance(source, LocalFolder):
@@ -170,7 +175,7 @@ class Sources:
 
     def _repo_request(self, source: RepoSource, branch: str) -> RepoRequest:
         return repo_request(
-            source.repo, source.skill, branch, path=source.folder, allow_file=self._allow_file
+            source.repo, source.skill, branch, path=source.folder, allow_file=self._settings.allow_file_repos
         )
 
     def _repo_bundle(self, request: RepoRequest) -> Bundle:

@@ -43,6 +43,15 @@ class AnswerCache(Generic[Value]):
         self._kept: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
         self._running: dict[Hashable, asyncio.Task[Value]] = {}
 
+    def keep_for(self, ttl_ms: int) -> None:
+        """How long answers that come from now on are fresh."""
+        self._ttl = ttl_ms / 1000
+
+    def forget(self) -> None:
+        """Every answer that was kept, and whatever is being asked for, is no longer wanted."""
+        self._kept.clear()
+        self._running.clear()
+
     async def get(self, key: Hashable, fetch: Callable[[], Awaitable[Value]]) -> Value:
         """The kept answer while it is fresh, else what ``fetch`` answers, asked once for all who wait."""
         kept = self._kept.get(key)
@@ -85,6 +94,15 @@ class RegistryClient:
         """Published workers of the pages that were asked for, by their names; the newest answer of each."""
         self._client: httpx.AsyncClient | None = None
         self._making = asyncio.Lock()
+
+    def settings_changed(self, url: str, *, timeout_ms: int, cache_ttl_ms: int) -> None:
+        """Ask another registry, or with other times, from now on; of another one nothing is known yet."""
+        self._timeout_ms = timeout_ms
+        self._cache.keep_for(cache_ttl_ms)
+        if url.rstrip("/") != self._url:
+            self._url = url.rstrip("/")
+            self._cache.forget()
+            self.seen.clear()
 
     async def __aenter__(self) -> Self:
         return self

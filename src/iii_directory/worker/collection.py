@@ -38,11 +38,11 @@ class StateClient:
 
     def __init__(self, bus: Bus, timeout_ms: int) -> None:
         self._bus = bus
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
 
     async def call(self, function_id: str, /, **payload: Any) -> Any:
         return await self._bus.call(
-            function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
+            function_id, payload, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE
         )
 
 

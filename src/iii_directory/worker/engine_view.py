@@ -29,7 +29,7 @@ class EngineView:
 
     def __init__(self, bus: Bus, timeout_ms: int) -> None:
         self._bus = bus
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._modern: bool | None = None
 
     def forget(self) -> None:
@@ -171,7 +171,7 @@ class EngineView:
 
     async def _call(self, function_id: str, payload: Row) -> Any:
         return await self._bus.call(
-            function_id, payload, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE
+            function_id, payload, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE
         )
 
 

@@ -54,7 +54,7 @@ class InstalledWorkers:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._bus = bus
-        self._ttl = ttl_seconds
+        self.ttl_seconds = ttl_seconds
         self._clock = clock
         self._ways = ways(bus.namespace, environment)
         self._compose_file = environment.get("III_COMPOSE_FILE")
@@ -74,7 +74,7 @@ class InstalledWorkers:
 
     async def known(self) -> frozenset[str] | None:
         asking = self._task is not None and not self._task.done()
-        if self._asked_at is None or (not asking and self._clock() - self._asked_at > self._ttl):
+        if self._asked_at is None or (not asking and self._clock() - self._asked_at > self.ttl_seconds):
             self._worth_waiting = self._asked_at is None
             self._asked_at = self._clock()
             self._task = asyncio.get_running_loop().create_task(self._ask())

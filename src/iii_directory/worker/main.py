@@ -13,7 +13,6 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
-from iii_directory.documents.uris import READ_ONLY, WRITING
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.root import layers_of
@@ -27,7 +26,6 @@ from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, En
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.external import ExternalEdits
-from iii_directory.worker.handlers import handler_of
 from iii_directory.worker.handlers.advice import Advice
 from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.handlers.reading import Reading
@@ -36,18 +34,22 @@ from iii_directory.worker.handlers.writing import Authoring, Downloads, Register
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.judging import Judge
+from iii_directory.worker.live_settings import LISTENER as SETTINGS_LISTENER
+from iii_directory.worker.live_settings import LiveSettings
 from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
+from iii_directory.worker.own_functions import OwnFunctions
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
     from iii_directory.worker.judging import Ranker
-    from iii_directory.worker.surfaces.schema import FunctionRow
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
@@ -60,8 +62,9 @@ _AWAY: Final = "engine"
 class DirectoryWorker:
     """The worker on one engine. Its state lives on the bus's event loop."""
 
-    def __init__(self, settings: Settings, bus: WorkerBus) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, bus: WorkerBus, config: Path | None = None) -> None:
+        # A copy of its own: some of it changes while the worker runs.
+        settings = self._settings = replace(settings)
         self._bus = bus
         self._registered = RegisteredSource(settings.state_timeout_ms / 1000)
         self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
@@ -87,7 +90,7 @@ class DirectoryWorker:
             self._catalogue,
             self._notes,
             self._events,
-            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR),
+            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR, SETTINGS_LISTENER),
             learn=self._learn,
             timeout_ms=settings.state_timeout_ms,
         )
@@ -103,21 +106,32 @@ class DirectoryWorker:
             bus, self._installer, self._arrivals, self._installed, wanted=_auto_download(settings)
         )
         self._functions = functions_of(settings.surfaces)
+        self._offered = OwnFunctions(bus, settings, self._functions)
+        self._live = LiveSettings(settings, config, bus, self._notes, changed=self._settings_changed)
 
     @classmethod
     def join(
-        cls, settings: Settings, url: str, *, token: str | None = None, namespace: str | None = None
+        cls,
+        settings: Settings,
+        url: str,
+        *,
+        token: str | None = None,
+        namespace: str | None = None,
+        config: Path | None = None,
     ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
         from iii_directory.bus.wire_bus import WireBus
 
         bus = WireBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
-        return cls.run_on(bus, settings)
+        return cls.run_on(bus, settings, config)
 
     @classmethod
-    def run_on(cls, bus: WorkerBus, settings: Settings) -> DirectoryWorker:
-        """A worker that reads its folder and then registers on a bus. Not to be called on the bus's loop."""
-        worker = cls(settings, bus)
+    def run_on(cls, bus: WorkerBus, settings: Settings, config: Path | None = None) -> DirectoryWorker:
+        """A worker that reads its folder and then registers on a bus. Not to be called on the bus's loop.
+
+        The settings are followed in ``config``, the file they come from.
+        """
+        worker = cls(settings, bus, config)
         try:
             worker._start()
         except BaseException:
@@ -136,12 +150,11 @@ class DirectoryWorker:
                 description=kind.description,
                 event_schema=kind.event,
             )
-        groups = self._handlers()
-        for row in self._functions:
-            told = self._with_hints(row)
-            self._bus.register_function(told, handler_of(row, self._catalogue, groups))
+        self._offered.answer_with(self._catalogue, self._handlers())
+        self._offered.offer()
         self._follow_functions()
         self._follow_engine()
+        self._live.listen()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
         self._bus.on_refused(self._offers.refused)
@@ -155,6 +168,14 @@ class DirectoryWorker:
         self._bus.run(self._close())
         self._bus.close()
 
+    def reread_settings(self) -> None:
+        """Look at the configuration at once; from any thread but the bus's own."""
+
+        async def reread() -> None:
+            self._live.reread()
+
+        self._bus.run(reread())
+
     def summary(self) -> str:
         """What it offers, in a few words."""
         snapshot = self._bus.run(self._catalogue.look()).snapshot
@@ -165,14 +186,20 @@ class DirectoryWorker:
 
     # Inner workings, on the bus's loop
 
-    def _with_hints(self, row: FunctionRow) -> FunctionRow:
-        """A function with what bridges must know: whether its links only read, whether it may write."""
-        metadata = dict(row.metadata or {})
-        if WRITING in metadata:
-            metadata[WRITING] = self._settings.allow_writing
-        if "mcp" in metadata:
-            metadata["sections"] = self._settings.sections or READ_ONLY
-        return replace(row, metadata=metadata) if metadata else row
+    def _settings_changed(self) -> None:
+        """Whoever holds a value of its own goes by the new one; the others ask when they need it."""
+        now = self._settings
+        self._catalogue.settings_changed(
+            filter_unregistered=now.filter_unregistered, show_paths=now.show_paths
+        )
+        self._registry.settings_changed(
+            now.registry_url, timeout_ms=now.download_timeout_ms, cache_ttl_ms=now.registry_cache_ttl_ms
+        )
+        self._installer.settings_changed()
+        self._installed.ttl_seconds = now.registry_cache_ttl_ms / 1000
+        self._engine.timeout_ms = self._offers.timeout_ms = now.state_timeout_ms
+        self._registrations.settings_changed(timeout_ms=now.state_timeout_ms)
+        self._offered.offer()
 
     def _handlers(self) -> tuple[object, ...]:
         return (
@@ -231,6 +258,7 @@ class DirectoryWorker:
         except DirectoryError as error:
             self._notes.put("recover", _not_recovered(error))
         await self._catalogue.open(self._looked)
+        self._live.open()
 
     def _looked(self, look: Look) -> None:
         self._arrivals.tell(look)
@@ -247,6 +275,7 @@ class DirectoryWorker:
         await self._learn()
         self._offers.connected()
         await self._automatic.connected()
+        self._live.connected()
 
     async def _learn(self) -> None:
         """Load what is registered; it is known when this returns, unless the state takes too long."""
@@ -283,6 +312,7 @@ class DirectoryWorker:
         self._automatic.close()
         self._external.close()
         self._installed.close()
+        self._live.close()
         self._offers.lost()
         self._documents.close()
         self._on_engine.close()

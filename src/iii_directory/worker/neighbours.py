@@ -42,7 +42,7 @@ class Neighbours:
 
     def __init__(self, bus: Bus, timeout_ms: int) -> None:
         self._bus = bus
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._me = str(uuid.uuid4())
         self._written: dict[tuple[str, str], str | None] = {}
         self._has_topics = True
@@ -83,7 +83,7 @@ class Neighbours:
             await self._bus.call(
                 _PUBLISH,
                 {"topic": TOPIC, "data": data},
-                timeout_ms=self._timeout_ms,
+                timeout_ms=self.timeout_ms,
                 namespace=DEFAULT_NAMESPACE,
             )
         except CallError as error:

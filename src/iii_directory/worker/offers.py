@@ -60,7 +60,7 @@ class Offers:
         self._events = events
         self._listeners = frozenset(listeners)
         self._learn = learn
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._wanted = asyncio.Event()
         self._tasks = Tasks()
         self._refused: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class Offers:
         return {str(row.get("id")): name for row in rows if (name := text_of(row.get("name")))}
 
     async def _ask(self, function_id: str) -> object:
-        return await self._bus.call(function_id, {}, timeout_ms=self._timeout_ms, namespace=DEFAULT_NAMESPACE)
+        return await self._bus.call(function_id, {}, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE)
 
 
 def _few(ids: list[str]) -> str:

@@ -80,6 +80,10 @@ class Registrations:
         self._loading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
 
+    def settings_changed(self, *, timeout_ms: int) -> None:
+        """Wait longer or less for the state from now on."""
+        self._state.timeout_ms = self._neighbours.timeout_ms = timeout_ms
+
     @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes whose events :meth:`state_changed` wants."""

@@ -79,9 +79,7 @@ class Reading:
         self._catalogue = catalogue
         self._bus = bus
         self._engine = engine
-        self._guard = settings.section_guard
-        self._sections = settings.sections
-        self._timeout_ms = settings.state_timeout_ms
+        self._settings = settings
 
     async def get(self, payload: Payload) -> Row:
         found = replies.skill(await self._catalogue.look(), payload)
@@ -136,7 +134,7 @@ class Reading:
 
         The MCP bridge asks for it, because hosts let a model read without asking anybody.
         """
-        wanted = self._sections or payload.get("sections")
+        wanted = self._settings.sections or payload.get("sections")
         return wanted == READ_ONLY
 
     async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, str]:
@@ -206,7 +204,7 @@ class Reading:
                 return content
 
     async def _check_it_only_reads(self, function_id: str) -> None:
-        if self._guard:
+        if self._settings.section_guard:
             check_unguarded(function_id, "section")
         detail = await self._engine.function(function_id)
         if not says_it_only_reads(detail.get("metadata")):
@@ -225,10 +223,10 @@ class Reading:
 
     async def _call(self, function_id: str, payload: Row, *, used_as: Literal["section", "prompt"]) -> object:
         """Call a function that a document or a prompt names; a failure is one sentence about it."""
-        if self._guard:
+        if self._settings.section_guard:
             check_unguarded(function_id, used_as)
         try:
-            return await self._bus.call(function_id, payload, timeout_ms=self._timeout_ms)
+            return await self._bus.call(function_id, payload, timeout_ms=self._settings.state_timeout_ms)
         except CallError as error:
             if error.code == FUNCTION_NOT_FOUND:
                 raise DirectoryError(

@@ -74,16 +74,16 @@ class Downloads:
         self._installer = installer
         self._arrivals = arrivals
         self._automatic = automatic
-        self._allow_file = settings.allow_file_repos
+        self._settings = settings
 
     async def download(self, payload: Payload) -> dict[str, Any]:
-        return await self._install(any_download(payload, allow_file=self._allow_file))
+        return await self._install(any_download(payload, allow_file=self._settings.allow_file_repos))
 
     async def from_registry(self, payload: Payload) -> dict[str, Any]:
         return await self._install(registry_download(payload))
 
     async def from_repo(self, payload: Payload) -> dict[str, Any]:
-        return await self._install(repo_download(payload, allow_file=self._allow_file))
+        return await self._install(repo_download(payload, allow_file=self._settings.allow_file_repos))
 
     async def on_worker_added(self, payload: Payload) -> dict[str, bool]:
         """Whatever it is sent, and whatever comes of it: the one who tells us is not to blame."""
@@ -111,7 +111,7 @@ class Authoring:
         self._writes = writes
         self._arrivals = arrivals
         self._edits = edits
-        self._allowed = settings.allow_writing
+        self._settings = settings
 
     async def create(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
@@ -141,7 +141,7 @@ class Authoring:
         return await self._told("delete", place, held)
 
     def _check_allowed(self) -> None:
-        if not self._allowed:
+        if not self._settings.allow_writing:
             way = "set allow_writing: true in the configuration if callers may write skills"
             raise DirectoryError(READ_ONLY_SKILL, "writing skills is switched off here", next_steps=(way,))
 

@@ -1,0 +1,184 @@
+"""``config.yaml``: reading it at the start, and again when it changed; and the files made from the table.
+
+A missing or broken file, an unknown key or a wrong value is a warning, never a failed start: what is not
+said is as by default, or as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from iii_directory import limits
+from iii_directory.config.model import DEFAULT_ROOTS, Settings
+from iii_directory.config.table import BY_KEY, SETTINGS, WrongValueError
+from iii_directory.documents import frontmatter
+from iii_directory.shapes import is_object
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from iii_directory.config.table import Setting
+    from iii_directory.shapes import Json
+
+
+class Reread(NamedTuple):
+    """What a changed configuration means to a worker that runs."""
+
+    hot: dict[str, Any]
+    """The fields of `Settings` that change at once."""
+    waiting: tuple[str, ...]
+    """Keys that were changed and take effect at the next start."""
+    warnings: tuple[str, ...]
+
+
+def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
+    """Settings from a parsed document; relative folders are taken from ``base``."""
+    values, wrong, unknown = _values(document)
+    warnings = [
+        *unknown,
+        *(f"'{key}' must be {expected}; the default is used" for key, expected in wrong.items()),
+    ]
+    return _beside(Settings(**values), base, has_roots="roots" in values), warnings
+
+
+def reread_settings(now: Settings, at_start: Settings, document: object, base: Path) -> Reread:
+    """What changes when a document says something else than what is in force, or than it said at the start.
+
+    A wrong value changes nothing.
+    """
+    values, wrong, unknown = _values(document)
+    fresh = _beside(Settings(**values), base, has_roots="roots" in values)
+    hot: dict[str, Any] = {}
+    waiting: list[str] = []
+    for setting in SETTINGS:
+        before = now if setting.hot else at_start
+        found = {field: getattr(fresh, field) for field in setting.fields}
+        other = {field: value for field, value in found.items() if value != getattr(before, field)}
+        if not other or setting.key in wrong:
+            continue
+        if setting.hot:
+            hot |= other
+        # Of the usual roots those count that were there at the start.
+        elif setting.key != "roots" or "roots" in values:
+            waiting.append(setting.key)
+    kept = [f"'{key}' must be {expected}; what was before is kept" for key, expected in wrong.items()]
+    return Reread(hot, tuple(waiting), (*unknown, *kept))
+
+
+def _values(document: object) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """The fields that a document sets; what was expected of each key with a wrong value; other warnings."""
+    values: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    if document is None:
+        return values, wrong, []
+    if not is_object(document):
+        return values, wrong, ["the configuration is not a mapping; defaults are used"]
+    for key, value in document.items():
+        setting = BY_KEY.get(key)
+        if setting is not None and value is not None:
+            try:
+                values.update(setting.read(value))
+            except WrongValueError as error:
+                wrong[key] = str(error)
+    return values, wrong, [_unknown(key) for key in document if key not in BY_KEY]
+
+
+def load_settings(path: Path) -> tuple[Settings, list[str]]:
+    """Settings from a file, with what was wrong with it."""
+    document, problem = read_document(path)
+    settings, warnings = parse_settings(document, path.resolve().parent)
+    return settings, warnings if problem is None else [f"{path.name} {problem}; defaults are used"]
+
+
+def default_document() -> dict[str, object]:
+    """The configuration with every default, as the manifest prints it."""
+    return {setting.key: setting.default for setting in SETTINGS}
+
+
+def json_schema() -> Json:
+    """What an editor needs to know of the file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "iii-directory configuration",
+        **_schema_of(SETTINGS),
+    }
+
+
+def remote_schema() -> Json:
+    """What may be set in the engine's configuration."""
+    return _schema_of(setting for setting in SETTINGS if setting.remote)
+
+
+def _schema_of(settings: Iterable[Setting]) -> Json:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            setting.key: {**setting.schema, "description": setting.about, "default": setting.default}
+            for setting in settings
+        },
+    }
+
+
+def sample() -> str:
+    """A file that changes nothing: every setting commented out, with its default and what it is for."""
+    import json
+
+    lines = ["# iii-directory: every setting with its default. Remove the # in front of what you change.", ""]
+    for setting in SETTINGS:
+        when = "" if setting.hot else " (at the next start)"
+        lines += [f"# {setting.about}{when}", f"# {setting.key}: {json.dumps(setting.default)}", ""]
+    return "\n".join(lines)
+
+
+def read_document(path: Path) -> tuple[Json, str | None]:
+    """What a file says, or nothing and what is wrong with it. A missing file is an empty one."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(limits.MAX_CONFIG_BYTES + 1)
+        if len(raw) > limits.MAX_CONFIG_BYTES:
+            return {}, f"is larger than {limits.MAX_CONFIG_BYTES} bytes"
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        return {}, None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        return {}, f"cannot be read ({reason})"
+    # Plain lines need no YAML parser, whose import takes as long as that of the event loop.
+    plain = frontmatter.scan(text.removesuffix("\n") + "\n")
+    if plain is not None:
+        return plain, None
+    try:
+        return frontmatter.load(text, first_line=1), None
+    except frontmatter.RefusedError as refused:
+        return {}, f"cannot be used: {refused}"
+
+
+def _unknown(key: str) -> str:
+    close = close_names(key, BY_KEY.keys())
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    return f"unknown key {quoted(key)} is ignored{hint}"
+
+
+def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Settings:
+    """Relative folders lie beside the file; the usual roots count where they exist."""
+    local = settings.local_skills_folder
+    roots = settings.roots if has_roots else tuple(map(Path, DEFAULT_ROOTS))
+    found = tuple(_resolved(base, root) for root in roots)
+    return replace(
+        settings,
+        skills_folder=_resolved(base, settings.skills_folder),
+        local_skills_folder=None if local is None else _resolved(base, local),
+        roots=found if has_roots else tuple(root for root in found if root.is_dir()),
+    )
+
+
+def _resolved(base: Path, folder: Path) -> Path:
+    try:
+        return (base / folder).resolve()
+    except (OSError, RuntimeError):
+        return base / folder

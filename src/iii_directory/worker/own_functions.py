@@ -1,0 +1,50 @@
+"""The functions of this worker as the engine is told of them, with what bridges must know of some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from iii_directory.documents.uris import READ_ONLY, WRITING
+from iii_directory.worker.handlers import handler_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from iii_directory.bus.seam import Handler, WorkerBus
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.config import Settings
+    from iii_directory.worker.surfaces.schema import FunctionRow
+
+
+class OwnFunctions:
+    """The rows of the table that are on. What the settings say of some of them is part of what is told."""
+
+    def __init__(self, bus: WorkerBus, settings: Settings, rows: Sequence[FunctionRow]) -> None:
+        self._bus = bus
+        self._settings = settings
+        self._rows = rows
+        self._answering: dict[str, Handler] = {}
+        self._told: dict[str, FunctionRow] = {}
+
+    def answer_with(self, catalogue: Catalogue, groups: Iterable[object]) -> None:
+        """Who answers them."""
+        groups = tuple(groups)
+        self._answering = {row.id: handler_of(row, catalogue, groups) for row in self._rows}
+
+    def offer(self) -> None:
+        """Tell the engine of every function that it does not know yet as it is now."""
+        for row in self._rows:
+            told = self._with_hints(row)
+            if self._told.get(row.id) != told:
+                self._told[row.id] = told
+                self._bus.register_function(told, self._answering[row.id])
+
+    def _with_hints(self, row: FunctionRow) -> FunctionRow:
+        """A function with what bridges must know: whether its links only read, whether it may write."""
+        metadata = dict(row.metadata or {})
+        if WRITING in metadata:
+            metadata[WRITING] = self._settings.allow_writing
+        if "mcp" in metadata:
+            metadata["sections"] = self._settings.sections or READ_ONLY
+        return replace(row, metadata=metadata) if metadata else row

@@ -1,0 +1,163 @@
+"""Settings that change while the worker runs: in the file, and in the engine's configuration."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.directory import Client, client
+from tests.support.engine import WAIT, EngineThread
+from tests.support.reader import until
+
+from iii_directory.config import load_settings
+from iii_directory.worker.main import DirectoryWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+CREATE = {"id": "notes/page", "content": "# Page\n"}
+
+
+class House:
+    """A directory with a configuration file, and a caller."""
+
+    def __init__(self, config: Path, caller: Client, worker: DirectoryWorker) -> None:
+        self.config = config
+        self.worker = worker
+        self.call = caller.call
+        self.failure = caller.failure
+
+    def write(self, text: str) -> None:
+        """As editors save: another file in the place of the old one."""
+        fresh = self.config.with_name("config.new")
+        fresh.write_text(text)
+        fresh.rename(self.config)
+
+    def findings(self) -> list[str]:
+        found = self.call("directory::diagnostics")["findings"]
+        return [row["reason"] for row in found if row["kind"] == "settings"]
+
+    def told(self, function_id: str) -> dict[str, Any]:
+        return self.call("engine::functions::info", function_id=function_id)["metadata"]
+
+    def hides(self) -> bool:
+        return self.worker._settings.filter_unregistered
+
+    def configure(self, **value: Any) -> None:
+        self.call("configuration::set", id="iii-directory", value=value)
+
+
+@contextmanager
+def started(engine: EngineThread, config: Path, *, inside: bool) -> Generator[House]:
+    settings = load_settings(config)[0]
+    if inside:
+        worker = DirectoryWorker.run_on(engine.bus_inside(), settings, config)
+    else:
+        worker = DirectoryWorker.join(settings, engine.url, config=config)
+    try:
+        assert worker.wait_ready(WAIT)
+        with client(engine.url) as caller:
+            yield House(config, caller, worker)
+    finally:
+        worker.stop()
+
+
+@pytest.fixture(params=["inside", "joined"])
+def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+    config = tmp_path / "config.yaml"
+    config.write_text("filter_unregistered: true\n")
+    with EngineThread() as engine, started(engine, config, inside=request.param == "inside") as running:
+        yield running
+
+
+def test_a_hot_key_applies_at_once_and_bridges_are_told(house: House) -> None:
+    assert house.failure("directory::skills::create", CREATE).message.startswith("D116 ")
+    assert house.told("directory::skills::create") == {"allow_writing": False}
+
+    house.write("allow_writing: true\nsections: all\n")
+
+    until(lambda: house.told("directory::skills::create") == {"allow_writing": True}, "it may be written")
+    assert house.call("directory::skills::create", CREATE)["id"] == "notes/page"
+    assert house.told("skill::fetch")["sections"] == "all"
+    house.write("")
+    until(lambda: house.told("skill::fetch")["sections"] == "read-only", "defaults are back")
+    assert house.failure("directory::skills::delete", id="notes/page").message.startswith("D116 ")
+
+
+def test_other_keys_are_named_and_wait_for_the_next_start(house: House) -> None:
+    house.write("surfaces: [v0.8]\nskills_folder: elsewhere\nallow_writing: true\n")
+
+    until(lambda: len(house.findings()) == 2, "what waits is said")
+    assert house.findings() == [
+        "'skills_folder' was changed and takes effect at the next start",
+        "'surfaces' was changed and takes effect at the next start",
+    ]
+    assert house.call("directory::skills::create", CREATE)["id"] == "notes/page"
+    assert house.call("skills::list")["skills"]
+    house.write("")
+    until(lambda: house.findings() == [], "nothing waits any more")
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("allow_writing: [\n", "it cannot be used"),
+        ("- a list\n", "it is not a mapping"),
+        (
+            "allow_writing: maybe\nshow_paths: true\n",
+            "'allow_writing' must be true or false; what was before",
+        ),
+        ("allow_writing: true\nallow_writting: true\n", "did you mean 'allow_writing'?"),
+    ],
+)
+def test_a_broken_edit_keeps_what_was_and_is_a_finding(house: House, broken: str, said: str) -> None:
+    house.write("allow_writing: true\n")
+    until(lambda: house.worker._settings.allow_writing, "it may be written")
+
+    house.write(broken)
+
+    until(lambda: len(house.findings()) == 1, "the edit is a finding")
+    assert said in house.findings()[0]
+    assert house.call("directory::skills::create", CREATE)["id"] == "notes/page"
+    assert house.worker._settings.show_paths == ("show_paths" in broken)
+    house.write("allow_writing: true\n")
+    until(lambda: house.findings() == [], "the finding goes with its cause")
+
+
+def test_what_the_engine_configures_wins_over_the_file_until_it_is_taken_back(house: House) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+
+    house.configure(filter_unregistered=False, registry_url="http://127.0.0.1:1")
+
+    until(lambda: not house.hides(), "the engine's value is in force")
+    assert house.worker._settings.registry_url == "http://127.0.0.1:1"
+    assert house.failure("directory::registry::workers::list").message.startswith("D320 ")
+    house.write("filter_unregistered: true\nallow_writing: true\n")
+    until(lambda: house.worker._settings.allow_writing, "the file was read")
+    assert not house.hides()
+    house.configure()
+    until(house.hides, "the file's value is in force again")
+
+
+def test_what_opens_this_machine_cannot_be_configured_on_the_engine(house: House) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+
+    for key in ("allow_writing", "allow_file_repos", "skills_folder", "section_guard", "repo_mirrors"):
+        refusal = house.failure("configuration::set", id="iii-directory", value={key: True})
+        assert "SCHEMA" in refusal.code.upper(), key
+    assert not house.worker._settings.allow_writing
+
+
+def test_a_worker_rereads_its_settings_when_it_is_told_to(house: House) -> None:
+    house.write("show_paths: true\n")
+
+    house.worker.reread_settings()
+
+    assert house.worker._settings.show_paths
+
+
+def _is_registered(house: House) -> bool:
+    rows = house.call("configuration::list")["configurations"]
+    return any(row["id"] == "iii-directory" and row["schema"] for row in rows)
