@@ -123,11 +123,31 @@ def _hints(function_id: str, row: Mapping[str, Any]) -> Hints:
     return OFFERED.get(function_id, _UNKNOWN)
 
 
+DEFAULTS: Final[Mapping[str, Row]] = {
+    # A model reads the names first; the schemas of one worker alone may take 65 KB.
+    "directory::registry::workers::info": {"schemas": False, "readme": False},
+}
+"""What a tool's call means by a field that it leaves out, where that is not what the function means."""
+
+
+def with_defaults(function_id: str, arguments: Row) -> Row:
+    """The arguments of a tool's call as its function is to take them."""
+    return {**DEFAULTS.get(function_id, {}), **arguments}
+
+
+def _schema_of_tool(function_id: str, schema: Row) -> Row:
+    """The schema of a tool, which tells its own defaults."""
+    properties = object_of(schema.get("properties"))
+    defaults = DEFAULTS.get(function_id, {})
+    told = {key: {**properties[key], "default": defaults[key]} for key in defaults if key in properties}
+    return {**schema, "properties": {**properties, **told}} if told else schema
+
+
 def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
     """The tool as ``tools/list`` shows it, from what the engine knows of its function."""
     row: Row = {
         "name": tool.name,
-        "inputSchema": input_schema(detail.get("request_schema")),
+        "inputSchema": _schema_of_tool(tool.function_id, input_schema(detail.get("request_schema"))),
         "annotations": tool.hints.as_annotations(),
     }
     description = detail.get("description")

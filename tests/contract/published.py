@@ -1,6 +1,6 @@
 """The fields of the v0.8 functions as they were published, field by field: type, and ``*`` for required.
 
-``raw`` and ``kind`` came later.
+``raw``, ``kind``, ``schemas``, ``readme``, ``function_ids`` and ``namespace`` came later.
 
 A dot leads into an object, ``[]`` into the items of a list.
 """
@@ -36,8 +36,18 @@ REQUEST: Final[dict[str, dict[str, str]]] = {
         "worker": "string",
     },
     "directory::registry::workers::list": {"cursor": "string", "search": "string"},
-    "directory::registry::workers::info": {"name": "string*", "tag": "string", "version": "string"},
-    "directory::engine::functions::info": {"function_id": "string*"},
+    "directory::registry::workers::info": {
+        "name": "string*",
+        "readme": "boolean",
+        "schemas": "boolean",
+        "tag": "string",
+        "version": "string",
+    },
+    "directory::engine::functions::info": {
+        "function_id": "string*",
+        "function_ids": "array",
+        "namespace": "string",
+    },
 }
 
 _SKILL: Final = {

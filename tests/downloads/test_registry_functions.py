@@ -256,3 +256,23 @@ def test_a_missing_worker_is_suggested_a_way_on(depot: Depot) -> None:
     sentence = depot.refusal(INFOS[0], name="nobody")
 
     assert "Next: call directory::registry::workers::list" in sentence
+
+
+def test_schemas_and_the_readme_are_left_out_for_whoever_wants_names_only(depot: Depot) -> None:
+    publish_db(depot.world)
+    whole = depot.call("directory::registry::workers::info", name="db")
+
+    card = depot.call("directory::registry::workers::info", name="db", schemas=False, readme=False)
+
+    assert whole["readme"] == "# db\n"
+    assert card == {
+        "worker": whole["worker"],
+        "api_reference": {
+            "functions": [{"name": "db::query", "description": "Query"}],
+            "triggers": [{"name": "db::changed", "description": "A row changed"}],
+        },
+        "skills_tree": whole["skills_tree"],
+    }
+    assert depot.call("directory::registry::workers::info", name="db") == whole
+    wrong = depot.refusal("directory::registry::workers::info", name="db", schemas="no")
+    assert wrong.startswith("D100 invalid_input: field 'schemas' must be true or false")

@@ -9,7 +9,15 @@ import pytest
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.errors import KINDS
-from iii_directory.exposure import OFFERED, exposed, input_schema, is_internal, result_text, tool_row
+from iii_directory.exposure import (
+    OFFERED,
+    exposed,
+    input_schema,
+    is_internal,
+    result_text,
+    tool_row,
+    with_defaults,
+)
 from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS
 from iii_directory.worker.surfaces import functions_of
 
@@ -182,3 +190,21 @@ def test_a_text_is_passed_on_and_anything_else_is_json() -> None:
     assert result_text("# A\n") == "# A\n"
     assert result_text({"a": [1, "é"]}) == '{"a":[1,"é"]}'
     assert result_text(None) == "null"
+
+
+def test_a_tool_that_means_less_by_default_says_so_and_its_call_too() -> None:
+    function_id = "directory::registry::workers::info"
+    (tool,) = exposed([row(function_id)], (), "default")
+    schema = next(one.request for one in functions_of(frozenset({"v0.8"})) if one.id == function_id)
+
+    shown = tool_row(tool, {"request_schema": schema})["inputSchema"]["properties"]
+
+    assert (shown["schemas"]["default"], shown["readme"]["default"]) == (False, False)
+    assert schema["properties"]["schemas"]["default"] is True
+    assert with_defaults(function_id, {"name": "db", "readme": True}) == {
+        "name": "db",
+        "schemas": False,
+        "readme": True,
+    }
+    assert with_defaults("directory::search", {"query": "x"}) == {"query": "x"}
+    assert tool_row(tool, {})["inputSchema"] == {"type": "object"}

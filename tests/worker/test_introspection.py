@@ -10,6 +10,7 @@ import pytest
 from tests.support.directory import Client, client, directory
 from tests.support.engine import EngineThread, RawClient
 
+from iii_directory import __version__
 from iii_directory.bus.seam import CallError
 from iii_directory.errors import DirectoryError
 from iii_directory.worker.engine_view import EngineView
@@ -33,6 +34,7 @@ def caller(tmp_path_factory: pytest.TempPathFactory) -> Generator[Client]:
     )
     write(folder, "mail/about.md", "---\nfunctions: [mail::send]\n---\n# About sending\n")
     write(folder, "mail/track.md", "---\ntype: how-to\n---\n# Track\n\nSee [it](iii://fn/mail/track).\n")
+    write(folder, "mail/prompts/write.md", "---\ndescription: Write a mail\n---\nWrite one.\n")
     with EngineThread() as engine, directory(engine.url, folder), RawClient(engine.url, name="mail") as mail:
         mail.send(
             type="registerfunction",
@@ -58,7 +60,7 @@ def caller(tmp_path_factory: pytest.TempPathFactory) -> Generator[Client]:
 
 def write(folder: Path, name: str, content: str) -> None:
     path = folder / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     path.write_text(content, encoding="utf-8")
 
 
@@ -70,8 +72,15 @@ def test_functions_are_listed_by_worker_sorted_by_id(caller: Client) -> None:
                 "name": "send",
                 "worker_name": "mail",
                 "description": "Send one mail",
+                "namespace": "default",
             },
-            {"function_id": "mail::track", "name": "track", "worker_name": "mail", "description": None},
+            {
+                "function_id": "mail::track",
+                "name": "track",
+                "worker_name": "mail",
+                "description": None,
+                "namespace": "default",
+            },
         ]
     }
 
@@ -133,6 +142,7 @@ def test_trigger_types_are_listed_and_told_in_full(caller: Client) -> None:
         "name": "arrived",
         "worker_name": "mail",
         "description": "Mail came in",
+        "namespace": "default",
     }
 
     assert caller.call("directory::trigger-list", worker="mail") == {"triggers": [row]}
@@ -164,7 +174,8 @@ def test_bindings_are_listed_and_told_with_their_type_and_function(caller: Clien
 def test_workers_are_listed_with_the_fields_of_the_registry(caller: Client) -> None:
     (row,) = caller.call("directory::worker-list", search="mail")["workers"]
 
-    assert list(row) == ["name", "description", "version", "id", "runtime", "status", "function_count"]
+    shared = ["name", "description", "version", "id", "runtime", "status", "function_count"]
+    assert list(row) == [*shared, "namespace"]
     assert (row["name"], row["status"], row["function_count"]) == ("mail", "connected", 2)
     assert caller.call("directory::worker-list", runtime="no-such") == {"workers": []}
 
@@ -176,6 +187,64 @@ def test_a_worker_comes_with_what_it_registered(caller: Client) -> None:
     assert [row["function_id"] for row in detail["functions"]] == ["mail::send", "mail::track"]
     assert [row["id"] for row in detail["trigger_types"]] == ["mail::arrived"]
     assert [row["id"] for row in detail["registered_triggers"]] == ["binding-1"]
+
+
+def test_a_worker_comes_with_its_version_and_what_is_written_about_it(caller: Client) -> None:
+    detail = caller.call("directory::worker-info", name="mail")
+
+    assert detail["skills"] == [
+        {"id": "mail", "title": "mail"},
+        {"id": "mail/about", "title": "About sending"},
+        {"id": "mail/send", "title": "Send a mail"},
+        {"id": "mail/track", "title": "Track"},
+    ]
+    assert detail["prompts"] == [{"name": "write", "description": "Write a mail"}]
+    own = caller.call("directory::worker-info", name="iii-directory")
+    assert own["worker"]["version"] == __version__
+    assert {"id": "iii-directory", "title": own["skills"][0]["title"]} == own["skills"][0]
+    assert own["prompts"] == []
+
+
+def test_several_functions_are_told_at_once(caller: Client) -> None:
+    ids = ["mail::send", "mail::nothing", "mail::track"]
+
+    send, nothing, track = caller.call("directory::engine::functions::info", function_ids=ids)["functions"]
+
+    alone = caller.call("directory::engine::functions::info", function_id="mail::send")
+    assert send == alone
+    assert nothing == {"function_id": "mail::nothing", "error": "not_found"}
+    assert track["how_guide"]["skill_id"] == "mail/track"
+    said = caller.failure("directory::engine::functions::info", function_ids=["mail::send"] * 33).message
+    assert said.startswith("D100 invalid_input: field 'function_ids' must be a list of at most 32")
+
+
+def test_functions_of_one_name_are_told_apart_by_their_namespaces(
+    engine: EngineThread, tmp_path: Path
+) -> None:
+    with (
+        directory(engine.url, tmp_path),
+        RawClient(engine.url, name="mail") as here,
+        RawClient(engine.url, name="mail", namespace="elsewhere") as there,
+        client(engine.url) as caller,
+    ):
+        for worker, words in ((here, "Here"), (there, "Elsewhere")):
+            worker.send(type="registerfunction", id="mail::send", description=words)
+            worker.send(type="registertriggertype", id="mail::came", description=words)
+            worker.result("engine::functions::list")
+
+        for namespace, words in (("default", "Here"), ("elsewhere", "Elsewhere")):
+            for function, key in (("function-list", "functions"), ("trigger-list", "triggers")):
+                rows = caller.call(f"directory::{function}", prefix="mail::", namespace=namespace)[key]
+                assert [(row["namespace"], row["description"]) for row in rows] == [(namespace, words)]
+            for function, field, one in (
+                ("function-info", "function_id", "mail::send"),
+                ("engine::functions::info", "function_id", "mail::send"),
+                ("trigger-info", "id", "mail::came"),
+            ):
+                detail = caller.call(f"directory::{function}", {field: one, "namespace": namespace})
+                assert detail["description"] == words
+        rows = caller.call("directory::worker-list", prefix="mail", namespace="elsewhere")["workers"]
+        assert [row["namespace"] for row in rows] == ["elsewhere"]
 
 
 LISTS = {
@@ -377,3 +446,30 @@ def test_an_engine_that_does_not_answer_is_d410() -> None:
 
     with pytest.raises(DirectoryError, match="D410 engine_error: the engine's engine::workers::list failed"):
         asyncio.run(view.workers())
+
+
+class DenyingEngine(OldEngine):
+    async def call(
+        self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
+    ) -> Any:
+        raise CallError("FORBIDDEN", "policy p-17 at /etc/iii/rbac.yaml:3 says no")
+
+
+def test_an_engine_that_denies_its_own_functions_is_d410_in_one_sentence() -> None:
+    view = EngineView(DenyingEngine(), 1)
+
+    for ask in (view.workers(), view.functions(), view.function("mail::send"), view.bindings()):
+        with pytest.raises(DirectoryError) as refused:
+            asyncio.run(ask)
+        said = str(refused.value)
+        assert said.startswith("D410 engine_error: the engine does not let the directory call engine::")
+        assert "rbac.yaml" not in said
+
+
+def test_an_old_engine_tells_of_several_functions_too() -> None:
+    view = EngineView(OldEngine(), 1000)
+
+    found = asyncio.run(view.functions_at_once(["mail::send", "mail::x"], None))
+
+    assert [row["function_id"] for row in found] == ["mail::send", "mail::x"]
+    assert found[1] == {"function_id": "mail::x", "error": "not_found"}

@@ -24,6 +24,7 @@ from iii_directory.exposure import (
     RESOURCES_TEMPLATES,
     SEARCH,
     result_text,
+    with_defaults,
 )
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
@@ -162,6 +163,7 @@ class Handlers:
             return await self._upstream.call(function_id, payload, repeatable=True)
 
     async def _called(self, ctx: Context, tool: Exposed, arguments: dict[str, Any]) -> Any:
+        arguments = with_defaults(tool.function_id, arguments)
         if tool.function_id == FETCH:
             arguments = {**arguments, "sections": READ_ONLY}
         if tool.hints.read_only:

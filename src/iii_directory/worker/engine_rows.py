@@ -26,7 +26,14 @@ def function_row(row: Row) -> Row:
         "name": last_segment(function_id),
         "worker_name": row.get("worker_name") or first_segment(function_id),
         "description": row.get("description"),
+        **_namespace(row),
     }
+
+
+def _namespace(row: Row) -> Row:
+    """Where it is registered, if the engine says so; before 0.18 there was one place for all."""
+    namespace = row.get("namespace")
+    return {"namespace": namespace} if isinstance(namespace, str) else {}
 
 
 def function_detail(row: Row, bindings: list[Row]) -> Row:
@@ -51,6 +58,7 @@ def trigger_type_row(row: Row) -> Row:
         "name": last_segment(type_id),
         "worker_name": row.get("worker_name") or first_segment(type_id),
         "description": row.get("description"),
+        **_namespace(row),
     }
 
 
@@ -76,6 +84,7 @@ def binding_row(row: Row, summary: str) -> Row:
         "worker_name": row.get("worker_name") or first_segment(function_id),
         "config": row.get("config"),
         "config_summary": row.get("config_summary", summary),
+        **_namespace(row),
     }
 
 
@@ -89,6 +98,7 @@ def worker_row(row: Row) -> Row:
         "runtime": row.get("runtime"),
         "status": row.get("status"),
         "function_count": row.get("function_count", len(items_of(row.get("functions")))),
+        **_namespace(row),
     }
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from iii_directory.worker.engine_rows import Row
 
 _ABSENT_CODES = (FUNCTION_NOT_FOUND, NOT_FOUND)
+# As engines, and proxies in front of them, say that a caller has no right to something.
+_DENIED_CODES = frozenset(("forbidden", "unauthorized", "permission_denied", "access_denied", "not_allowed"))
 
 
 class EngineView:
@@ -56,9 +58,10 @@ class EngineView:
                 found |= {one: details[one] for one in ids if one in details}
         return {function_id: shape.function_detail(row, []) for function_id, row in found.items()}
 
-    async def function(self, function_id: str) -> Row:
+    async def function(self, function_id: str, namespace: str | None = None) -> Row:
         if await self._is_modern():
-            found = await self._find("engine::functions::info", {"function_id": function_id})
+            asked = {"function_id": function_id, **_in(namespace)}
+            found = await self._find("engine::functions::info", asked)
             if found is not None:
                 return shape.function_detail(found, [])
         else:
@@ -70,15 +73,29 @@ class EngineView:
         known = {row["function_id"] for row in await self.functions()}
         raise _not_found("function", function_id, known, "directory::function-list")
 
+    async def functions_at_once(self, function_ids: list[str], namespace: str | None) -> list[Row]:
+        """Several in one call; one that the engine does not have is ``{function_id, error}``."""
+        if not await self._is_modern():
+            found = [await _or_none(self.function, function_id) for function_id in function_ids]
+            return [
+                row or {"function_id": function_id, "error": "not_found"}
+                for function_id, row in zip(function_ids, found, strict=True)
+            ]
+        answer = await self._ask("engine::functions::info", {"function_ids": function_ids, **_in(namespace)})
+        return [
+            row if "error" in row else shape.function_detail(row, [])
+            for row in shape.rows_of(answer, "functions")
+        ]
+
     async def trigger_types(self) -> list[Row]:
         if await self._is_modern():
             answer = await self._ask("engine::triggers::list", {})
             return [shape.trigger_type_row(row) for row in rows_of(answer, "triggers")]
         return [shape.trigger_type_row(row) for row in await self._old_trigger_types()]
 
-    async def trigger_type(self, type_id: str) -> Row:
+    async def trigger_type(self, type_id: str, namespace: str | None = None) -> Row:
         if await self._is_modern():
-            found = await self._find("engine::triggers::info", {"id": type_id})
+            found = await self._find("engine::triggers::info", {"id": type_id, **_in(namespace)})
             if found is not None:
                 return shape.trigger_type_detail(found, 0)
         else:
@@ -175,6 +192,10 @@ class EngineView:
         )
 
 
+def _in(namespace: str | None) -> Row:
+    return {} if namespace is None else {"namespace": namespace}
+
+
 async def _or_none(ask: Any, identifier: str) -> Row | None:
     try:
         return await ask(identifier)
@@ -190,6 +211,10 @@ def _summary(config: object) -> str:
 
 
 def _failed(function_id: str, error: CallError) -> DirectoryError:
+    if error.code.casefold() in _DENIED_CODES:
+        way = "ask whoever runs the engine to let this worker call it"
+        problem = f"the engine does not let the directory call {function_id}"
+        return DirectoryError(ENGINE_FAILED, problem, next_steps=(way,))
     return DirectoryError(ENGINE_FAILED, f"the engine's {function_id} failed: {error}")
 
 

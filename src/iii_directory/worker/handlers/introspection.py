@@ -6,8 +6,9 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.fields import optional_text, text
-from iii_directory.errors import DirectoryError
+from iii_directory.documents.fields import optional_text, optional_texts, optional_word, text
+from iii_directory.errors import DirectoryError, invalid_field
+from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.worker.engine_rows import matches
 
 if TYPE_CHECKING:
@@ -33,24 +34,29 @@ class Introspection:
         self._links: dict[str, list[Skill]] = {}
 
     async def function_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "worker")
+        wanted = ("search", "prefix", "worker", "namespace")
         return {"functions": _filtered(await self._engine.functions(), payload, "function_id", wanted)}
 
     async def function_info(self, payload: Payload) -> Row:
-        detail = await self._engine.function(text(payload, "function_id"))
+        detail = await self._engine.function(
+            text(payload, "function_id"), optional_word(payload, "namespace")
+        )
         return {**detail, **await self._documents(detail)}
 
     async def engine_function_info(self, payload: Payload) -> Row:
+        several = optional_texts(payload, "function_ids")
+        if several:
+            return {"functions": await self._several(several, optional_word(payload, "namespace"))}
         detail = await self.function_info(payload)
         del detail["name"]
         return detail
 
     async def trigger_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "worker")
+        wanted = ("search", "prefix", "worker", "namespace")
         return {"triggers": _filtered(await self._engine.trigger_types(), payload, "id", wanted)}
 
     async def trigger_info(self, payload: Payload) -> Row:
-        return await self._engine.trigger_type(text(payload, "id"))
+        return await self._engine.trigger_type(text(payload, "id"), optional_word(payload, "namespace"))
 
     async def registered_list(self, payload: Payload) -> Row:
         wanted = ("search", "prefix", "trigger_type", "function_id", "worker")
@@ -63,11 +69,20 @@ class Introspection:
         return detail
 
     async def worker_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "runtime", "status")
+        wanted = ("search", "prefix", "runtime", "status", "namespace")
         return {"workers": _filtered(await self._engine.workers(), payload, "name", wanted)}
 
     async def worker_info(self, payload: Payload) -> Row:
-        return await self._engine.worker(text(payload, "name"))
+        name = text(payload, "name")
+        detail = await self._engine.worker(name)
+        return {**detail, **_written_about(await self._catalogue.look(), name)}
+
+    async def _several(self, function_ids: list[str], namespace: str | None) -> list[Row]:
+        if len(function_ids) > MAX_FUNCTION_BATCH:
+            raise invalid_field("function_ids", f"a list of at most {MAX_FUNCTION_BATCH} function ids")
+        found = await self._engine.functions_at_once(function_ids, namespace)
+        rows = [row if "error" in row else {**row, **await self._documents(row)} for row in found]
+        return [{key: value for key, value in row.items() if key != "name"} for row in rows]
 
     # Documents about a function
 
@@ -117,6 +132,21 @@ def _read_links(look: Look) -> dict[str, list[Skill]]:
         for path in dict.fromkeys(_SECTION_LINK.findall(body)):
             links.setdefault(path.strip("/").replace("/", "::"), []).append(skill)
     return links
+
+
+def _written_about(look: Look, worker: str) -> Row:
+    """The documents of a worker: those in the namespace that is called like it."""
+    snapshot = look.snapshot
+    overview = snapshot.find(worker)
+    skills = [*([overview] if overview else []), *snapshot.skills_below(worker)]
+    return {
+        "skills": [{"id": snapshot.display_id(s), "title": s.title} for s in dict.fromkeys(skills)],
+        "prompts": [
+            {"name": prompt.name, "description": prompt.description}
+            for prompt in snapshot.prompts.items
+            if (prompt.path or prompt.function_id or "").replace("::", "/").startswith(f"{worker}/")
+        ],
+    }
 
 
 def _closeness(skill: Skill, function_id: str) -> tuple[bool, bool, str]:

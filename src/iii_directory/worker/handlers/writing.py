@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.catalog.writable import place_of_known, place_of_new
-from iii_directory.documents.fields import optional_word, text
+from iii_directory.documents.fields import flag, optional_word, text
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
 from iii_directory.documents.parse import written_document
 from iii_directory.documents.registering import prompt_fields, skill_fields
@@ -19,6 +19,8 @@ from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.writable import Place
@@ -182,4 +184,17 @@ class RegistryProxy:
         return await self._client.workers(page_request(payload))
 
     async def worker_info(self, payload: Payload) -> dict[str, Any]:
-        return await self._client.worker_info(info_request(payload))
+        wants_schemas = flag(payload, "schemas", default=True)
+        wants_readme = flag(payload, "readme", default=True)
+        info = await self._client.worker_info(info_request(payload))
+        if not wants_schemas:
+            info = {**info, "api_reference": _names_only(info["api_reference"])}
+        return info if wants_readme else {key: value for key, value in info.items() if key != "readme"}
+
+
+def _names_only(api_reference: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """What a worker offers by name and description; the schemas of one may take more room than all else."""
+    return {
+        kind: [{key: row[key] for key in ("name", "description") if key in row} for row in rows]
+        for kind, rows in api_reference.items()
+    }

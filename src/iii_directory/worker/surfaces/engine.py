@@ -27,7 +27,12 @@ _CONFIG: Final = one_of_any("The configuration the subscriber gave.")
 _SEARCH: Final = text("Keep rows that have this in their id, name or description, in any case.")
 _PREFIX: Final = text("Keep ids that start with this.")
 _WORKER: Final = text("Keep rows of this worker.")
-_FILTERS: Final = request({"search": _SEARCH, "prefix": _PREFIX, "worker": _WORKER})
+_IN_NAMESPACE: Final = text("Keep rows of this namespace of the engine; without it, of every one.")
+_FROM_NAMESPACE: Final = text("The namespace of the engine to look in, where several have one of this name.")
+_NAMESPACE: Final = text("The namespace of the engine it is registered in, where the engine has such.")
+_FILTERS: Final = request(
+    {"search": _SEARCH, "prefix": _PREFIX, "worker": _WORKER, "namespace": _IN_NAMESPACE}
+)
 
 _FUNCTION: Final = obj(
     {
@@ -35,7 +40,9 @@ _FUNCTION: Final = obj(
         "name": _NAME,
         "worker_name": _WORKER_NAME,
         "description": _DESCRIPTION,
-    }
+        "namespace": _NAMESPACE,
+    },
+    optional=("namespace",),
 )
 _TRIGGER_TYPE: Final = obj(
     {
@@ -43,7 +50,9 @@ _TRIGGER_TYPE: Final = obj(
         "name": _NAME,
         "worker_name": _WORKER_NAME,
         "description": _DESCRIPTION,
-    }
+        "namespace": _NAMESPACE,
+    },
+    optional=("namespace",),
 )
 _BINDING: Final = obj(
     {
@@ -53,8 +62,9 @@ _BINDING: Final = obj(
         "worker_name": maybe(text("The worker that has the function.")),
         "config": _CONFIG,
         "config_summary": text("The configuration as one short line."),
+        "namespace": _NAMESPACE,
     },
-    optional=("config_summary",),
+    optional=("config_summary", "namespace"),
 )
 _WORKER_ROW: Final = obj(
     {
@@ -65,7 +75,9 @@ _WORKER_ROW: Final = obj(
         "runtime": maybe(text("What it runs on, such as python, node or engine.")),
         "status": maybe(text("connected, or available for one inside the engine.")),
         "function_count": count("How many functions it registered."),
-    }
+        "namespace": _NAMESPACE,
+    },
+    optional=("namespace",),
 )
 _GUIDE: Final = obj(
     {
@@ -75,9 +87,8 @@ _GUIDE: Final = obj(
     },
     description="The how-to about this function, when there is one.",
 )
-_RELATED: Final = rows(
-    obj({"id": text("The id of the skill."), "title": text("Its title.")}), "What else is written about it."
-)
+_ABOUT: Final = obj({"id": text("The id of the skill."), "title": text("Its title.")})
+_RELATED: Final = rows(_ABOUT, "What else is written about it.")
 
 
 def _function_detail(named: dict[str, Schema]) -> Schema:
@@ -94,10 +105,12 @@ def _function_detail(named: dict[str, Schema]) -> Schema:
                 obj({"id": text("Binding."), "trigger_type": text("Trigger type."), "config": _CONFIG}),
                 "The triggers that call it.",
             ),
+            "namespace": _NAMESPACE,
             "how_guide": _GUIDE,
             "related_skills": _RELATED,
         },
         optional=(
+            "namespace",
             "worker_name",
             "description",
             "request_schema",
@@ -109,7 +122,16 @@ def _function_detail(named: dict[str, Schema]) -> Schema:
     )
 
 
-_ONE_FUNCTION: Final = request({"function_id": _FUNCTION_ID}, required=("function_id",))
+_ONE_FUNCTION: Final = request(
+    {"function_id": _FUNCTION_ID, "namespace": _FROM_NAMESPACE}, required=("function_id",)
+)
+_FUNCTIONS_AT_ONCE: Final = request(
+    {
+        **_ONE_FUNCTION["properties"],
+        "function_ids": rows({"type": "string"}, "Several, at most 32; wins over function_id."),
+    },
+    required=("function_id",),
+)
 
 FUNCTIONS: Final = (
     FunctionRow(
@@ -117,8 +139,9 @@ FUNCTIONS: Final = (
         generations=(V08,),
         handler=Introspection.engine_function_info,
         description="Everything about one function before you call it: its schemas, the worker that has it, "
-        "the triggers that call it, and the how-to and related skills about it when there are any.",
-        request=_ONE_FUNCTION,
+        "the triggers that call it, and the how-to and related skills about it when there are any. With "
+        "function_ids, several in one call: {functions: [...]}.",
+        request=_FUNCTIONS_AT_ONCE,
         response=_function_detail({}),
         example={"function_id": "directory::skills::get"},
     ),
@@ -155,7 +178,9 @@ FUNCTIONS: Final = (
         handler=Introspection.trigger_info,
         description="One trigger type: the schema of its configuration and of its events, and how many use "
         "it.",
-        request=request({"id": text("The id of the trigger type.")}, required=("id",)),
+        request=request(
+            {"id": text("The id of the trigger type."), "namespace": _FROM_NAMESPACE}, required=("id",)
+        ),
         response=obj(
             {
                 **_TRIGGER_TYPE["properties"],
@@ -163,7 +188,8 @@ FUNCTIONS: Final = (
                 "request_schema": one_of_any("The schema of the event, or null."),
                 "response_schema": one_of_any("The schema of what a subscriber answers, or null."),
                 "instance_count": count("How many functions are bound to it."),
-            }
+            },
+            optional=("namespace",),
         ),
         example={"id": "skills::on-change"},
     ),
@@ -198,7 +224,7 @@ FUNCTIONS: Final = (
                 "trigger": one_of_any("The trigger type, as directory::trigger-info answers it, or null."),
                 "function": one_of_any("The function, as directory::function-info answers it, or null."),
             },
-            optional=("config_summary",),
+            optional=("config_summary", "namespace"),
         ),
         example={"id": "greeter-hears-of-skills"},
     ),
@@ -214,6 +240,7 @@ FUNCTIONS: Final = (
                 "prefix": text("Keep names that start with this."),
                 "runtime": text("Keep workers of this runtime."),
                 "status": text("Keep workers of this status."),
+                "namespace": _IN_NAMESPACE,
             }
         ),
         response=obj({"workers": rows(_WORKER_ROW, "Sorted by name.")}),
@@ -223,7 +250,8 @@ FUNCTIONS: Final = (
         id="directory::worker-info",
         generations=(V04,),
         handler=Introspection.worker_info,
-        description="One worker with its functions, trigger types and bindings.",
+        description="One worker with its version, its functions, trigger types and bindings, and the skills "
+        "and prompts about it.",
         request=request({"name": text("The name of the worker.")}, required=("name",)),
         response=obj(
             {
@@ -231,6 +259,11 @@ FUNCTIONS: Final = (
                 "functions": rows(_FUNCTION, "What it registered."),
                 "trigger_types": rows(_TRIGGER_TYPE, "What it can tell of."),
                 "registered_triggers": rows(_BINDING, "What calls it."),
+                "skills": rows(_ABOUT, "The skills of its namespace."),
+                "prompts": rows(
+                    obj({"name": text("The name of the prompt."), "description": text("What it is for.")}),
+                    "Its prompts.",
+                ),
             }
         ),
         example={"name": "greeter"},

@@ -133,7 +133,13 @@ _LIST_REQUEST: Final = request(
     }
 )
 _INFO_REQUEST: Final = request(
-    {"name": text("The name of the worker in the registry."), "version": _VERSION, "tag": _TAG},
+    {
+        "name": text("The name of the worker in the registry."),
+        "version": _VERSION,
+        "tag": _TAG,
+        "schemas": flag("False leaves the schemas and metadata of its functions out.", default=True),
+        "readme": flag("False leaves the README out.", default=True),
+    },
     required=("name",),
 )
 
