@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import yaml
 from tests.support.commands import COMMAND, environment, free_port, run, running
 from tests.support.engine import WAIT
 
+from iii_directory import __version__
 from iii_directory.cli.main import COMMANDS
 
 if TYPE_CHECKING:
@@ -70,6 +72,23 @@ def test_the_compose_file_opens_what_the_image_exposes() -> None:
     assert {port.rsplit(":", 1)[1] for port in service["ports"]} == set(instruction("EXPOSE").split())
     assert any(volume.endswith(f":{instruction('VOLUME')}") for volume in service["volumes"])
     assert service["environment"]["III_TOKEN"].startswith("${III_TOKEN:?")
+
+
+def test_the_manifest_has_what_the_tools_of_the_engine_read() -> None:
+    """By the reference's contract: a name for the registry, and a version in the manifest that is named."""
+    manifest: dict[str, Any] = yaml.safe_load((ROOT / "iii.worker.yaml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / manifest["manifest"]).read_text(encoding="utf-8"))["project"]
+
+    assert manifest["iii"] == "v1"
+    assert manifest["language"] in ("rust", "javascript", "node", "python")
+    assert manifest["deploy"] in ("binary", "image", "bundle")
+    assert (manifest["name"], manifest["license"]) == (project["name"], project["license"])
+    assert project["version"] == __version__
+    assert 20 < len(manifest["description"]) < 200
+    assert {"install", "start"} <= manifest["scripts"].keys()
+    assert "III_URL" in manifest["scripts"]["start"]
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in manifest["dependencies"])
+    assert all(re.fullmatch(r"[\^~>=<*. 0-9]+", wanted) for wanted in manifest["dependencies"].values())
 
 
 def test_the_manifest_starts_the_worker() -> None:

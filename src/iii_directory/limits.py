@@ -79,6 +79,9 @@ EDITS_LATEST_SECONDS: Final = 0.8
 # edits; after a crash the traces of an install may stay for long.
 MAX_EDITS_POSTPONED: Final = 20
 
+# Inner: names of workers that were connected, remembered to say who left; callers may have a new one each.
+MAX_REMEMBERED_WORKERS: Final = 10_000
+
 # Inner: findings the log remembers having said, so that one that comes and goes is said once.
 MAX_LOGGED_FINDINGS: Final = 10_000
 

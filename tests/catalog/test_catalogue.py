@@ -35,6 +35,7 @@ class Workers:
 
     def __init__(self, *names: str) -> None:
         self.names: frozenset[str] | None = frozenset(names)
+        self.left: frozenset[str] = frozenset()
         self.asked = 0
 
     async def known(self) -> frozenset[str] | None:

@@ -36,6 +36,7 @@ HIDING = {
 
 class NoWorkers:
     names: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()
 
     async def known(self) -> frozenset[str]:
         return self.names

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from tests.support.directory import Client, client, directory
 from tests.support.engine import EngineThread, RawClient
+from tests.support.reader import until
 
 from iii_directory import __version__
 from iii_directory.bus.seam import CallError
@@ -473,3 +474,19 @@ def test_an_old_engine_tells_of_several_functions_too() -> None:
 
     assert [row["function_id"] for row in found] == ["mail::send", "mail::x"]
     assert found[1] == {"function_id": "mail::x", "error": "not_found"}
+
+
+def test_skills_of_a_worker_that_left_say_so_until_it_is_back(engine: EngineThread, tmp_path: Path) -> None:
+    write(tmp_path, "mail/SKILL.md", "# mail\n")
+    write(tmp_path, "notes/SKILL.md", "# notes\n")
+
+    def marks(caller: Client) -> dict[str, bool | None]:
+        rows = caller.call("directory::skills::list")["skills"]
+        return {row["id"]: row.get("connected") for row in rows if row["id"] in ("mail", "notes")}
+
+    with directory(engine.url, tmp_path), client(engine.url) as caller:
+        assert marks(caller) == {"mail": None, "notes": None}
+        for _ in range(2):
+            with RawClient(engine.url, name="mail"):
+                until(lambda: marks(caller) == {"mail": None, "notes": None}, "its worker is there")
+            until(lambda: marks(caller) == {"mail": False, "notes": None}, "its worker left")

@@ -39,8 +39,13 @@ class InstalledSource(Protocol):
         """Their names as last heard; None when nobody can say."""
         ...
 
+    @property
+    def left(self) -> frozenset[str]:
+        """Workers that were connected and are no more, as last heard."""
+        ...
+
     async def known(self) -> frozenset[str] | None:
-        """The same; waits for the first answer."""
+        """The installed; waits for the first answer."""
         ...
 
 
@@ -48,6 +53,7 @@ class _NobodySays:
     """Without an engine nobody knows what is installed, and nothing is hidden."""
 
     names = None
+    left: frozenset[str] = frozenset()
 
     async def known(self) -> None:
         return None
@@ -58,6 +64,7 @@ class _Said(NamedTuple):
 
     installed: frozenset[str] | None
     hides: bool
+    left: frozenset[str]
     local: frozenset[str]
     lock: LockFile
     recorded: Mapping[str, Entry]
@@ -179,6 +186,7 @@ class Catalogue:
         said = _Said(
             self._installed.names,
             self._filter,
+            self._installed.left,
             self._folders.local_namespaces,
             self._folders.record.lock,
             self._folders.record.namespaces,
@@ -210,7 +218,7 @@ class Catalogue:
         unsaid = [finding for finding in noted if finding not in self._notes.logged]
         found = [*unsaid, *(finding for entry in changed for finding in entry.findings)]
         self._log.say([*found, *strays(snapshot, files)])
-        return Look(snapshot, said.installed, said.lock, noted, self._bodies, self._files)
+        return Look(snapshot, said.installed, said.lock, noted, self._bodies, self._files, said.left)
 
     def _is_as_installed(self, path: str, digest: str) -> bool:
         try:

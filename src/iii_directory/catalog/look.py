@@ -37,8 +37,9 @@ class Look:
     noted: tuple[Finding, ...]
     """What the sources had to say beside their documents."""
     bodies: Bodies
-
     files: SkillFiles
+    left: frozenset[str] = frozenset()
+    """Workers that were connected and are no more."""
 
     def read_skill(self, skill: Skill) -> str:
         """The body of a skill of this snapshot; D110 if it has gone since. Any thread may ask.

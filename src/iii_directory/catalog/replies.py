@@ -15,6 +15,7 @@ from iii_directory.catalog.file_replies import file_as_text
 from iii_directory.catalog.resolve import FoundFile, Undocumented, find_prompt, resolve_skill
 from iii_directory.catalog.skills import file_count, skill_of
 from iii_directory.documents.fields import choice, flag, optional_text, text
+from iii_directory.documents.ids import namespace_of
 from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import QUOTED_CHARS
 from iii_directory.text import cut
@@ -64,9 +65,16 @@ def skills_list(look: Look, payload: Payload) -> Row:
         skills_only=choice(payload, "kind", ("skill", "document")) == "skill",
     )
     if found or not payload.get("search"):
-        return {"skills": found}
+        return {"skills": _with_those_who_left(found, look.left)}
     asked = json.dumps({"query": cut(payload["search"], QUOTED_CHARS)}, ensure_ascii=False)
     return {"skills": [], "next": f"call directory::search {asked} to look for the words one by one"}
+
+
+def _with_those_who_left(found: list[Row], left: frozenset[str]) -> list[Row]:
+    """The rows, those of workers that are gone marked; others may be shared with later replies."""
+    if not left:
+        return found
+    return [{**row, "connected": False} if namespace_of(row["id"]) in left else row for row in found]
 
 
 def skill(look: Look, payload: Payload) -> Row | Undocumented:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from iii_directory.bus.seam import CallError
 from iii_directory.config import read_document
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.limits import MAX_REMEMBERED_WORKERS
 from iii_directory.shapes import is_list, object_of, rows_of, text_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class InstalledWorkers:
         """Whose namespaces are shown, in every spelling; None when the engine cannot say."""
         self.reported: frozenset[str] = frozenset()
         """The packages that a daemon reports as installed; who merely connects is not among them."""
+        self.left: frozenset[str] = frozenset()
+        """Workers that were connected when the engine was asked before, and are no more."""
+        self._met: dict[str, None] = {}
 
     @property
     def asked_of(self) -> str | None:
@@ -99,10 +103,17 @@ class InstalledWorkers:
         for way in self._ways if self._way is None else (self._way,):
             reported = await self._asked(way)
             if reported is not None:
-                names = every_spelling(reported | await _connected(self._bus))
-                self._learned(way, reported, names)
+                connected = await _connected(self._bus)
+                self._meet(connected)
+                self._learned(way, reported, every_spelling(reported | connected))
                 return
         self._learned(None, frozenset(), None)
+
+    def _meet(self, connected: frozenset[str]) -> None:
+        self._met |= dict.fromkeys(connected)
+        while len(self._met) > MAX_REMEMBERED_WORKERS:
+            del self._met[next(iter(self._met))]
+        self.left = frozenset(self._met.keys() - connected)
 
     def _learned(self, way: Way | None, reported: frozenset[str], names: frozenset[str] | None) -> None:
         """Take an answer, unless a later question is on its way: what this one says may be older news."""

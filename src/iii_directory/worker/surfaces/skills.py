@@ -37,6 +37,16 @@ _DESCRIPTION: Final = text(
 _BYTES: Final = count("The size of the file, or of the registered body, in bytes.")
 
 _PLACE: Final = text("Where it is on the worker's machine; only with show_paths in the configuration.")
+_SOMETIMES: Final = (
+    "type",
+    "function_id",
+    "name",
+    "disable_model_invocation",
+    "root",
+    "connected",
+    "documents",
+    "files",
+)
 _ROW: Final = obj(
     {
         "id": SKILL_ID,
@@ -51,14 +61,15 @@ _ROW: Final = obj(
         "root": text(
             "Which folder it lies in: skills, local, or the last two names of a root; left out of others."
         ),
+        "connected": flag("False where its worker was connected and is no more; else left out."),
         "documents": count("How many documents the skill has. With kind skill."),
         "files": count("How many files the skill has. With kind skill."),
     },
-    optional=("type", "function_id", "name", "disable_model_invocation", "root", "documents", "files"),
+    optional=_SOMETIMES,
 )
 _PLAIN_ROW: Final = obj(
     {**_ROW["properties"], "registered_at": MODIFIED_AT, "source": SOURCE},
-    optional=("type", "function_id", "name", "disable_model_invocation", "root", "documents", "files"),
+    optional=_SOMETIMES,
 )
 _SKILL: Final = obj(
     {
