@@ -328,7 +328,7 @@ from pathlib import Path
 import iii_directory.cli.serve
 from iii_directory.cli.common import settings_from
 from iii_directory.worker.main import DirectoryWorker
-worker = DirectoryWorker.started(settings_from(Path(sys.argv[2])), sys.argv[1])
+worker = DirectoryWorker.join(settings_from(Path(sys.argv[2])), sys.argv[1])
 assert worker.wait_ready(30)
 print(*sys.modules)
 worker.stop()
