@@ -217,6 +217,9 @@ MAX_FRAME_BYTES: Final = 16 * MIB
 MAX_MESSAGE_BYTES: Final = 64 * MIB
 # serde_json refuses deeper documents; a deeper one could also exhaust our own encoder.
 MAX_JSON_DEPTH: Final = 128
+# Inner: a value of the state above this is kept and given as the text it came in: to read it and to write it
+# again would hold up everybody else for a millisecond and more.
+LARGE_VALUE_BYTES: Final = 64 * KIB
 # Inner: long lists that an engine or a worker keeps as text for whoever asks next: one of each kind there is.
 KEPT_LISTS: Final = 4
 # Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.

@@ -126,6 +126,10 @@ def test_a_field_is_not_there_twice(text: bytes) -> None:
     assert with_field(text, b"_by", "me") is None
 
 
+def test_escaped_letters_of_other_scripts_are_not_in_the_way() -> None:
+    assert json.loads(with_field(b'{"a": "\\u00e9"}', b"_by", "me") or b"") == {"a": "é", "_by": "me"}
+
+
 @pytest.mark.parametrize("text", [b"{}", b"{  }", b"{\n}"])
 def test_an_empty_object_gets_its_first_field(text: bytes) -> None:
     assert json.loads(with_field(text, b"_by", "me") or b"") == {"_by": "me"}

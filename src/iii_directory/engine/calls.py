@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.engine import messages, protocol
 from iii_directory.engine.allowances import check_pending, limit_exceeded
 from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
-from iii_directory.engine.envelope import with_field
+from iii_directory.engine.envelope import fields_of, with_field
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import ABSENT, Json, Unread, read
-from iii_directory.limits import MAX_TOLD_FAILURES, MAX_UNANSWERED_EVENTS
+from iii_directory.engine.wire_json import ABSENT, Json, Unread, read, whole
+from iii_directory.limits import LARGE_VALUE_BYTES, MAX_TOLD_FAILURES, MAX_UNANSWERED_EVENTS
 from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class Calls:
         self._engine_state = engine_state
         self._open: dict[tuple[str, str], Call] = {}
         self.builtins: dict[str, Callable[[Request], object]] = {}
+        self.unread_fields: dict[str, tuple[str, ...]] = {}
+        """The fields of built-in functions that only keep what is in them."""
         self._told: set[str] = set()
 
     def invoke(self, caller: str, message: InvokeFunction) -> None:
@@ -78,7 +80,7 @@ class Calls:
             if message.action == "enqueue":
                 self._enqueue(message, namespace, outcome)
                 return
-            self._dispatch(caller, message, namespace, _signed(message.data, caller), outcome)
+            self._dispatch(caller, message, namespace, message.data, outcome)
         except EngineFault as fault:
             self._fail(outcome, message.function_id, fault)
 
@@ -143,8 +145,10 @@ class Calls:
         call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
         while (function.owner, call_id) in self._open:
             call_id = self._engine_state.new_id()
+        if caller is not None:
+            data = _signed(data, caller)
         if self._engine_state.connections[function.owner].inside:
-            data = read(data)
+            data = whole(data)
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._record(call_id, Call(function.owner, caller, outcome))
         self._engine_state.send(function.owner, messages.invocation(message, call_id, data))
@@ -170,7 +174,7 @@ class Calls:
     def _run_builtin(
         self, caller: str | None, function: Function, data: object, outcome: Outcome | None
     ) -> None:
-        payload = read({} if data is None else data)
+        payload = self._payload_of(function, {} if data is None else data)
         if not is_object(payload):
             raise bad_input(function.id, "expected an object")
         answer: Outcome = outcome or _nobody_waits
@@ -178,6 +182,13 @@ class Calls:
         result = self.builtins[function.id](request)
         if result is not DEFERRED:
             answer(result, None)
+
+    def _payload_of(self, function: Function, data: object) -> object:
+        """What a built-in function is given; the large values that it only keeps stay unread."""
+        kept = self.unread_fields.get(function.id)
+        if kept and isinstance(data, Unread) and len(data.text) > LARGE_VALUE_BYTES:
+            return fields_of(data.text, kept)
+        return whole(data)
 
     def _enqueue(self, message: InvokeFunction, namespace: str, outcome: Outcome | None) -> None:
         if self._engine_state.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
@@ -219,7 +230,7 @@ class Calls:
         def reply(result: object, error: Json | None) -> None:
             caller.active_invocations -= 1
             caller.held.pending_calls -= 1
-            told = read(result) if caller.inside else result
+            told = whole(result) if caller.inside else result
             self._engine_state.send(caller.id, messages.invocation_result(about, told, error))
 
         return reply

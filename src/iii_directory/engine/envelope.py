@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from iii_directory.engine import protocol
-from iii_directory.engine.wire_json import Unread
+from iii_directory.engine.wire_json import Unread, read
 from iii_directory.limits import KIB, MAX_JSON_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
+
+    from iii_directory.engine.wire_json import Json
 
 _NOTHING: Final = msgspec.Raw(b"null")
 
@@ -63,13 +65,22 @@ def unread(raw: msgspec.Raw) -> Unread | None:
     return None if content == b"null" else Unread(content)
 
 
+def fields_of(text: bytes, unread_fields: Collection[str]) -> Json | None:
+    """The fields of an object of JSON, some of them unread; None where it is no object."""
+    try:
+        fields = _FIELDS.decode(text)
+    except msgspec.DecodeError:
+        return None
+    return {key: unread(raw) if key in unread_fields else read(unread(raw)) for key, raw in fields.items()}
+
+
 def with_field(text: bytes, field: bytes, value: str) -> bytes | None:
     """An object of JSON with a field more, both of characters that need no escape.
 
     None where the object may have it already: what is there twice means one thing to one reader and another
     to the next.
     """
-    if field in text or (b"\\" in text and b"\\u00" in text):
+    if field in text or (b"\\" in text and _ESCAPED_ASCII.search(text)):
         return None
     separator = b"," if text[1:-1].strip() else b""
     return b"".join((text[:-1], separator, b'"', field, b'":"', value.encode(), b'"}'))
@@ -140,6 +151,8 @@ def _deepest(part: bytes) -> int:
 
 
 _ENVELOPES: Final = msgspec.json.Decoder(Envelope)
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 _PIECE_BYTES: Final = 8 * KIB
 _BRACKETS: Final = bytes.maketrans(b"{[}]", b"(())")
 _OTHERS: Final = bytes(set(range(256)) - set(b'{[}]"'))

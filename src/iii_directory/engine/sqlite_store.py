@@ -14,9 +14,12 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from iii_directory.access.policy import KEPT_TOKEN
 from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.engine.wire_json import ABSENT, Unread
+from iii_directory.limits import LARGE_VALUE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("iii_directory.engine")
 
 FILE_NAME: Final = "engine.db"
+_UNREADABLE: Final = "the state database holds a value that cannot be read"
 
 
 class DataDirectoryError(Exception):
@@ -133,10 +137,13 @@ class SqliteStore:
 
     def get(self, scope: str, key: str) -> object:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
-        return _parsed(rows[0][0]) if rows else ABSENT
+        if not rows:
+            return ABSENT
+        text = rows[0][0]
+        return _parsed(text) if len(text) <= LARGE_VALUE_BYTES else _unread(text)
 
     def set(self, scope: str, key: str, value: object) -> None:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = value.text.decode() if isinstance(value, Unread) else _written(value)
         self._write(
             "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (owner, scope, key) DO UPDATE SET value = excluded.value",
@@ -150,6 +157,8 @@ class SqliteStore:
 
     def values(self, scope: str) -> list[object]:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? ORDER BY position", scope)
+        if sum(len(row[0]) for row in rows) > LARGE_VALUE_BYTES:
+            return [_unread(row[0]) for row in rows]
         # One parse of one array is much faster than a parse per row.
         return _parsed(f"[{','.join(row[0] for row in rows)}]")
 
@@ -206,11 +215,25 @@ def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return [found[position] for position in sorted(found)]
 
 
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise StoreError("the state database holds a value that cannot be read") from None
+        raise StoreError(_UNREADABLE) from None
+
+
+def _unread(text: str) -> Unread:
+    """A value that is passed on as it is; that it is JSON is all that is looked at."""
+    content = text.encode()
+    try:
+        msgspec.json.decode(content, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        raise StoreError(_UNREADABLE) from None
+    return Unread(content)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -11,7 +11,8 @@ class Store(Protocol):
     """Values by scope and key; a scope lists its values in the order they were first set.
 
     A value that :meth:`set` returned from is kept; how well is the implementation's promise.
-    Values are JSON and must not be changed by whoever gets them.
+    Values are JSON and must not be changed by whoever gets them. Large ones may come as
+    :class:`~iii_directory.engine.wire_json.Unread`, and may be given as that.
     """
 
     def get(self, scope: str, key: str) -> object:

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import orjson
 
 from iii_directory.limits import MAX_JSON_DEPTH
+from iii_directory.shapes import is_list, is_object
 
 Json = dict[str, Any]
 
@@ -70,6 +71,16 @@ def encode_message(value: object) -> bytes:
 def read(value: object) -> object:
     """A value itself, also where it was not read before."""
     return _value_of(value.text) if isinstance(value, Unread) else value
+
+
+def whole(value: object) -> object:
+    """A value with nothing unread in it: neither itself nor its fields or items."""
+    if is_object(value):
+        unread = {key: read(item) for key, item in value.items() if isinstance(item, Unread)}
+        return {**value, **unread} if unread else value
+    if is_list(value):
+        return [read(item) for item in value] if value and isinstance(value[0], Unread) else value
+    return read(value)
 
 
 def parse(text: str) -> object:

@@ -20,7 +20,8 @@ from iii_directory.engine.builtins.table import (
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import NotJsonError, parse
+from iii_directory.engine.wire_json import NotJsonError, parse, read
+from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +46,9 @@ class Configuration:
         self._environment = environment
         self._entries: dict[str, Json] = {}
         try:
-            for entry in cast("list[Json]", store.values(SCOPE)):
-                self._entries[entry["id"]] = {**entry, "schema": None}
+            for entry in map(read, store.values(SCOPE)):
+                if is_object(entry):
+                    self._entries[entry["id"]] = {**entry, "schema": None}
         except StoreError as error:
             router.engine_state.log("error", f"configuration could not be read: {error}")
 

@@ -19,7 +19,7 @@ from iii_directory.engine.builtins.table import (
 )
 from iii_directory.engine.engine_state import EngineFault, bad_input
 from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import ABSENT, encode
+from iii_directory.engine.wire_json import ABSENT, encode, read
 from iii_directory.limits import MAX_STATE_LIST_BYTES, MAX_STATE_OPS, MAX_STATE_VALUE_CHARS, MIB
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class State:
         ops = _checked_ops(request)
         old = _stored(protocol.UPDATE_ERROR, lambda: self._store.get(scope, key))
         try:
-            new, errors = apply_ops(old, ops)
+            new, errors = apply_ops(read(old), ops)
         except TooMuchWorkError:
             raise limit_exceeded("appending to strings this long, this often, takes too long") from None
         if len(encode(new)) > MAX_STATE_VALUE_CHARS:
@@ -180,6 +180,7 @@ def provide_state(router: Router, store: Store) -> None:
             it.set,
             schema(["scope", "key", "value"], **place, value=ANY),
             old_new,
+            unread_fields=("value", "data"),
         ),
         BuiltinFunction("state::get", "Read a value.", it.get, schema(["scope", "key"], **place)),
         BuiltinFunction("state::delete", "Delete a value.", it.delete, schema(["scope", "key"], **place)),

@@ -26,6 +26,8 @@ class BuiltinFunction:
     handler: Callable[[Request], object]
     request_schema: Json
     response_schema: Json | None = None
+    unread_fields: tuple[str, ...] = ()
+    """What it only keeps: a large value in one of these is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
     router.builtin_workers[worker.name] = worker
     for row in worker.functions:
         router.calls.builtins[row.id] = row.handler
+        router.calls.unread_fields[row.id] = row.unread_fields
         router.engine_state.add_function(
             Function(
                 id=row.id,
