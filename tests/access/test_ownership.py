@@ -261,3 +261,18 @@ def test_a_data_directory_of_before_becomes_private_and_a_shared_one_stays(tmp_p
 
     assert [folder.stat().st_mode & 0o777 for folder in (old, shared)] == [0o700, 0o755]
     assert [(folder / "engine.db").stat().st_mode & 0o777 for folder in (old, shared)] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("module", ["iii_directory.engine.server", "iii_directory.mcp.http"])
+def test_where_users_cannot_be_told_apart_the_start_says_so(
+    module: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("mcp", reason="the part for MCP is not installed")
+    from tests.mcp.stage import http_bridge
+
+    monkeypatch.setattr(f"{module}.can_tell", lambda: False)
+    with EngineThread() as engine, http_bridge(engine.url):
+        pass
+
+    said = [line for line in caplog.messages if "every user of this machine can connect" in line]
+    assert len(said) == 1

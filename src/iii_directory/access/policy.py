@@ -77,6 +77,16 @@ class Access:
         """Whether it makes a difference whose a connection is."""
         return self.owner is not None and (self.token is None or not self.asks_everybody)
 
+    @property
+    def everybody_s(self) -> str | None:
+        """What to say at the start where every user of this machine can connect."""
+        if self.owner is not None or self.token is not None:
+            return None
+        return (
+            "this system does not say whose a connection is: every user of this machine can connect; "
+            "a token keeps others out"
+        )
+
     def decide(
         self, path: str, headers: Mapping[str, Sequence[str]], user: int | None = None
     ) -> Admitted | Refused:

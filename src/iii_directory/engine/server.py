@@ -122,11 +122,8 @@ class EngineServer:
             lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        if self._access.owner is None and self._access.token is None:
-            log.warning(
-                "this system does not say whose a connection is: every user of this machine can connect; "
-                "a token keeps others out"
-            )
+        if self._access.everybody_s is not None:
+            log.warning("%s", self._access.everybody_s)
         threading.Thread(target=load_library, name="schemas", daemon=True).start()
         self._access = replace(self._access, port=self.port)
 

@@ -6,6 +6,7 @@ The port is taken before anything slow is imported or started for it, so the slo
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import time
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from iii_directory.mcp.bridge import BridgeServer
 
+log = logging.getLogger("iii_directory.mcp")
 PATH: Final = "/mcp"
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 3117
@@ -134,6 +136,8 @@ class HttpEndpoint:
 
     async def start(self) -> None:
         """Serve until `stop`."""
+        if self._listener.access.everybody_s is not None:
+            log.warning("%s", self._listener.access.everybody_s)
         self._http = _http_server(self._answer, self._connections)
         ready = asyncio.Event()
         self._tasks = [
