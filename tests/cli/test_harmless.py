@@ -172,6 +172,17 @@ def test_whoever_has_the_port_is_named_harmlessly(tmp_path: Path) -> None:
             assert not has_unsafe(started.output.replace("\n", ""))
 
 
+def test_a_folder_with_a_hostile_name_is_served_and_named_harmlessly(tmp_path: Path) -> None:
+    folder = tmp_path / WORD.replace("/", "")
+    folder.mkdir()
+    up = ("up", "--in-memory", "--port", str(free_port()), "--http-port", "0", "--skills-folder", str(folder))
+    with running(*up, cwd=folder) as started:
+        started.wait_for("Ctrl-C")
+
+    assert "evil" in started.output
+    assert not has_unsafe(started.output.replace("\n", ""))
+
+
 def test_the_shell_is_offered_no_hostile_word(url: str, tmp_path: Path) -> None:
     done = run(
         cwd=tmp_path,

@@ -132,3 +132,42 @@ def test_mcp_over_http_makes_a_token_of_its_own_folder(tmp_path: Path) -> None:
         bridge.wait_for("token kept in .iii-directory/token")
         bridge.wait_for("MCP at")
         assert kept(tmp_path) not in bridge.output
+
+
+PASSWORD = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("skills", "list"),
+        ("trigger", "a::b"),
+        ("doctor",),
+        ("status", "--json"),
+        ("mcp", "--print-config", "claude"),
+        ("mcp", "--print-config", "codex"),
+        ("up", "--in-memory", "--http-port", "0"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("place", ["host.invalid:1", "127.0.0.1:1", "127.0.0.1:bad"])
+def test_a_password_in_the_address_is_never_shown(tmp_path: Path, words: tuple[str, ...], place: str) -> None:
+    if words[0] == "up" and "bad" not in place:
+        pytest.skip("it would go on")
+    done = run(*words, "--url", f"ws://me:{PASSWORD}@{place}", cwd=tmp_path)
+
+    assert PASSWORD not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("serve",), ("mcp", "--http", "--http-port", "0")], ids=" ".join)
+def test_a_password_in_the_address_is_not_in_the_log_of_what_waits(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with running(*words, "--url", f"ws://me:{PASSWORD}@127.0.0.1:{free_port()}", cwd=tmp_path) as waiting:
+        waiting.wait_for("waiting until one answers")
+        waiting.wait_for("Ctrl-C")
+        status = run("status", "--json", cwd=tmp_path)
+
+    assert PASSWORD not in waiting.output
+    assert PASSWORD not in status.stdout + status.stderr

@@ -36,6 +36,7 @@ from iii_directory.limits import (
     MAX_MESSAGE_BYTES,
 )
 from iii_directory.shapes import is_object
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,7 +68,8 @@ class WireBus(MessageBus):
         # Whoever manages this process may know it by a name of its own, as with the SDK.
         name = os.environ.get("III_WORKER_NAME") or name
         super().__init__(asyncio.new_event_loop(), name=name, description=description, namespace=namespace)
-        self.url = url
+        self.url = shown_url(url)
+        self._address = url
         self._token = token
         self._repeats = Repeats()
         self._on_lost: list[Callable[[], None]] = []
@@ -126,7 +128,7 @@ class WireBus(MessageBus):
         while True:
             self._welcomed.clear()
             try:
-                self._socket = socket = await open_socket(self.url, self, token=self._token)
+                self._socket = socket = await open_socket(self._address, self, token=self._token)
             except UnreachableError as error:
                 if not said:
                     log.warning("no iii engine at %s: %s; waiting until one answers", self.url, error)

@@ -19,7 +19,7 @@ import click
 
 from iii_directory.cli.runs import run_of
 from iii_directory.config import DEFAULT_URL, Settings, load_settings
-from iii_directory.text import escaped, quoted
+from iii_directory.text import escaped, quoted, shown_url
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 log = logging.getLogger("iii_directory")
@@ -70,13 +70,13 @@ def engine_url(given: str | None, home: Path | None = None) -> str:
     """
     url = given or os.environ.get("III_URL") or _running_url(home or Path()) or DEFAULT_URL
     if not url.startswith(("ws://", "wss://")):
-        fail(f"'{url}' is no address of an engine; it starts with ws:// or wss://", code=2)
+        fail(f"'{shown_url(url)}' is no address of an engine; it starts with ws:// or wss://", code=2)
     try:
         usable = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
     except ValueError:
         usable = False
     if not usable:
-        fail(f"'{url}' is no address of an engine; it looks like {DEFAULT_URL}", code=2)
+        fail(f"'{shown_url(url)}' is no address of an engine; it looks like {DEFAULT_URL}", code=2)
     return url
 
 

@@ -157,7 +157,7 @@ def _target(
     program = Path(sys.executable).with_name("iii-directory")
     start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
     globs = (part for glob in expose for part in ("--expose", glob))
-    return Launch(start[0], [*start[1:], "mcp", "--url", url, *words, *globs], needs_token)
+    return Launch(start[0], [*start[1:], "mcp", "--url", shown_url(url), *words, *globs], needs_token)
 
 
 async def _serve_http(url: str, expose: Sequence[str], host: str, port: int, rule: TokenRule) -> None:

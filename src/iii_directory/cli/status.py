@@ -35,7 +35,7 @@ def command(as_json: bool, url: str | None) -> None:
     runs = all_runs()
     state, sentence = _state(address, runs)
     if as_json:
-        print_json({"url": address, "state": state, "runs": [asdict(run) for run in runs]})
+        print_json({"url": shown_url(address), "state": state, "runs": [_shown(run) for run in runs]})
     elif runs:
         print_table(("url", "folder", "mcp", "pid"), [_row(run) for run in runs], whole=True)
     note(sentence)
@@ -67,5 +67,9 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} skills"
 
 
+def _shown(run: Run) -> dict[str, Any]:
+    return {**asdict(run), "url": shown_url(run.url)}
+
+
 def _row(run: Run) -> tuple[str, str, str | None, str]:
-    return run.url, run.skills_folder, run.mcp, str(run.pid)
+    return shown_url(run.url), run.skills_folder, run.mcp, str(run.pid)

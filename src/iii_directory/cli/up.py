@@ -192,7 +192,8 @@ async def _start(plan: Plan) -> Started:
     if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
         await Started(place, server, worker, None, "").stop()
         fail(
-            f"the worker does not answer on the engine at {place.url}; it was given {READY_SECONDS:g} seconds"
+            f"the worker does not answer on the engine at {shown_url(place.url)}; "
+            f"it was given {READY_SECONDS:g} seconds"
         )
     http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
     beside = await start_beside(place.url, http_port, plan.rule, host=plan.http_host, inside=server)
@@ -206,7 +207,7 @@ async def _place(plan: Plan) -> Place:
         return Place(url)
     if plan.url is None and (own := run_of(plan.config.parent)) is not None:
         fail(
-            f"the directory of {plan.config.parent} runs already, at {own.url} (pid {own.pid}); "
+            f"the directory of {plan.config.parent} runs already, at {shown_url(own.url)} (pid {own.pid}); "
             "stop it first, or pass --port to run another beside it"
         )
     whose = _known(url)
@@ -316,7 +317,7 @@ def _welcome(plan: Plan, started: Started) -> str:
     else:
         kept = f"in {plan.data}" if plan.data else "in memory only"
         engine = f"{started.server.url} (embedded, state {kept})"
-    elsewhere = "" if url == DEFAULT_URL else f" --url {url}"
+    elsewhere = "" if url == DEFAULT_URL else f" --url {shown_url(url)}"
     everything = "everything" if started.server else "the worker; the engine goes on"
     return "\n".join(
         (
