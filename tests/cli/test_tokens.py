@@ -11,6 +11,7 @@ from tests.access.test_ownership import HANDSHAKE, UPGRADE, as_nobody, needs_ker
 from tests.support.commands import free_port, run, running
 
 from iii_directory.bus.client import EngineUnreachableError, call_function
+from iii_directory.cli.tokens import engine_token
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +133,21 @@ def test_mcp_over_http_makes_a_token_of_its_own_folder(tmp_path: Path) -> None:
         bridge.wait_for("token kept in .iii-directory/token")
         bridge.wait_for("MCP at")
         assert kept(tmp_path) not in bridge.output
+
+
+@pytest.mark.parametrize(("told", "shown"), [(True, "x" * 40), (False, None)])
+def test_a_token_that_was_made_goes_to_no_address_that_may_be_somebody_else_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool, shown: str | None
+) -> None:
+    monkeypatch.delenv("III_TOKEN", raising=False)
+    monkeypatch.setattr("iii_directory.cli.tokens.can_tell", lambda: told)
+    file = tmp_path / ".iii-directory" / "token"
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    file.write_text("x" * 40, encoding="ascii")
+
+    assert engine_token("ws://127.0.0.1:1", tmp_path) == shown
+    assert engine_token("ws://engine.example:1", tmp_path) is None
 
 
 PASSWORD = "hunter2-hunter2"

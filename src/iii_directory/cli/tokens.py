@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from iii_directory.access.ownership import can_tell
 from iii_directory.access.policy import KEPT_TOKEN, is_loopback
 from iii_directory.cli.common import STATE_FOLDER, Command, fail
 from iii_directory.cli.runs import all_runs
@@ -86,12 +87,16 @@ class _ExposedError(Exception):
 
 
 def _data_folders(url: str, home: Path) -> Iterator[Path]:
-    """Where the engine at an address may keep its state: as it says, or where it usually does."""
+    """Where the engine at an address may keep its state: as it says, or where it usually does.
+
+    The usual place says nothing of who listens at the address now: that, the kernel must be able to tell.
+    """
     for run in all_runs():
         if run.url == url and run.data is not None:
             yield Path(run.data)
-    yield home / STATE_FOLDER
-    yield home / "data"
+    if can_tell():
+        yield home / STATE_FOLDER
+        yield home / "data"
 
 
 def _kept_token(folder: Path) -> str:
