@@ -53,7 +53,7 @@ class Index:
         self._sorted: list[str] = []
         self._unsorted: set[str] = set()
         self._forms: dict[str, list[str]] = {}
-        self._named: dict[str, set[str]] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -69,7 +69,7 @@ class Index:
         weighed = weigh(document, body, self.thesaurus)
         self._entries[number] = _Entry(document, weighed)
         for name in _names(document.id):
-            self._named.setdefault(name, set()).add(document.id)
+            self._named[name] = (*self._named.get(name, ()), document.id)
         for word, strength in zip(weighed.words, weighed.strengths, strict=True):
             postings = self._postings.get(word)
             if postings is None:
@@ -85,9 +85,9 @@ class Index:
             return
         weighed = self._entries.pop(number).weighed
         for name in _names(document_id):
-            self._named[name].remove(document_id)
-            if not self._named[name]:
-                del self._named[name]
+            others = tuple(one for one in self._named.pop(name) if one != document_id)
+            if others:
+                self._named[name] = others
         for word, strength in zip(weighed.words, weighed.strengths, strict=True):
             postings = self._postings[word]
             del postings[bisect_left(postings, _posting(number, strength))]
@@ -108,7 +108,7 @@ class Index:
             return name
         named = self._named.get(name.casefold(), ())
         whole = [one for one in named if one.casefold() == name.casefold()]
-        found = whole or list(named)
+        found = whole or named
         return found[0] if len(found) == 1 else None
 
     def ids(self) -> Sequence[str]:

@@ -8,6 +8,7 @@ background a little at a time. All of it is on the bus's event loop: an answer n
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,6 +95,9 @@ class DocumentIndexes:
 
     async def _in_background(self, look: Look) -> None:
         await asyncio.sleep(_AFTER_START_SECONDS)
+        if self._look is None:
+            # What the start left stays: looking through it for garbage again takes longer than a turn may.
+            gc.freeze()
         await self._take(look)
         pace = _Pace()
         while self._unread and self._look is not None:
