@@ -1,4 +1,4 @@
-"""What search costs those who do not search: a start with 10,000 documents, reads beside it, memory, the loop.
+"""What search costs those who do not search: a start with 10,000 documents, reads beside it, the loop.
 
 A is the directory as it is, inside its engine; B the same without indexes of documents, as before there was
 search. Each has a process of its own, and both are asked over a socket in turn.
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from pathlib import Path
 
+    from iii_directory.catalog.look import Look
+
 DOCUMENTS = 10_000
 STARTS = 5
 ROUNDS = 21
@@ -42,20 +44,24 @@ def up(report: Connection, root: Path, searching: bool) -> None:
 
     logging.disable()
     if not searching:
-        DocumentIndexes.follow = lambda self, look: None
+        DocumentIndexes.follow = not_followed
 
     async def main() -> None:
         server = EngineServer(port=0)
         bus = bus_inside(server)
         await server.start()
         began = time.perf_counter()
-        worker = await asyncio.to_thread(DirectoryWorker.started_on, bus, Settings(skills_folder=root))
+        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=root))
         await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
         await bus.call(LIST, {"prefix": "worker-7/"}, timeout_ms=60_000, namespace=DEFAULT_NAMESPACE)
         report.send((server.url, time.perf_counter() - began))
         await asyncio.Future()
 
     asyncio.run(main())
+
+
+def not_followed(self: DocumentIndexes, look: Look) -> None:
+    """As it was before there was search."""
 
 
 def started(root: Path, *, searching: bool) -> float:
@@ -120,7 +126,7 @@ def longest_turn() -> Measurement:
 
 
 def turns(root: Path) -> tuple[float, float, float]:
-    """Takes documents in as the worker does after a start: the longest turn, how long all took, the memory."""
+    """Takes documents in as the worker does after a start: the longest turn, how long it took, the memory."""
     return asyncio.run(_turns(root))
 
 

@@ -113,6 +113,8 @@ JUDGE_SECONDS: Final = 2.0
 MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
 # Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
 MAX_ALTERNATIVES: Final = 12
+# Inner: words asked for of which an index remembers what may stand for them, about a kilobyte each.
+MAX_REMEMBERED_WORDS: Final = 1000
 # Inner: postings are kept strongest first. To read 200 of a word as written found as much as 400 and as all
 # of them, and takes two thirds of the time; of words that only stand for another, 100.
 MAX_READ_POSTINGS: Final = 200
@@ -168,6 +170,10 @@ MAX_VERSION_CHARS: Final = 128
 MAX_CACHED_ANSWERS: Final = 256
 # Published workers that search knows of from earlier lists: more than the public registry has.
 MAX_PUBLISHED_WORKERS: Final = 5000
+# Documents of a kind that search by meaning keeps a vector of: 1.5 KB and a fortieth of a second each.
+MAX_EMBEDDED_DOCUMENTS: Final = 20_000
+# Inner: tokens of a text that become a vector: a title and about 500 characters of a description.
+MAX_EMBEDDED_TOKENS: Final = 128
 # Inner: pages of the registry's list fetched in a row for search: as many workers at 20 a page. A registry
 # that always names a next page ends here.
 MAX_REGISTRY_PAGES: Final = 250

@@ -46,3 +46,4 @@ class Settings:
     allow_writing: bool = False
     configuration_env: tuple[str, ...] = ()
     search_judge: bool = False
+    search_semantic: bool = False

@@ -253,5 +253,10 @@ SETTINGS: Final = (
         "let judge::evaluate order the best hits of a search anew, if it answers in time",
         hot=False,
     ),
+    _switch(
+        "search_semantic",
+        "search by meaning too, with a small model on this machine; needs iii-directory[semantic]",
+        hot=False,
+    ),
 )
 BY_KEY: Final = {setting.key: setting for setting in SETTINGS}

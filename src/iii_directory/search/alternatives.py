@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from iii_directory.limits import (
     MAX_ALTERNATIVES,
     MAX_CONTINUATIONS,
+    MAX_REMEMBERED_WORDS,
     MAX_SPELLING_CANDIDATES,
 )
 from iii_directory.search.words import form_key
@@ -43,6 +44,15 @@ class Alternative(NamedTuple):
 
 def alternatives(index: Index, word: str, *, maybe_misspelt: bool) -> list[Alternative]:
     """The words of the index that may stand for ``word``, itself first if it is there, at most so many."""
+    asked = (word, maybe_misspelt)
+    if asked not in index.remembered:
+        if len(index.remembered) >= MAX_REMEMBERED_WORDS:
+            index.remembered.clear()
+        index.remembered[asked] = _alternatives(index, word, maybe_misspelt=maybe_misspelt)
+    return index.remembered[asked]
+
+
+def _alternatives(index: Index, word: str, *, maybe_misspelt: bool) -> list[Alternative]:
     found: dict[str, float] = {word: 1.0} if word in index else {}
     for form in (word, *index.thesaurus.short_of(word)):
         for other in index.forms_of(form_key(form)):

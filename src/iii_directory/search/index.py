@@ -21,6 +21,7 @@ from iii_directory.search.words import form_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from iii_directory.search.alternatives import Alternative
     from iii_directory.search.fields import Document, Weighed
     from iii_directory.search.thesaurus import Thesaurus
 
@@ -47,6 +48,10 @@ class Index:
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self.thesaurus = thesaurus
+        self.changes = 0
+        """How often it was changed: while this stays, so does every answer."""
+        self.remembered: dict[tuple[str, bool], list[Alternative]] = {}
+        """What may stand for the words that were asked for since the last change."""
         self._entries: dict[int, _Entry] = {}
         self._numbers: dict[str, int] = {}
         self._postings: dict[str, array[int]] = {}
@@ -65,6 +70,7 @@ class Index:
     def put(self, document: Document, body: str = "") -> None:
         """A document is new, or other than before."""
         self.drop(document.id)
+        self._changed()
         number = self._numbers[document.id] = self._number_of(document.id)
         weighed = weigh(document, body, self.thesaurus)
         self._entries[number] = _Entry(document, weighed)
@@ -83,6 +89,7 @@ class Index:
         number = self._numbers.pop(document_id, None)
         if number is None:
             return
+        self._changed()
         weighed = self._entries.pop(number).weighed
         for name in _names(document_id):
             others = tuple(one for one in self._named.pop(name) if one != document_id)
@@ -110,6 +117,10 @@ class Index:
         whole = [one for one in named if one.casefold() == name.casefold()]
         found = whole or named
         return found[0] if len(found) == 1 else None
+
+    def documents(self) -> list[Document]:
+        """Every document, in no order that means anything."""
+        return [entry.document for entry in self._entries.values()]
 
     def ids(self) -> Sequence[str]:
         """Every id, in no order that means anything."""
@@ -190,6 +201,10 @@ class Index:
                 insort(self._sorted, word)
         self._unsorted.clear()
         return self._sorted
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self.remembered.clear()
 
     def _learn(self, word: str) -> None:
         self._unsorted.add(word)

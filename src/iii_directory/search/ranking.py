@@ -6,7 +6,7 @@ words that are neighbours in both count a little more.
 
 from __future__ import annotations
 
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from itertools import starmap
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,7 +17,7 @@ from iii_directory.search.fields import pair_hash
 from iii_directory.search.words import form_key, is_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.search.index import Index
     from iii_directory.search.question import Question
@@ -26,6 +26,8 @@ NEIGHBOURS: Final = 0.3
 """What two words beside one another add, as a share of what the more ordinary of them tells."""
 # In a script without spaces every other pair of characters belongs to two words; such a one nobody has.
 _STRADDLING: Final = 0.5
+BY_MEANING: Final = 0.65
+"""What closeness counts where a model says it; the rest is the share of the best score by words."""
 CANDIDATES: Final = 60
 """The best by their words alone; neighbours only change the order among these."""
 
@@ -67,6 +69,24 @@ def rank(
         for number in _best(scores)
     ]
     return [Match(document_id, number, -score) for score, document_id, number in sorted(ranked)]
+
+
+def fused(
+    index: Index,
+    matches: Sequence[Match],
+    closeness: Mapping[str, float],
+    among: frozenset[int] | None = None,
+) -> list[Match]:
+    """The best by words and the closest by meaning in one order, each document with its part of both."""
+    best = matches[0].score if matches else 1.0
+    by_words = {match.id: match.score / best for match in matches}
+    shown = (one for one in closeness if among is None or index.number(one) in among)
+    closest = nsmallest(CANDIDATES, shown, key=lambda one: (-closeness[one], one))
+    ranked = [
+        (-(BY_MEANING * closeness.get(one, 0.0) + (1 - BY_MEANING) * by_words.get(one, 0.0)), one)
+        for one in {*by_words, *closest}
+    ]
+    return [Match(one, index.number(one), -score) for score, one in sorted(ranked)]
 
 
 def _merge(scores: dict[int, float], more: dict[int, float], both: Callable[[float, float], float]) -> None:

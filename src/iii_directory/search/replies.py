@@ -128,8 +128,13 @@ def parse_request(payload: Payload) -> Request:
     )
 
 
-def found_by(library: Library, request: Request, capability: str) -> Finding:
-    """What one capability of a request finds."""
+def found_by(
+    library: Library,
+    request: Request,
+    capability: str,
+    closeness: Mapping[Kind, Mapping[str, float]] | None = None,
+) -> Finding:
+    """What one capability of a request finds, by words and where somebody says it by meaning."""
     filtered = request.worker is not None or request.prefix is not None
     return find(
         library.indexes,
@@ -139,6 +144,7 @@ def found_by(library: Library, request: Request, capability: str) -> Finding:
         shown=request.shows if filtered else None,
         exactly=library.exactly,
         skill_of=library.skill_of,
+        closeness=closeness,
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("iii_directory.worker")
 JUDGE: Final = "judge::evaluate"
-MODE: Final = "lexical+judge"
+MODE: Final = "judge"
 # After a failure it is left alone for a while; one that was only too slow is asked again.
 _PAUSE_SECONDS: Final = 30.0
 _JUDGED: Final = ("function", "skill")
@@ -40,7 +40,7 @@ class Ranker(Protocol):
 
     @property
     def mode(self) -> str:
-        """What the answer calls a search that it took part in."""
+        """What the answer adds to the name of a search that it took part in."""
         ...
 
     async def scores(self, request: str, hits: Sequence[Hit]) -> Mapping[str, float] | None:

@@ -40,6 +40,7 @@ from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.own_functions import OwnFunctions
 from iii_directory.worker.registrations import FOLLOWER, Registrations
+from iii_directory.worker.semantic import Meaning, missing
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class DirectoryWorker:
         )
         self._documents = DocumentIndexes()
         self._on_engine = EngineIndexes(self._engine, self._registry)
+        self._meaning = self._with_meaning()
         self._installer = Installer(settings, registry=self._registry)
         self._automatic = AutoDownload(
             bus, self._installer, self._arrivals, self._installed, wanted=_auto_download(settings)
@@ -205,7 +207,7 @@ class DirectoryWorker:
         return (
             Reading(self._catalogue, self._bus, self._engine, self._settings),
             Advice(self._catalogue, self._engine, self._edits, self._installed, self._functions),
-            Searching(self._catalogue, self._documents, self._on_engine, self._ranker()),
+            Searching(self._catalogue, self._documents, self._on_engine, self._ranker(), self._meaning),
             Introspection(self._engine, self._catalogue),
             Registering(self._registrations),
             Downloads(self._installer, self._arrivals, self._automatic, self._settings),
@@ -217,6 +219,16 @@ class DirectoryWorker:
 
     def _ranker(self) -> Ranker | None:
         return Judge(self._bus) if self._settings.search_judge else None
+
+    def _with_meaning(self) -> Meaning | None:
+        if not self._settings.search_semantic:
+            return None
+        finding = missing()
+        if finding is None:
+            return Meaning()
+        log.warning("%s; %s", finding.reason, finding.fix)
+        self._notes.put("semantic", finding)
+        return None
 
     def _follow_functions(self) -> None:
         self._bus.register_listener(
@@ -316,6 +328,8 @@ class DirectoryWorker:
         self._offers.lost()
         self._documents.close()
         self._on_engine.close()
+        if self._meaning is not None:
+            self._meaning.close()
         self._registrations.close()
         await self._registry.close()
         self._catalogue.close()

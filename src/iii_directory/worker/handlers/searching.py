@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.limits import JUDGE_CANDIDATES
+from iii_directory.limits import JUDGE_CANDIDATES, MAX_QUESTION_CHARS
 from iii_directory.search.replies import (
     LEXICAL,
     found_by,
@@ -17,6 +17,7 @@ from iii_directory.search.replies import (
 )
 from iii_directory.worker.indexing import DocumentLibrary
 from iii_directory.worker.judging import ranked_by
+from iii_directory.worker.semantic import MODE as SEMANTIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.engine_indexes import EngineIndexes
     from iii_directory.worker.indexing import DocumentIndexes
     from iii_directory.worker.judging import Ranker
+    from iii_directory.worker.semantic import Meaning
 
 
 class _Everything(DocumentLibrary):
@@ -51,11 +53,13 @@ class Searching:
         documents: DocumentIndexes,
         engine: EngineIndexes,
         ranker: Ranker | None = None,
+        meaning: Meaning | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._documents = documents
         self._engine = engine
         self._ranker = ranker
+        self._meaning = meaning
 
     async def search(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
@@ -82,14 +86,25 @@ class Searching:
         ranker = self._ranker
         wider = request if ranker is None else request._replace(limit=max(request.limit, JUDGE_CANDIDATES))
         found: list[Finding] = []
+        mode = LEXICAL
         for capability in request.capabilities:
             if found:
                 await asyncio.sleep(0)  # each takes a few milliseconds, which others may need between them
-            found.append(found_by(library, wider, capability))
+            closeness = await self._closeness(capability, library)
+            if closeness:
+                mode = f"{LEXICAL}+{SEMANTIC}"
+            found.append(found_by(library, wider, capability, closeness))
         if ranker is None:
-            return found, LEXICAL
+            return found, mode
         judged = await asyncio.gather(*(ranked_by(ranker, one, request.limit) for one in found))
-        return [one for one, _ in judged], ranker.mode if any(taken for _, taken in judged) else LEXICAL
+        return [one for one, _ in judged], f"{mode}+{ranker.mode}" if any(
+            taken for _, taken in judged
+        ) else mode
+
+    async def _closeness(self, capability: str, library: _Everything) -> dict[Kind, dict[str, float]]:
+        if self._meaning is None:
+            return {}
+        return await self._meaning.closeness(capability[:MAX_QUESTION_CHARS], library.indexes)
 
 
 def _milliseconds(started: float) -> float:
