@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 from itertools import chain, compress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
@@ -165,8 +165,8 @@ def _depth_exceeds(value: object, limit: int) -> bool:
     """Level by level, and without a line of Python for each value: a long list has many, and is not deep."""
     level: list[object] = [value]
     for _ in range(limit):
-        objects = [cast("Json", item).values() for item in level if isinstance(item, dict)]
-        lists = [cast("list[object]", item) for item in level if isinstance(item, list)]
+        objects = [item.values() for item in level if is_object(item)]
+        lists = [item for item in level if is_list(item)]
         below = list(chain.from_iterable(chain(objects, lists)))
         level = list(compress(below, map(_CONTAINERS.__contains__, map(type, below))))
         if not level:

@@ -21,7 +21,7 @@ from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import NotJsonError, parse, read
-from iii_directory.shapes import is_object
+from iii_directory.shapes import is_list, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,10 +151,10 @@ def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> o
 
     A variable without a value and a default stays as it is, and its name goes into ``unset``.
     """
-    if isinstance(value, dict):
-        return {key: expand(item, environment, unset) for key, item in cast("Json", value).items()}
-    if isinstance(value, list):
-        return [expand(item, environment, unset) for item in cast("list[object]", value)]
+    if is_object(value):
+        return {key: expand(item, environment, unset) for key, item in value.items()}
+    if is_list(value):
+        return [expand(item, environment, unset) for item in value]
     if not isinstance(value, str) or "${" not in value:
         return value
     # Behind the last brace no placeholder ends: to look for one from every "${" there could take for ever.
@@ -206,13 +206,12 @@ def _matches(config: Json, event: Json) -> bool:
 
 
 def _check_config(config: object) -> str | None:
-    if not isinstance(config, dict):
+    if not is_object(config):
         return "the config of a configuration trigger is an object"
-    fields = cast("Json", config)
     for key in ("configuration_id", "condition_function_id"):
-        if fields.get(key) is not None and not isinstance(fields[key], str):
+        if config.get(key) is not None and not isinstance(config[key], str):
             return f"'{key}' must be a string"
-    if fields.get("event_types") is not None and not isinstance(fields["event_types"], list):
+    if config.get("event_types") is not None and not isinstance(config["event_types"], list):
         return "'event_types' must be a list"
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from iii_directory.engine import protocol
 from iii_directory.engine.allowances import limit_exceeded
@@ -21,6 +21,7 @@ from iii_directory.engine.engine_state import EngineFault, bad_input
 from iii_directory.engine.store import StoreError
 from iii_directory.engine.wire_json import ABSENT, encode, read
 from iii_directory.limits import MAX_STATE_LIST_BYTES, MAX_STATE_OPS, MAX_STATE_VALUE_CHARS, MIB
+from iii_directory.shapes import is_list, is_object, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
     from iii_directory.engine.wire_json import Json
+
+
+T = TypeVar("T")
 
 
 class State:
@@ -66,7 +70,7 @@ class State:
 
     def list(self, request: Request) -> object:
         scope = text(request, "scope")
-        size = cast("int", _stored(protocol.LIST_ERROR, lambda: self._store.size(scope)))
+        size = _stored(protocol.LIST_ERROR, lambda: self._store.size(scope))
         if size > MAX_STATE_LIST_BYTES:
             raise limit_exceeded(
                 f"the scope holds {size // MIB} MiB and one answer carries {MAX_STATE_LIST_BYTES // MIB}; "
@@ -75,7 +79,7 @@ class State:
         return _stored(protocol.LIST_ERROR, lambda: self._store.values(scope))
 
     def list_groups(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
-        held = cast("list[str]", _stored(protocol.LIST_GROUPS_ERROR, self._store.scopes))
+        held = _stored(protocol.LIST_GROUPS_ERROR, self._store.scopes)
         return {"groups": sorted({*held, *self._emptied})}
 
     def update(self, request: Request) -> Json:
@@ -113,7 +117,7 @@ class State:
         )
 
 
-def _stored(code: str, action: Callable[[], object]) -> object:
+def _stored(code: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except StoreError as error:
@@ -126,15 +130,16 @@ def _null(value: object) -> object:
 
 def _checked_ops(request: Request) -> list[Json]:
     ops = request.payload.get("ops")
-    if not isinstance(ops, list):
+    if not is_list(ops):
         raise missing(request, "ops")
-    if len(cast("list[object]", ops)) > MAX_STATE_OPS:
+    if len(ops) > MAX_STATE_OPS:
         raise limit_exceeded(f"an update has at most {MAX_STATE_OPS} operations")
-    for op in cast("list[object]", ops):
-        problem = _op_problem(cast("Json", op) if isinstance(op, dict) else {})
+    checked = [object_of(op) for op in ops]
+    for op in checked:
+        problem = _op_problem(op)
         if problem is not None:
             raise bad_input(request.function_id, problem)
-    return cast("list[Json]", ops)
+    return checked
 
 
 def _op_problem(op: Json) -> str | None:
@@ -142,7 +147,7 @@ def _op_problem(op: Json) -> str | None:
     if kind not in OPS:
         return f"unknown op type {kind!r}, expected one of {', '.join(OPS)}"
     if kind in ("merge", "append"):
-        segments = cast("list[object]", path) if isinstance(path, list) else [path]
+        segments = path if is_list(path) else [path]
         if path is not None and not all(isinstance(segment, str) for segment in segments):
             return f"`path` of {kind} must be a string or a list of strings"
     elif not isinstance(path, str):
@@ -159,11 +164,10 @@ def _is_step(value: object) -> bool:
 
 
 def _check_config(config: object) -> str | None:
-    if not isinstance(config, dict):
+    if not is_object(config):
         return "the config of a state trigger is an object"
-    fields = cast("Json", config)
     for key in ("scope", "key", "condition_function_id"):
-        if fields.get(key) is not None and not isinstance(fields[key], str):
+        if config.get(key) is not None and not isinstance(config[key], str):
             return f"'{key}' must be a string"
     return None
 

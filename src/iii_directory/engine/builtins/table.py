@@ -5,7 +5,7 @@ Pure."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.engine.bindings import TriggerType
 from iii_directory.engine.engine_state import EngineFault, Function, bad_input
@@ -95,7 +95,7 @@ def text(request: Request, key: str) -> str:
     """A required string of the input."""
     if request.payload.get(key) is None:
         raise missing(request, key)
-    return cast("str", optional(request, key, str))
+    return optional(request, key, str)
 
 
 def optional(request: Request, key: str, kind: type) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 
 from iii_directory.engine.builtins.table import (
     BuiltinFunction,
@@ -58,7 +58,7 @@ class Workers:
         connection = self._engine_state.connections.get(request.caller or "")
         if connection is None:
             raise EngineFault(INVALID_ARGUMENTS, "Only a connected worker can register itself.")
-        namespace = cast("str | None", optional(request, "namespace", str))
+        namespace = optional(request, "namespace", str)
         if namespace is None:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
