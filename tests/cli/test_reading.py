@@ -497,7 +497,17 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager(home: Folder, tmp
 
 
 @pytest.mark.parametrize(
-    "read", [("skills", "list"), ("skills", "show", "evil"), ("skills", "index"), ("doctor",)]
+    "read",
+    [
+        ("skills", "list"),
+        ("skills", "show", "evil"),
+        ("skills", "show", "evil", "evil.md"),
+        ("skills", "files", "evil/index"),
+        ("skills", "path", "evil/index", "\u202egnp.txt"),
+        ("skills", "index"),
+        ("doctor",),
+    ],
+    ids=lambda read: "-".join(read[:2]),
 )
 def test_hostile_text_does_nothing_to_a_terminal(home: Folder, tmp_path: Path, read: tuple[str, ...]) -> None:
     spread_hostile_text(home)
@@ -509,7 +519,11 @@ def test_hostile_text_does_nothing_to_a_terminal(home: Folder, tmp_path: Path, r
     assert "u202e" in drawn.lower()
 
 
-@pytest.mark.parametrize("read", [("skills", "list"), ("prompts", "list"), ("doctor",)])
+@pytest.mark.parametrize(
+    "read",
+    [("skills", "list"), ("skills", "files", "evil/index"), ("prompts", "list"), ("doctor",)],
+    ids=" ".join,
+)
 def test_hostile_text_is_escaped_in_lists_also_in_a_pipe(home: Folder, read: tuple[str, ...]) -> None:
     spread_hostile_text(home)
 
@@ -526,6 +540,8 @@ def spread_hostile_text(folder: Folder) -> None:
     folder.write("evil.md", f"---\ntitle: {front}\n---\n{body}")
     folder.write("evil/index.md", f"---\ntitle: {front}\ndescription: {front}\n---\nText.\n")
     folder.write("evil/prompts/bad.md", f"---\ndescription: {front}\n---\nText.\n")
+    for name in ("\u202egnp.txt", "new\nline.txt", "a\x1b[31mb.txt"):
+        folder.write(f"evil/{name}", "x")
     folder.write("\u202egnp.md", "x")
     folder.write("a\x1b[31mb.md", "x")
 

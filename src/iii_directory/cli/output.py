@@ -7,6 +7,7 @@ the eye is shown as an escape; in a pipe a body goes through as it is. Only a te
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,15 @@ def print_string(text: str) -> None:
         terminal.show_text(ended)
     else:
         print_verbatim(ended)
+
+
+def print_place(path: str) -> None:
+    """A path on this machine: whole on one line, verbatim in a pipe and harmless on a terminal."""
+    if sys.stdout.isatty():
+        print_text(escaped(path))
+    else:
+        sys.stdout.buffer.write(os.fsencode(f"{path}\n"))
+        sys.stdout.flush()
 
 
 def print_text(text: str) -> None:

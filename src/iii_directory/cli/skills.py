@@ -15,10 +15,10 @@ from iii_directory.cli.output import (
     note,
     print_json,
     print_markdown,
+    print_place,
     print_rows,
     print_string,
     print_table,
-    print_verbatim,
 )
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.files import media_type as media_type_of
@@ -132,7 +132,7 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
 @reading_options
 def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     reply = place_of(where, skill_id, path)
-    print_json(reply) if as_json else print_verbatim(f"{reply['path']}\n")
+    print_json(reply) if as_json else print_place(reply["path"])
 
 
 @command.command(
