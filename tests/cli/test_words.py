@@ -95,6 +95,10 @@ def test_commands_options_ids_and_names_are_completed(place: Path) -> None:
     assert completed(place, "skills", "sh") == ["show"]
     assert completed(place, "up", "--skills") == ["--skills-folder"]
     assert completed(place, "skills", "show", "cof") == ["coffee", "coffee/machines"]
+    assert completed(place, "skills", "show", "coffee", "m") == ["machines.md"]
+    assert completed(place, "skills", "path", "coffee", "prompts/") == ["prompts/order.md"]
+    assert completed(place, "skills", "path", "nope", "") == []
+    assert completed(place, "skills", "budget", "--host", "codex-") == ["codex-2-percent"]
     assert completed(place, "prompts", "show", "") == ["order"]
     assert completed(place, "trigger", "dir") == []
 

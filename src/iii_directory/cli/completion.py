@@ -67,11 +67,22 @@ def complete(instruction: str) -> NoReturn:
 
 
 def skill_ids() -> Completer:
-    return _completer(lambda: _rows("directory::skills::list", "skills", "id"))
+    return _completer(lambda _: _rows("directory::skills::list", "skills", "id"))
+
+
+def file_paths() -> Completer:
+    """The files of the skill whose id was typed before."""
+    return _completer(
+        lambda typed: _rows("directory::skills::files", "files", "path", id=typed.params["skill_id"])
+    )
+
+
+def hosts() -> Completer:
+    return _completer(_hosts)
 
 
 def prompt_names() -> Completer:
-    return _completer(lambda: _rows("directory::prompts::list", "prompts", "name"))
+    return _completer(lambda _: _rows("directory::prompts::list", "prompts", "name"))
 
 
 def namespaces() -> Completer:
@@ -94,24 +105,30 @@ class _Everything(click.Group):
         return import_module(f"iii_directory.cli.{COMMANDS[cmd_name][0]}").command
 
 
-def _completer(words: Callable[[], Iterator[str]]) -> Completer:
-    def found(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def _completer(words: Callable[[click.Context], Iterator[str]]) -> Completer:
+    def found(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         # Somebody is typing: whatever is wrong, there are just no words.
         with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
-            return [word for word in words() if word.startswith(incomplete) and not has_unsafe(word)]
+            return [word for word in words(context) if word.startswith(incomplete) and not has_unsafe(word)]
         return []
 
     return found
 
 
-def _rows(function_id: str, key: str, field: str) -> Iterator[str]:
+def _rows(function_id: str, key: str, field: str, **payload: Any) -> Iterator[str]:
     from iii_directory.cli.source import Where, answer
 
-    reply = answer(Where(Path("config.yaml"), None), function_id)
+    reply = answer(Where(Path("config.yaml"), None), function_id, **payload)
     return (row[field] for row in reply[key])
 
 
-def _installed() -> Iterator[str]:
+def _hosts(_: click.Context) -> Iterator[str]:
+    from iii_directory.authoring.served import HOSTS
+
+    return iter(HOSTS)
+
+
+def _installed(_context: click.Context) -> Iterator[str]:
     from iii_directory.config import load_settings
     from iii_directory.lockfile.reading import InstallRecord
 
@@ -121,7 +138,7 @@ def _installed() -> Iterator[str]:
     return iter(record.namespaces)
 
 
-def _functions() -> Iterator[str]:
+def _functions(_: click.Context) -> Iterator[str]:
     url = engine_url(None)
     if not listens(url):
         return iter(())

@@ -9,7 +9,7 @@ import click
 
 from iii_directory.cli import authoring, evaluating, installs
 from iii_directory.cli.common import EXIT_CODES, fail, program
-from iii_directory.cli.completion import skill_ids
+from iii_directory.cli.completion import file_paths, hosts, skill_ids
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import (
     note,
@@ -91,7 +91,7 @@ def list_skills(
     epilog=EXIT_CODES,
 )
 @click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
-@click.argument("path", metavar="[PATH]", required=False)
+@click.argument("path", metavar="[PATH]", required=False, shell_complete=file_paths())
 @reading_options
 def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     if path is None:
@@ -128,7 +128,7 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
     epilog=EXIT_CODES,
 )
 @click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
-@click.argument("path", metavar="[PATH]", required=False)
+@click.argument("path", metavar="[PATH]", required=False, shell_complete=file_paths())
 @reading_options
 def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     reply = place_of(where, skill_id, path)
@@ -140,7 +140,7 @@ def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     "whole of each, the index, and the tools and resources of MCP; and what hosts would cut.",
     epilog=EXIT_CODES,
 )
-@click.option("--host", help="Show what this host would cut, line by line.")
+@click.option("--host", shell_complete=hosts(), help="Show what this host would cut, line by line.")
 @reading_options
 def budget(host: str | None, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::budget")
