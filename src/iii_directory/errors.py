@@ -163,7 +163,8 @@ OUTCOME_UNKNOWN = ErrorKind(
     "D412",
     "outcome_unknown",
     (
-        "call directory::skills::get or directory::prompts::get to read back whether it was done",
+        "call directory::skills::get to read a skill back",
+        "call directory::prompts::get to read a prompt back",
         "call it again: the same content twice does no harm",
     ),
     meaning="The state was told to write and did not answer in time. It may have been done, or not.",

@@ -124,7 +124,9 @@ def test_the_folder_and_the_engine_give_the_same(directory: Reader, read: tuple[
     assert (
         first == f"iii-directory: no engine answers at {NOWHERE}; this is read from {directory.skills.root}"
     )
-    assert from_engine.stderr.splitlines() == notes
+    # Only an engine knows who tells which workers are installed.
+    told = [line for line in from_engine.stderr.splitlines() if "which workers are installed" not in line]
+    assert told == notes
     assert not notes or "budget" in read
 
 
@@ -134,6 +136,7 @@ def test_json_is_the_reply_of_the_function(directory: Reader, read: tuple[str, .
     from_folder = json.loads(invoke(*read, "--json").stdout)
 
     assert isinstance(from_engine, dict)
+    from_engine.pop("installed_by", None)
     assert from_engine == from_folder
 
 
