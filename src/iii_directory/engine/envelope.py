@@ -61,6 +61,8 @@ def envelope_of(frame: bytes) -> Envelope | None:
 
 def unread(raw: msgspec.Raw) -> Unread | None:
     """What a field carries, to be passed on; null is nothing."""
+    if raw is _NOTHING:
+        return None
     content = bytes(raw)
     return None if content == b"null" else Unread(content)
 
@@ -105,7 +107,8 @@ def is_readable(text: bytes) -> bool:
     Without a line of Python for each value: the text is cut down to its brackets and quotes.
     """
     try:
-        brackets = b"".join(map(_brackets, _pieces(text)))
+        short = len(text) <= _PIECE_BYTES
+        brackets = _brackets(text) if short else b"".join(map(_brackets, _pieces(text)))
     except UnicodeDecodeError:
         return False
     if brackets.count(b"(") <= MAX_JSON_DEPTH:

@@ -196,8 +196,9 @@ def _measured(data: bytes | bytearray, start: int) -> tuple[int, int]:
         return 0, 0
     second = data[start + 1]
     length, header = second & ~_MASKED, _SHORTEST + (_MASK_BYTES if second >= _MASKED else 0)
-    extended = {_TWO_BYTES: 2, _EIGHT_BYTES: 8}.get(length, 0)
-    if extended:
+    extended = 0
+    if length >= _TWO_BYTES:
+        extended = 2 if length == _TWO_BYTES else 8
         if len(data) - start < _SHORTEST + extended:
             return 0, 0
         length = int.from_bytes(data[start + _SHORTEST : start + _SHORTEST + extended], "big")

@@ -40,8 +40,9 @@ class Repeats:
 
     def message_with_texts(self, message: Json) -> Json:
         """The same for a message, which may carry a result."""
-        result = self.with_texts(message.get("result"))
-        return message if result is message.get("result") else {**message, "result": result}
+        carried = message.get("result")
+        result = self.with_texts(carried) if is_object(carried) else carried
+        return message if result is carried else {**message, "result": result}
 
     def _text_of(self, rows: list[object]) -> object:
         known, text = self._known.pop(id(rows), (None, None))
