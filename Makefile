@@ -45,7 +45,7 @@ unit: $(VENV)/.dev
 bench: $(VENV)/.dev  ## one line per goal: name, ratio, bound
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(VENV)/.dev  ## long fuzz runs and simulations
+soak: $(VENV)/.dev  ## long fuzz runs, simulations and churn
 	@$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
 format: $(VENV)/.dev  ## let ruff rewrite the code
