@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.commands import Running, running
 from tests.support.engine import WAIT
-from websockets.sync.server import ServerConnection, serve
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
 WELCOME = json.dumps({"type": "workerregistered", "worker_id": "w", "reattach_token": "t"})
@@ -38,44 +39,22 @@ class HangingEngine:
 
 
 @contextmanager
-def welcoming() -> Generator[HangingEngine]:
-    """One that says welcome first, as engines do."""
-    engine = HangingEngine("")
-
-    def hang(connection: ServerConnection) -> None:
-        connection.send(WELCOME)
-        connection.recv()
-        engine.meets()
-        engine.ended.wait(WAIT * 6)
-
-    with serve(hang, "127.0.0.1", 0, compression=None, close_timeout=0) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        engine.url = "ws://{}:{}".format(*server.socket.getsockname())
-        try:
-            yield engine
-        finally:
-            engine.ended.set()
-            server.shutdown()
-
-
-@contextmanager
-def silent() -> Generator[HangingEngine]:
-    """One that does not even answer the handshake."""
+def hanging(answer: Callable[[socket.socket], None]) -> Generator[HangingEngine]:
+    """One whose every connection is answered so, and never read from again."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         engine = HangingEngine("ws://{}:{}".format(*server.getsockname()))
         held: list[socket.socket] = []
 
+        def meet(taken: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                answer(taken)
+                engine.meets()
+
         def take() -> None:
-            while not engine.ended.is_set():
-                try:
-                    taken = server.accept()[0]
-                    held.append(taken)
-                    # A look whether something listens says nothing.
-                    if taken.recv(1):
-                        engine.meets()
-                except OSError:
-                    return
+            with contextlib.suppress(OSError):
+                while not engine.ended.is_set():
+                    held.append(server.accept()[0])
+                    threading.Thread(target=meet, args=held[-1:], daemon=True).start()
 
         threading.Thread(target=take, daemon=True).start()
         try:
@@ -85,6 +64,28 @@ def silent() -> Generator[HangingEngine]:
             server.shutdown(socket.SHUT_RDWR)
             for taken in held:
                 taken.close()
+
+
+def welcoming(taken: socket.socket) -> None:
+    """Shake hands and say welcome, as engines do, and listen until the first message."""
+    protocol = ServerProtocol()
+    while data := taken.recv(65536):
+        protocol.receive_data(data)
+        for event in protocol.events_received():
+            if not isinstance(event, Request):
+                return
+            protocol.send_response(protocol.accept(event))
+            protocol.send_text(WELCOME.encode())
+        for answer in protocol.data_to_send():
+            taken.sendall(answer)
+    raise ConnectionResetError
+
+
+def silent(taken: socket.socket) -> None:
+    """Not even answer the handshake."""
+    # A look whether something listens says nothing.
+    if not taken.recv(1):
+        raise ConnectionResetError
 
 
 GOES_ON = (("serve",), ("mcp", "--http", "--http-port", "0"))
@@ -101,14 +102,14 @@ def waiting(engine: HangingEngine, words: tuple[str, ...], cwd: Path) -> Generat
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("words", [*GOES_ON, *ENDS], ids=" ".join)
-@pytest.mark.parametrize("kind", [welcoming, silent])
+@pytest.mark.parametrize("answer", [welcoming, silent])
 def test_a_command_ends_when_it_is_told_to_though_the_engine_never_answers(
     tmp_path: Path,
-    kind: Callable[[], AbstractContextManager[HangingEngine]],
+    answer: Callable[[socket.socket], None],
     words: tuple[str, ...],
     number: signal.Signals,
 ) -> None:
-    with kind() as engine, waiting(engine, words, tmp_path) as command:
+    with hanging(answer) as engine, waiting(engine, words, tmp_path) as command:
         if words in GOES_ON:
             command.wait_for("Ctrl-C")
         code = command.stop(number)
