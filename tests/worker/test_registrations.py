@@ -341,7 +341,7 @@ def test_a_write_without_an_answer_may_have_been_done_and_is_looked_up(code: str
             raise CallError(code, "no answer")
 
         desk.bus.before["state::set"] = done_unheard
-        with pytest.raises(DirectoryError, match=r"D412 outcome_unknown: .*it may have been.*read back"):
+        with pytest.raises(DirectoryError, match=r"D412 outcome_unknown: .*it may have been.* back"):
             await skills.register({"id": "a", "skill": "# 1"})
         await desk.settled()
         assert await desk.keys() == ["skill:a"]
