@@ -7,9 +7,7 @@ allowed: twice as long as alone, or ten milliseconds if that is more.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from websockets.frames import Frame, Opcode
 
 from benchmarks.harness import Measurement, goal, repeat
-from benchmarks.processes import READY_SECONDS, Answers, call_frame, process
+from benchmarks.processes import Answers, call_frame, process, run_up
 from benchmarks.trees import path_of, tree
 
 if TYPE_CHECKING:
@@ -138,24 +136,10 @@ def _frame(payload: dict[str, Any], function_id: str) -> bytes:
 def up(report: Connection, root: Path, data: str) -> None:
     """The engine with the directory inside it, on a database, as ``iii-directory up`` has them."""
     from iii_directory.cli.running import raised_file_limit
-    from iii_directory.config import Settings
-    from iii_directory.engine.server import EngineServer
     from iii_directory.engine.sqlite_store import Database
-    from iii_directory.worker.main import DirectoryWorker, bus_inside
 
-    logging.disable()
     raised_file_limit()
-
-    async def main() -> None:
-        server = EngineServer(port=0, database=Database(Path(data)))
-        bus = bus_inside(server)
-        await server.start()
-        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=root))
-        await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-        report.send(server.url)
-        await asyncio.Future()
-
-    asyncio.run(main())
+    run_up(report, root, Database(Path(data)))
 
 
 def register_large(report: Connection, url: str) -> None:

@@ -5,8 +5,6 @@ Asked over a bare socket that does nothing with what it reads, so that writing i
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import socket
 import time
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +13,7 @@ from urllib.parse import urlsplit
 from websockets.frames import Frame, Opcode
 
 from benchmarks.harness import Measurement, goal, interleave
-from benchmarks.processes import call_frame, process
+from benchmarks.processes import call_frame, process, run_up
 from benchmarks.trees import tree
 
 if TYPE_CHECKING:
@@ -83,25 +81,11 @@ class Flood:
 
 def up(report: Connection, root: Path, as_it_was: bool) -> None:
     """The engine with the directory inside it; as it was, a transport is given everything at once."""
-    from iii_directory.config import Settings
     from iii_directory.engine.outbox import Outbox
-    from iii_directory.engine.server import EngineServer
-    from iii_directory.worker.main import DirectoryWorker, bus_inside
 
     def all_at_once(self: Any, data: list[bytes]) -> None:
         self._transport.write(b"".join(data))
 
-    logging.disable()
     if as_it_was:
         Outbox.write = cast("Any", all_at_once)
-
-    async def main() -> None:
-        server = EngineServer(port=0)
-        bus = bus_inside(server)
-        await server.start()
-        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=root))
-        await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-        report.send(server.url)
-        await asyncio.Future()
-
-    asyncio.run(main())
+    run_up(report, root)

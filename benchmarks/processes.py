@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from multiprocessing.connection import Connection
 
+    from iii_directory.engine.sqlite_store import Database
+
 _SPAWN = multiprocessing.get_context("spawn")
 READY_SECONDS = 30.0
 _LONGEST_HEADER = 10
@@ -74,26 +76,30 @@ def engine(report: Connection) -> None:
 
 
 def engine_with_directory(report: Connection) -> None:
-    """The engine with the directory inside it, as ``iii-directory up`` runs them, on nothing but memory."""
+    """The engine with an empty directory inside it, on nothing but memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_up(report, Path(folder))
+
+
+def run_up(report: Connection, skills: Path, database: Database | None = None) -> None:
+    """The engine with the directory of a folder inside it, as ``iii-directory up`` runs them, for ever."""
     from iii_directory.config import Settings
     from iii_directory.worker.main import DirectoryWorker, bus_inside
 
     # A benchmark shows its lines and nothing else.
     logging.disable()
 
-    async def main(folder: str) -> None:
-        server = EngineServer(port=0)
+    async def main() -> None:
+        server = EngineServer(port=0, database=database)
         bus = bus_inside(server)
         await server.start()
-        settings = Settings(skills_folder=Path(folder))
-        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, settings)
+        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=skills))
         if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
             raise TimeoutError("the directory did not start")
         report.send(server.url)
         await asyncio.Future()
 
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(main(folder))
+    asyncio.run(main())
 
 
 def engine_with_echo(report: Connection) -> None:

@@ -13,7 +13,9 @@ from tests.support.reader import until
 
 from iii_directory import __version__
 from iii_directory.bus.seam import CallError
+from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
+from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.engine_view import EngineView
 
 if TYPE_CHECKING:
@@ -414,7 +416,7 @@ class OldEngine:
 
 def test_an_engine_before_0_13_gives_the_same_shapes() -> None:
     async def ask() -> None:
-        view = EngineView(OldEngine(), 1000)
+        view = EngineView(EngineCalls(OldEngine(), Settings()))
         function = await view.function("mail::send")
         assert function["request_schema"] == SCHEMA
         assert function["worker_name"] == "mail"
@@ -443,7 +445,7 @@ class FailingEngine(OldEngine):
 
 
 def test_an_engine_that_does_not_answer_is_d410() -> None:
-    view = EngineView(FailingEngine(), 1)
+    view = EngineView(EngineCalls(FailingEngine(), Settings()))
 
     with pytest.raises(DirectoryError, match="D410 engine_error: the engine's engine::workers::list failed"):
         asyncio.run(view.workers())
@@ -457,7 +459,7 @@ class DenyingEngine(OldEngine):
 
 
 def test_an_engine_that_denies_its_own_functions_is_d410_in_one_sentence() -> None:
-    view = EngineView(DenyingEngine(), 1)
+    view = EngineView(EngineCalls(DenyingEngine(), Settings()))
 
     for ask in (view.workers(), view.functions(), view.function("mail::send"), view.bindings()):
         with pytest.raises(DirectoryError) as refused:
@@ -468,7 +470,7 @@ def test_an_engine_that_denies_its_own_functions_is_d410_in_one_sentence() -> No
 
 
 def test_an_old_engine_tells_of_several_functions_too() -> None:
-    view = EngineView(OldEngine(), 1000)
+    view = EngineView(EngineCalls(OldEngine(), Settings()))
 
     found = asyncio.run(view.functions_at_once(["mail::send", "mail::x"], None))
 

@@ -210,15 +210,16 @@ def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Resul
 
 def _print_offers(offers: Sequence[Offer], source: str, *, as_json: bool) -> None:
     if as_json:
-        rows = [
-            {"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers
-        ]
-        print_json({"source": source, "skills": rows})
+        print_json({"source": source, "skills": _offer_rows(offers)})
     elif not offers:
         note(f"{source} has no folder with a SKILL.md")
     else:
         rows = [(offer.name, offer.path, offer.description) for offer in offers]
         print_table(("skill", "folder", "description"), rows)
+
+
+def _offer_rows(offers: Sequence[Offer]) -> list[dict[str, str]]:
+    return [{"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers]
 
 
 def _print_added(offers: Sequence[Offer], added: Added, source: str, *, as_json: bool) -> None:
@@ -242,10 +243,7 @@ def _print_added(offers: Sequence[Offer], added: Added, source: str, *, as_json:
 
 def _added_json(offers: Sequence[Offer], added: Added, source: str, *, nothing_said: bool) -> dict[str, Any]:
     if nothing_said:
-        rows = [
-            {"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers
-        ]
-        return {"source": source, "skills": rows, "namespaces": []}
+        return {"source": source, "skills": _offer_rows(offers), "namespaces": []}
     if len(added.installed) == 1 and len(added.selection.chosen) == 1 and added.is_complete:
         return added.installed[0].as_dict()
     if len(added.previews) == 1 and len(added.selection.chosen) == 1 and added.is_complete:

@@ -14,12 +14,24 @@ from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_PUBLISHED_WORKERS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iii_directory.config import Settings
     from iii_directory.registry_server.release import Published
     from iii_directory.registry_server.server import RegistryServer
     from iii_directory.shapes import Json
 
 DEFAULT_PORT = 3118
+
+
+def _registry_option(text: str, *, required: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--registry",
+        metavar="DIR",
+        required=required,
+        type=click.Path(path_type=Path, file_okay=False),
+        help=text,
+    )
 
 
 @click.group(
@@ -66,13 +78,7 @@ def serve(folder: Path, port: int, host: str) -> None:
     epilog=EXIT_CODES,
 )
 @click.argument("path", type=click.Path(path_type=Path, file_okay=False))
-@click.option(
-    "--registry",
-    metavar="DIR",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of published workers; made if it is missing.",
-)
+@_registry_option("The folder of published workers; made if it is missing.", required=True)
 @click.option("--version", required=True, help="The version to publish, such as 1.2.3.")
 @click.option("--tag", help="Move this tag to it; without one, latest follows the highest stable version.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was published as JSON.")
@@ -89,11 +95,8 @@ def add(path: Path, registry: Path, version: str, tag: str | None, as_json: bool
         _print_published(done)
 
 
-_of_folder = click.option(
-    "--registry",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="A folder of published workers, instead of the registry that the configuration names.",
+_of_folder = _registry_option(
+    "A folder of published workers, instead of the registry that the configuration names.", required=False
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print everything known of each as JSON.")
 
@@ -124,13 +127,7 @@ def search(words: tuple[str, ...], registry: Path | None, as_json: bool, config_
 )
 @click.argument("worker")
 @click.argument("version")
-@click.option(
-    "--registry",
-    metavar="DIR",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of published workers.",
-)
+@_registry_option("The folder of published workers.", required=True)
 @click.option("--undo", is_flag=True, help="Offer it again.")
 def yank(worker: str, version: str, registry: Path, undo: bool) -> None:
     from iii_directory.registry_server.release import yank as yank_version

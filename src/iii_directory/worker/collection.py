@@ -16,7 +16,6 @@ from iii_directory.bus.tasks import Tasks
 from iii_directory.catalog.recent_writes import RecentWrites
 from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome, stamp_of
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES, MAX_RUMOURS
 from iii_directory.worker.neighbours import Hint
@@ -24,26 +23,13 @@ from iii_directory.worker.neighbours import Hint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.bus.seam import Bus
     from iii_directory.catalog.recent_writes import Write
     from iii_directory.catalog.registered import Table
+    from iii_directory.worker.engine_calls import EngineCalls
     from iii_directory.worker.events import Events
     from iii_directory.worker.neighbours import Neighbours
 
 log = logging.getLogger("iii_directory.worker")
-
-
-class StateClient:
-    """``state::*`` of the engine, which are in its default namespace."""
-
-    def __init__(self, bus: Bus, timeout_ms: int) -> None:
-        self._bus = bus
-        self.timeout_ms = timeout_ms
-
-    async def call(self, function_id: str, /, **payload: Any) -> Any:
-        return await self._bus.call(
-            function_id, payload, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE
-        )
 
 
 class Collection:
@@ -55,7 +41,7 @@ class Collection:
         table: Table,
         topic: str,
         *,
-        state: StateClient,
+        engine: EngineCalls,
         events: Events,
         neighbours: Neighbours,
         look_again: Callable[[], None],
@@ -64,7 +50,7 @@ class Collection:
         self.scope = scope
         self._table = table
         self._topic = topic
-        self._state = state
+        self._engine = engine
         self._events = events
         self._neighbours = neighbours
         self._look_again = look_again
@@ -143,7 +129,7 @@ class Collection:
             CallError: the state did not answer.
         """
         self._table.listing_asked()
-        values = values_of(await self._state.call("state::list", scope=self.scope))
+        values = values_of(await self._engine.call("state::list", {"scope": self.scope}))
         lost = self._recent.lost(self._table.stamps_in(values)) if self._recent.endangered else []
         await self._tell_again(lost)
         for key, outcome in self._table.listed(values):
@@ -163,10 +149,11 @@ class Collection:
         self._recent.believe()
 
     async def _tell(self, write: Write) -> None:
+        address = {"scope": self.scope, "key": write.key}
         if write.record is None:
-            await self._state.call("state::delete", scope=self.scope, key=write.key)
+            await self._engine.call("state::delete", address)
         else:
-            await self._state.call("state::set", scope=self.scope, key=write.key, value=write.record.value)
+            await self._engine.call("state::set", {**address, "value": write.record.value})
         self._table.keep(write.key)
 
     def _learned(self, key: str, outcome: Outcome) -> None:
@@ -182,7 +169,7 @@ class Collection:
         outcome = Outcome.DOUBTFUL
         while outcome is Outcome.DOUBTFUL:
             try:
-                value = await self._state.call("state::get", scope=self.scope, key=key)
+                value = await self._engine.call("state::get", {"scope": self.scope, "key": key})
             except CallError as error:
                 log.warning("the state of %s is in doubt, and iii-state does not answer: %s", key, error)
                 self._table.leave_doubtful(key)
@@ -193,7 +180,7 @@ class Collection:
 
     async def _write(self, function_id: str, key: str, **more: Any) -> Any:
         try:
-            return await self._state.call(function_id, scope=self.scope, key=key, **more)
+            return await self._engine.call(function_id, {"scope": self.scope, "key": key, **more})
         except CallError as error:
             if not error.may_be_done:
                 raise DirectoryError(

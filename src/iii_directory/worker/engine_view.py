@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.shapes import is_object, rows_of
@@ -18,7 +18,7 @@ from iii_directory.worker import engine_rows as shape
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from iii_directory.bus.seam import Bus
+    from iii_directory.worker.engine_calls import EngineCalls
     from iii_directory.worker.engine_rows import Row
 
 _ABSENT_CODES = (FUNCTION_NOT_FOUND, NOT_FOUND)
@@ -29,9 +29,8 @@ _DENIED_CODES = frozenset(("forbidden", "unauthorized", "permission_denied", "ac
 class EngineView:
     """Asks the engine. Whether it is an old one is found out once and forgotten on reconnect."""
 
-    def __init__(self, bus: Bus, timeout_ms: int) -> None:
-        self._bus = bus
-        self.timeout_ms = timeout_ms
+    def __init__(self, engine: EngineCalls) -> None:
+        self._engine = engine
         self._modern: bool | None = None
 
     def forget(self) -> None:
@@ -157,7 +156,7 @@ class EngineView:
     async def findings(self) -> list[Finding]:
         """What the engine says is wrong with itself: a file of state that it had to set aside."""
         try:
-            name = _set_aside(await self._call("engine::health::check", {}))
+            name = _set_aside(await self._engine.call("engine::health::check", {}))
         except CallError:
             return []
         return [] if name is None else [_state_set_aside(name)]
@@ -174,7 +173,7 @@ class EngineView:
     async def _find(self, function_id: str, payload: Row) -> Row | None:
         """An answer, or None when the engine has no such thing."""
         try:
-            return await self._call(function_id, payload)
+            return await self._engine.call(function_id, payload)
         except CallError as error:
             if error.code in _ABSENT_CODES:
                 return None
@@ -182,14 +181,9 @@ class EngineView:
 
     async def _ask(self, function_id: str, payload: Row) -> Any:
         try:
-            return await self._call(function_id, payload)
+            return await self._engine.call(function_id, payload)
         except CallError as error:
             raise _failed(function_id, error) from None
-
-    async def _call(self, function_id: str, payload: Row) -> Any:
-        return await self._bus.call(
-            function_id, payload, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE
-        )
 
 
 def _in(namespace: str | None) -> Row:

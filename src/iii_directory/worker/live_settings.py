@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.config import SETTINGS, load_settings, read_document, remote_schema, reread_settings
+from iii_directory.disk.stamps import stamp_of
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import CONFIG_LOOK_SECONDS
 from iii_directory.shapes import object_of
 
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.notes import Notes
     from iii_directory.config import Settings
+    from iii_directory.disk.stamps import Stamp
     from iii_directory.shapes import Json
+    from iii_directory.worker.engine_calls import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 LISTENER: Final = "directory::__on_settings_changed"
@@ -48,6 +49,7 @@ class LiveSettings:
         settings: Settings,
         path: Path | None,
         bus: WorkerBus,
+        engine: EngineCalls,
         notes: Notes,
         *,
         changed: Callable[[], None],
@@ -56,6 +58,7 @@ class LiveSettings:
         self._at_start = replace(settings) if path is None else load_settings(path)[0]
         self._path = path
         self._bus = bus
+        self._engine = engine
         self._notes = notes
         self._changed = changed
         self._remote: Json = {}
@@ -158,20 +161,16 @@ class LiveSettings:
 
     async def _call(self, function_id: str, payload: Json) -> Any:
         """An answer, or None where the engine has no such function, or none to give."""
-        timeout_ms = self._settings.state_timeout_ms
         try:
-            return await self._bus.call(
-                function_id, payload, timeout_ms=timeout_ms, namespace=DEFAULT_NAMESPACE
-            )
+            return await self._engine.call(function_id, payload)
         except CallError as error:
             log.debug("%s: %s", function_id, error)
             return None
 
 
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """What tells one state of the file from another; None where there is none."""
+def _stamp(path: Path | None) -> Stamp | None:
+    """The stamp of the file; None where there is none."""
     try:
-        state = None if path is None else os.stat(path)
+        return None if path is None else stamp_of(path.stat())
     except OSError:
-        state = None
-    return None if state is None else (state.st_mtime_ns, state.st_size, state.st_ino)
+        return None

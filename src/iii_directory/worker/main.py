@@ -22,6 +22,7 @@ from iii_directory.registry.client import RegistryClient
 from iii_directory.text import shown_url
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.auto_download import AutoDownload
+from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, EngineIndexes
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
@@ -78,7 +79,8 @@ class DirectoryWorker:
             filter_unregistered=settings.filter_unregistered,
             show_paths=settings.show_paths,
         )
-        self._engine = EngineView(bus, settings.state_timeout_ms)
+        calls = EngineCalls(bus, settings)
+        self._engine = EngineView(calls)
         self._events = Events(bus)
         self._registrations = Registrations(
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
@@ -88,12 +90,12 @@ class DirectoryWorker:
         self._external = ExternalEdits(self._catalogue, self._events, self._edits.under_way)
         self._offers = Offers(
             bus,
+            calls,
             self._catalogue,
             self._notes,
             self._events,
             listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR, SETTINGS_LISTENER),
             learn=self._learn,
-            timeout_ms=settings.state_timeout_ms,
         )
         self._registry = RegistryClient(
             settings.registry_url,
@@ -109,7 +111,7 @@ class DirectoryWorker:
         )
         self._functions = functions_of(settings.surfaces)
         self._offered = OwnFunctions(bus, settings, self._functions)
-        self._live = LiveSettings(settings, config, bus, self._notes, changed=self._settings_changed)
+        self._live = LiveSettings(settings, config, bus, calls, self._notes, changed=self._settings_changed)
 
     @classmethod
     def join(
@@ -199,8 +201,6 @@ class DirectoryWorker:
         )
         self._installer.settings_changed()
         self._installed.ttl_seconds = now.registry_cache_ttl_ms / 1000
-        self._engine.timeout_ms = self._offers.timeout_ms = now.state_timeout_ms
-        self._registrations.settings_changed(timeout_ms=now.state_timeout_ms)
         self._offered.offer()
 
     def _handlers(self) -> tuple[object, ...]:

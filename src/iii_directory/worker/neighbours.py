@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND
+from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.limits import MAX_RUMOURS, NEIGHBOUR_BURST_SECONDS
 from iii_directory.shapes import is_list, object_of, text_of
 
 if TYPE_CHECKING:
-    from iii_directory.bus.seam import Bus, Payload
+    from iii_directory.bus.seam import Payload
     from iii_directory.shapes import Json
+    from iii_directory.worker.engine_calls import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -40,9 +41,8 @@ class Hint(NamedTuple):
 class Neighbours:
     """The way to the others and back. Everything happens on the bus's event loop."""
 
-    def __init__(self, bus: Bus, timeout_ms: int) -> None:
-        self._bus = bus
-        self.timeout_ms = timeout_ms
+    def __init__(self, engine: EngineCalls) -> None:
+        self._engine = engine
         self._me = str(uuid.uuid4())
         self._written: dict[tuple[str, str], str | None] = {}
         self._has_topics = True
@@ -80,12 +80,7 @@ class Neighbours:
         rows = [{"scope": scope, "key": key, "at": at} for (scope, key), at in written.items()]
         data = {"by": self._me, "writes": rows if len(rows) <= MAX_RUMOURS else None}
         try:
-            await self._bus.call(
-                _PUBLISH,
-                {"topic": TOPIC, "data": data},
-                timeout_ms=self.timeout_ms,
-                namespace=DEFAULT_NAMESPACE,
-            )
+            await self._engine.call(_PUBLISH, {"topic": TOPIC, "data": data})
         except CallError as error:
             # The others look for themselves now and then; an engine without topics is not asked each time.
             self._has_topics = error.code != FUNCTION_NOT_FOUND

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import LOOK_SECONDS, MAX_SUGGESTIONS, OFFER_PAUSE_SECONDS
 from iii_directory.shapes import rows_of, text_of
 from iii_directory.text import quoted
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.notes import Notes
+    from iii_directory.worker.engine_calls import EngineCalls
     from iii_directory.worker.events import Events
 
 log = logging.getLogger("iii_directory.worker")
@@ -46,21 +46,21 @@ class Offers:
     def __init__(
         self,
         bus: WorkerBus,
+        engine: EngineCalls,
         catalogue: Catalogue,
         notes: Notes,
         events: Events,
         *,
         listeners: Iterable[str],
         learn: Callable[[], Awaitable[None]],
-        timeout_ms: int,
     ) -> None:
         self._bus = bus
+        self._engine = engine
         self._catalogue = catalogue
         self._notes = notes
         self._events = events
         self._listeners = frozenset(listeners)
         self._learn = learn
-        self.timeout_ms = timeout_ms
         self._wanted = asyncio.Event()
         self._tasks = Tasks()
         self._refused: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ class Offers:
     async def _types_of_others(self) -> tuple[list[str], dict[str, str]]:
         """The trigger types of ours that nobody provides, and who provides those that somebody else does."""
         try:
-            rows = rows_of(await self._ask("engine::triggers::list"), "triggers")
+            rows = rows_of(await self._engine.call("engine::triggers::list", {}), "triggers")
         except CallError:
             return [], {}
         here = self._bus.namespace
@@ -146,13 +146,10 @@ class Offers:
     async def _names(self) -> dict[str, str]:
         """The workers' names by the ids of their connections; nothing where the engine does not tell."""
         try:
-            rows = rows_of(await self._ask("engine::workers::list"), "workers")
+            rows = rows_of(await self._engine.call("engine::workers::list", {}), "workers")
         except CallError:
             return {}
         return {str(row.get("id")): name for row in rows if (name := text_of(row.get("name")))}
-
-    async def _ask(self, function_id: str) -> object:
-        return await self._bus.call(function_id, {}, timeout_ms=self.timeout_ms, namespace=DEFAULT_NAMESPACE)
 
 
 def _few(ids: list[str]) -> str:

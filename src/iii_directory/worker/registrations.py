@@ -17,7 +17,8 @@ from iii_directory.bus.seam import CallError
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS
 from iii_directory.shapes import is_count, object_of, rows_of, text_of
-from iii_directory.worker.collection import Collection, StateClient
+from iii_directory.worker.collection import Collection
+from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.neighbours import Neighbours
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Registrations:
         namespace: str = DEFAULT_NAMESPACE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._state = StateClient(bus, settings.state_timeout_ms)
-        self._neighbours = Neighbours(bus, settings.state_timeout_ms)
+        self._engine = EngineCalls(bus, settings)
+        self._neighbours = Neighbours(self._engine)
         self._source = source
         self._namespace = namespace
         self._follow = follow
@@ -63,7 +64,7 @@ class Registrations:
                 scope,
                 table,
                 topic,
-                state=self._state,
+                engine=self._engine,
                 events=events,
                 neighbours=self._neighbours,
                 look_again=self._look_again,
@@ -79,10 +80,6 @@ class Registrations:
         self._look_wanted = asyncio.Event()
         self._loading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-
-    def settings_changed(self, *, timeout_ms: int) -> None:
-        """Wait longer or less for the state from now on."""
-        self._state.timeout_ms = self._neighbours.timeout_ms = timeout_ms
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -195,7 +192,7 @@ class Registrations:
     async def _recognise(self) -> None:
         """If this is the engine it was, nothing was lost with it, and what is missing was deleted."""
         try:
-            started = started_at(await self._state.call("engine::workers::list"))
+            started = started_at(await self._engine.call("engine::workers::list", {}))
         except CallError:
             return
         if started is not None and started == self._engine_started:
@@ -216,9 +213,8 @@ class Registrations:
     async def _is_following(self) -> bool:
         """Whether the engine has our bindings; it takes them in some time after a connect."""
         try:
-            answer = await self._state.call(
-                "engine::functions::info", function_id=FOLLOWER, namespace=self._namespace
-            )
+            asked = {"function_id": FOLLOWER, "namespace": self._namespace}
+            answer = await self._engine.call("engine::functions::info", asked)
         except CallError:
             return False
         return set(self.scopes) <= bound_scopes(answer)

@@ -11,7 +11,7 @@ from iii_directory.documents.fields import flag
 from iii_directory.exposure import exposed, tool_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from iii_directory.bus.seam import Function, Payload
     from iii_directory.catalog.catalogue import Catalogue
@@ -33,13 +33,13 @@ class Advice:
         engine: EngineView,
         edits: Edits,
         installed: InstalledWorkers,
-        functions: Iterable[Function],
+        functions: Collection[Function],
     ) -> None:
         self._catalogue = catalogue
         self._engine = engine
         self._edits = edits
         self._installed = installed
-        self._tools = tool_rows(functions)
+        self._functions = functions
         self._reading = asyncio.Lock()
         """Whoever reads every text of every skill does so alone: other readers need the threads."""
 
@@ -63,7 +63,7 @@ class Advice:
         from iii_directory.authoring.served import budget
 
         async with self._reading:
-            return await asyncio.to_thread(budget, await self._catalogue.look(), self._tools)
+            return await asyncio.to_thread(budget, await self._catalogue.look(), tool_rows(self._functions))
 
     async def _edited(self, look: Look) -> list[Finding]:
         """What was edited by hand among what was installed."""
