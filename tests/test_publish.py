@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registered.stage import House, SdkClient
+from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
@@ -131,8 +132,8 @@ def test_a_directory_that_comes_later_gets_everything(
 def test_an_engine_that_forgot_everything_gets_it_again_as_the_folder_is_now(
     docs: Path, tmp_path: Path
 ) -> None:
-    with EngineThread() as engine:
-        port = engine.server.port
+    port = free_port()
+    with EngineThread(port=port) as engine:
         author = SdkClient(engine.url)
         house = House(engine.url, tmp_path / "skills")
         publication = published(author.sdk, docs, worker="demo")

@@ -9,6 +9,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.raw_socket import RawSocket
 from websockets.exceptions import ConnectionClosedError
@@ -72,8 +73,8 @@ def test_many_calls_at_once_are_each_answered(engine: EngineThread) -> None:
 
 
 def test_a_stopped_engine_drops_its_sockets_without_a_goodbye_and_can_be_started_again() -> None:
-    with EngineThread() as first:
-        port = first.server.port
+    port = free_port()
+    with EngineThread(port=port) as first:
         client = RawClient(first.url)
     with client, pytest.raises(ConnectionClosedError) as closed:
         client.receive()

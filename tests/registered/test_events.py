@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registered.stage import House, Listener, SdkClient, unique
+from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
@@ -187,12 +189,12 @@ def test_a_subscriber_that_left_is_forgotten(own_house: House) -> None:
 
 
 def test_after_a_restart_of_the_engine_each_subscriber_is_told_once(tmp_path: Path) -> None:
-    with EngineThread() as engine:
-        house, port = House(engine.url, tmp_path), engine.server.port
+    port = free_port()
+    with EngineThread(port=port) as engine:
+        house = House(engine.url, tmp_path)
         listener = house.listener("skills::on-change")
-    with EngineThread(port=port):
+    with EngineThread(port=port), closing(house):
         until(lambda: house.is_back(listener.function_id), "directory and subscriber are back")
         for skill_id in ("one", "two"):
             house.call("skills::register", id=skill_id, skill="# x")
         assert listener.take(2) == [registered("one"), registered("two")]
-        house.close()

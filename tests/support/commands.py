@@ -150,7 +150,14 @@ def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of loopback that is this test's: whoever names it may listen on it, again and again.
+
+    It stays bound without listening until this process ends, so nobody who asks for any free port is given it:
+    not before the test has started its engine there, and not while that engine is away.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port = held.getsockname()[1]
+    held.detach()
+    return port
