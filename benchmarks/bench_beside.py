@@ -18,6 +18,7 @@ from websockets.frames import Frame, Opcode
 from benchmarks.harness import Measurement, goal, repeat
 from benchmarks.processes import Answers, call_frame, process, run_up
 from benchmarks.trees import path_of, tree
+from iii_directory.limits import MAX_FETCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ def listing() -> Measurement:
 
 @goal("beside.fetching", at_most=1.0)
 def fetching() -> Measurement:
-    """Somebody fetches a hundred documents of 256 KiB in one call."""
+    """Somebody fetches a hundred documents of 256 KiB in one call, too many, and then as many as fit."""
     return _beside(fetch_large)
 
 
@@ -55,6 +56,12 @@ def fetching() -> Measurement:
 def values() -> Measurement:
     """Somebody writes and reads values of 8 MB in the state."""
     return _beside(set_and_get)
+
+
+@goal("beside.messages", at_most=1.0)
+def messages() -> Measurement:
+    """Somebody sends what takes long to read: a long text, a junk field, what is no JSON at its end."""
+    return _beside(send_long)
 
 
 @goal("beside.missing", at_most=1.0)
@@ -154,13 +161,28 @@ def list_everything(report: Connection, url: str) -> None:
 
 def fetch_large(report: Connection, url: str) -> None:
     uris = [f"iii://large/part-{number}" for number in range(LARGE)]
-    _for_ever(report, url, [_frame({"uris": uris}, "skill::fetch")], in_flight=1)
+    fitting = uris[: MAX_FETCH_BYTES // LARGE_BYTES - 1]
+    frames = [_frame({"uris": some}, "skill::fetch") for some in (uris, fitting)]
+    _for_ever(report, url, frames, in_flight=1)
 
 
 def set_and_get(report: Connection, url: str) -> None:
     place = {"scope": "heavy", "key": "value"}
     rows = [{"number": number, "text": "x" * 80} for number in range(VALUE_BYTES // 100)]
     frames = [_frame({**place, "value": rows}, "state::set"), _frame(place, "state::get")]
+    _for_ever(report, url, frames, in_flight=1)
+
+
+def send_long(report: Connection, url: str) -> None:
+    rows = [{"number": number, "text": "x" * 80} for number in range(VALUE_BYTES // 100)]
+    place = {"scope": "heavy", "key": "text"}
+    broken = call_frame({**place, "rows": rows}, "state::set")[:-2] + "]}}"
+    frames = [
+        _frame({**place, "value": "x" * VALUE_BYTES}, "state::set"),
+        _frame({**place, "junk": rows}, "state::get"),
+        _frame({"id": "a/" * (VALUE_BYTES // 4)}, "directory::skills::get"),
+        Frame(Opcode.TEXT, broken.encode()).serialize(mask=True),
+    ]
     _for_ever(report, url, frames, in_flight=1)
 
 

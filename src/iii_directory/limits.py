@@ -26,6 +26,11 @@ MAX_ID_BYTES: Final = 1024
 MAX_SEGMENT_CHARS: Final = 64
 MAX_BODY_BYTES: Final = 256 * KIB
 
+# A string that somebody calls with and that is an id, a name, an address or a path: as long as a path may be.
+MAX_NAME_FIELD_CHARS: Final = 4 * KIB
+# What comes of the template of a prompt and the values it is given; as much as a fetch of documents.
+MAX_RENDERED_CHARS: Final = 8 * MIB
+
 # What the Agent Skills standard lets a skill be called, say of itself, and ask for.
 MAX_SKILL_NAME_CHARS: Final = 64
 MAX_SKILL_DESCRIPTION_CHARS: Final = 1024
@@ -41,6 +46,9 @@ MAX_CHECKED_CHARS: Final = 4 * MIB
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8
 MAX_FRONT_MATTER_VALUES: Final = 500
+# What is written short and becomes long as JSON is a bomb for whoever lists it, or would be in larger ones.
+MAX_FRONT_MATTER_GROWTH: Final = 4
+SMALL_FRONT_MATTER_BYTES: Final = KIB
 
 # A first paragraph longer than this is the document itself; lists must stay lists.
 MAX_DESCRIPTION_CHARS: Final = 4 * KIB
@@ -101,6 +109,8 @@ MAX_SUGGESTIONS: Final = 3
 
 # Search. A longer question is a document of its own: whoever asks it wants some words of it found.
 MAX_QUESTION_CHARS: Final = 2000
+# A question longer than this is refused, and not read in part.
+MAX_ASKED_CHARS: Final = 64 * KIB
 MAX_QUESTION_WORDS: Final = 40
 # Requests in one search, each answered for itself; rows of each kind; and the longest answer.
 MAX_CAPABILITIES: Final = 8
@@ -226,8 +236,23 @@ MAX_JSON_DEPTH: Final = 128
 # Inner: a value of the state above this is kept and given as the text it came in: to read it and to write it
 # again would hold up everybody else for a millisecond and more.
 LARGE_VALUE_BYTES: Final = 64 * KIB
+# Inner: calls of the state that wait behind a large value, each with the frame it came in; whoever sends more
+# is not read until some are done.
+MAX_ERRANDS: Final = 32
+# Inner: a frame above this is looked at a little at a time; up to it that takes two milliseconds.
+LONG_FRAME_BYTES: Final = 512 * KIB
+# JSON that is read as a whole while everybody waits: what a call carries to a function of the engine or of
+# the directory, a message that is neither call nor answer, a value that is updated. So many bytes, or commas
+# and opening brackets, take some 25 ms; what is larger is passed on and kept, but not read. An answer to a
+# worker inside the engine may have as many bytes as a fetch of documents.
+MAX_READ_BYTES: Final = 4 * MIB
+MAX_READ_MARKS: Final = 200_000
+MAX_READ_ANSWER_BYTES: Final = MAX_FETCH_BYTES + MIB
 # Inner: long lists that an engine or a worker keeps as text for whoever asks next: one of each kind there is.
 KEPT_LISTS: Final = 4
+# Inner: what is written in one turn of the event loop to all those together who have much to read: less than
+# half a millisecond's work.
+WRITTEN_PER_TURN_BYTES: Final = 512 * KIB
 # Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.
 FULL_BYTES: Final = 64 * KIB
 # Unsent bytes to one peer after which it counts as gone: two of the largest messages.
@@ -308,8 +333,6 @@ MAX_TOLD_FAILURES: Final = 256
 # longer and wider than a sensible chain, short enough for the stack and for everybody else.
 MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
-# A value grown by updates must still fit a reply that carries the old and the new one.
-MAX_STATE_VALUE_CHARS: Final = 31 * MIB
 # Operations of one update, and the characters that appending to strings may copy on the way.
 MAX_STATE_OPS: Final = 10_000
 MAX_STATE_COPIED_CHARS: Final = 64 * MIB
@@ -367,5 +390,5 @@ MCP_PROGRESS_SECONDS: Final = 1.0
 # Inner: changes that come together are told together: a download of 200 skills is one notification.
 MCP_BURST_SECONDS: Final = 0.05
 
-# What a directory that runs says of itself to others on the machine: four paths and addresses.
+# What a directory that runs says of itself to others on the machine: four paths and addresses, some settings.
 MAX_RUN_FILE_BYTES: Final = 16 * KIB

@@ -6,15 +6,28 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.engine.builtins import World, build_engine
+from iii_directory.engine.decoding import decode_in_turns
 from iii_directory.engine.engine_state import Close, Effect, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.engine.wire_json import encode_message
+from iii_directory.limits import LONG_FRAME_BYTES
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
+    from iii_directory.engine.messages import Message
     from iii_directory.engine.store import Store
 
 VERSION = "9.9.9"
+
+
+def decoded_in_turns(frame: bytes) -> Message | None:
+    """A long frame's message, as a socket has it decoded, in all its turns at once."""
+    looking = decode_in_turns(frame)
+    while True:
+        try:
+            next(looking)
+        except StopIteration as end:
+            return end.value
 
 
 def uuid_of(number: int) -> str:
@@ -104,7 +117,12 @@ class Client:
         self.frame(json.dumps({"type": kind, **fields}))
 
     def frame(self, frame: str | bytes) -> None:
-        self._driver.carry_out(self._driver.router.receive(self.id, frame))
+        router = self._driver.router
+        if len(frame) <= LONG_FRAME_BYTES:
+            self._driver.carry_out(router.receive(self.id, frame))
+            return
+        data = frame.encode() if isinstance(frame, str) else frame
+        self._driver.carry_out(router.receive_decoded(self.id, lambda: decoded_in_turns(data)))
 
     def take(self) -> list[dict[str, Any]]:
         taken, self.inbox = self.inbox, []

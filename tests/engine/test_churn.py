@@ -11,29 +11,45 @@ import pytest
 from tests.support.commands import free_port, running
 from tests.support.engine import RawClient
 
-from iii_directory.limits import KIB, MIB
+from iii_directory.limits import (
+    KIB,
+    MAX_REMEMBERED_DELETIONS,
+    MAX_REMEMBERED_WORKERS,
+    MAX_REMEMBERED_WRITES,
+    MAX_SEEN_WORKERS,
+    MIB,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Iterator
 
 # What a heap may grow for no other reason than that its holes are filled otherwise.
 ROOM_BYTES = 8 * MIB
 SOAK_SECONDS = 600.0
+MOST_REMEMBERED = max(
+    MAX_REMEMBERED_DELETIONS, MAX_REMEMBERED_WORKERS, MAX_REMEMBERED_WRITES, MAX_SEEN_WORKERS
+)
 
 
 def test_memory_stays_flat_while_clients_come_and_go(tmp_path: Path) -> None:
-    rounds = iter(range(60))
-    grown_by_clients(tmp_path, warm_up=60, goes_on=lambda: next(rounds, None) is not None)
+    grown_by_clients(tmp_path, warm_up=60, more=range(60))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 def test_memory_stays_flat_for_ten_minutes(tmp_path: Path) -> None:
-    deadline = time.monotonic() + SOAK_SECONDS
-    grown_by_clients(tmp_path, warm_up=2_000, goes_on=lambda: time.monotonic() < deadline)
+    """From when everything that is remembered of those who left has reached its bound."""
+    grown_by_clients(tmp_path, warm_up=MOST_REMEMBERED + 1_000, more=turns(SOAK_SECONDS))
 
 
-def grown_by_clients(folder: Path, *, warm_up: int, goes_on: Callable[[], bool]) -> None:
+def turns(seconds: float) -> Iterator[None]:
+    """As many as fit into some time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        yield
+
+
+def grown_by_clients(folder: Path, *, warm_up: int, more: Iterable[object]) -> None:
     port = str(free_port())
     with running("up", "--port", port, cwd=folder) as up:
         up.wait_for("Ctrl-C")
@@ -41,7 +57,7 @@ def grown_by_clients(folder: Path, *, warm_up: int, goes_on: Callable[[], bool])
         for number in range(warm_up):
             come_and_go(url, number)
         before, number = resident(up.process.pid), warm_up
-        while goes_on():
+        for _ in more:
             come_and_go(url, number)
             number += 1
         after = resident(up.process.pid)

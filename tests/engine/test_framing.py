@@ -124,6 +124,19 @@ def test_the_library_reads_what_is_written(messages: list[bytes]) -> None:
     assert [frame.data for frame in library.events_received() if isinstance(frame, Frame)] == messages
 
 
+def test_every_message_of_a_client_has_a_key_of_its_own() -> None:
+    ends = (client(), client())
+    for end in ends:
+        for _ in range(600):
+            end.framing.send(b"")
+
+    # Two bytes of header, and the four of the key.
+    sent = b"".join(map(wire, ends))
+    keys = {sent[start + 2 : start + 6] for start in range(0, len(sent), 6)}
+    assert len(sent) == 1200 * 6
+    assert len(keys) > 1195, "four random bytes hardly ever come twice"
+
+
 def test_a_ping_between_messages_is_answered_in_its_place() -> None:
     end = server()
     end.framing.send(b"before")

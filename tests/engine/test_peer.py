@@ -8,6 +8,7 @@ import logging
 import resource
 import select
 import time
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,12 @@ def bystander(engine: EngineThread, small: EngineThread, hasty: EngineThread) ->
     for client in clients:
         with client:
             assert client.result("engine::health::check")
+
+
+def call_of(size: int) -> bytes:
+    """A call of nobody's function, of so many bytes."""
+    head = f'{{"type":"invokefunction","invocation_id":"{uuid.uuid4()}","function_id":"no::such","data":"'
+    return head.encode() + b"x" * (size - len(head) - 2) + b'"}'
 
 
 def ping_of(size: int) -> bytes:
@@ -155,8 +162,8 @@ def test_what_is_no_handshake_is_closed(hasty: EngineThread, sent: bytes) -> Non
 def test_a_frame_of_16_mib_passes_and_one_byte_more_is_refused(engine: EngineThread) -> None:
     with RawSocket(engine.server.port) as client:
         client.receive()
-        client.send(ping_of(MAX_FRAME_BYTES))
-        assert client.receive_message() == {"type": "pong"}
+        client.send(call_of(MAX_FRAME_BYTES))
+        assert client.receive_message()["error"]["code"] == "function_not_found"
         client.socket.sendall(frame(ping_of(MAX_FRAME_BYTES + 1))[:14])
         assert client.wait_for_end() == [CLOSE]
 
@@ -449,6 +456,21 @@ def test_a_message_in_pieces_that_is_finished_in_time_is_read() -> None:
             client.send(b'"ping"}', CONTINUATION)
             assert client.receive_message() == {"type": "pong"}
         assert engine.on_loop(lambda: engine.server.unfinished_bytes) == 0
+
+
+def test_a_client_whose_every_read_ends_in_the_middle_of_a_message_is_not_cut_off() -> None:
+    seconds = 0.05
+    with (
+        EngineThread(limits=SocketLimits(message_seconds=seconds)) as engine,
+        RawSocket(engine.server.port) as client,
+    ):
+        client.receive_message()
+        ping = frame(b'{"type":"ping"}')
+        client.socket.sendall(ping[:5])
+        enough = time.monotonic() + 6 * seconds
+        while time.monotonic() < enough:
+            client.socket.sendall(ping[5:] + ping[:5])
+            assert client.receive_message() == {"type": "pong"}
 
 
 def test_unfinished_messages_of_all_sockets_together_have_a_bound() -> None:

@@ -46,7 +46,7 @@ def filled(directory: Path, count: int = 200) -> Path:
         store = database.store("state")
         for number in range(count):
             store.set("s", str(number), {"n": number, "text": "x" * 200})
-    assert sorted(path.name for path in directory.iterdir()) == [FILE_NAME]
+    assert sorted(path.name for path in directory.iterdir()) == [".gitignore", FILE_NAME]
     return directory / FILE_NAME
 
 
@@ -161,7 +161,7 @@ def write_and_kill(engines: Killable, client: RawClient, ledger: Ledger, random:
             call_id = client.start_call("state::delete", {"scope": "s", "key": key})
             batch[call_id] = ledger.wrote(key, ABSENT)
         else:
-            value = [tag, number, "x" * random.choice((1, 100, 20_000))]
+            value = [tag, number, "x" * random.choice((1, 100, 20_000, 200_000))]
             call_id = client.start_call("state::set", {"scope": "s", "key": key, "value": value})
             batch[call_id] = ledger.wrote(key, value)
     for _ in range(random.randrange(len(batch) + 1)):

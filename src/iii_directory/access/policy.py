@@ -7,10 +7,9 @@ that is not ours, and a foreign Host is a name that was pointed at this machine 
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import parse_qs
 
 from iii_directory.limits import MIN_TOKEN_CHARS
@@ -24,8 +23,7 @@ KEPT_TOKEN = "token"  # noqa: S105 (its name, not a token)
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A handshake that may go on, and what it is for."""
 
     purpose: Literal["worker", "otel", "channel"]
@@ -34,8 +32,7 @@ class Admitted:
     direction: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     status: int
     text: str
 
@@ -60,8 +57,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """The rules of one listener. Beyond loopback the token decides, and any Host may be asked for."""
 
     host: str

@@ -16,6 +16,8 @@ from iii_directory.limits import (
     MAX_CONNECTION_FUNCTIONS,
     MAX_CONNECTION_TRIGGER_TYPES,
     MAX_PENDING_CALLS,
+    MAX_READ_BYTES,
+    MAX_READ_MARKS,
     MAX_REGISTRATION_BYTES,
     MAX_REGISTRATION_DESCRIPTION_CHARS,
     MAX_REGISTRATION_ID_CHARS,
@@ -35,6 +37,14 @@ def size_of(*parts: object) -> int:
 
 def limit_exceeded(sentence: str) -> EngineFault:
     return EngineFault(LIMIT_EXCEEDED, sentence)
+
+
+def too_long(who: str, most: int = MAX_READ_BYTES) -> EngineFault:
+    """For what would keep everybody else waiting while somebody reads it."""
+    return limit_exceeded(
+        f"{who} as a whole: at most {most // MIB} MiB, with at most {MAX_READ_MARKS} commas and "
+        "opening brackets"
+    )
 
 
 def function_size(connection: Connection, message: RegisterFunction, held: Function | None) -> int:

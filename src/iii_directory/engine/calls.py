@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine import messages, protocol
-from iii_directory.engine.allowances import check_pending, limit_exceeded
+from iii_directory.engine.allowances import check_pending, limit_exceeded, too_long
 from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
 from iii_directory.engine.envelope import fields_of, with_field
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import ABSENT, Json, Unread, read, whole
-from iii_directory.limits import LARGE_VALUE_BYTES, MAX_TOLD_FAILURES, MAX_UNANSWERED_EVENTS
+from iii_directory.engine.wire_json import ABSENT, Json, Unread, read, takes_long, whole
+from iii_directory.limits import (
+    LARGE_VALUE_BYTES,
+    MAX_READ_ANSWER_BYTES,
+    MAX_READ_BYTES,
+    MAX_TOLD_FAILURES,
+    MAX_UNANSWERED_EVENTS,
+)
 from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
@@ -145,9 +151,12 @@ class Calls:
         call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
         while (function.owner, call_id) in self._open:
             call_id = self._engine_state.new_id()
+        inside = self._engine_state.connections[function.owner].inside
+        if inside:
+            _check_quick(function.id, data)
         if caller is not None:
-            data = _signed(data, caller)
-        if self._engine_state.connections[function.owner].inside:
+            data = _signed(function.id, data, caller)
+        if inside:
             data = whole(data)
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._record(call_id, Call(function.owner, caller, outcome))
@@ -186,9 +195,17 @@ class Calls:
     def _payload_of(self, function: Function, data: object) -> object:
         """What a built-in function is given; the large values that it only keeps stay unread."""
         kept = self.unread_fields.get(function.id)
-        if kept and isinstance(data, Unread) and len(data.text) > LARGE_VALUE_BYTES:
-            return fields_of(data.text, kept)
-        return whole(data)
+        if not kept or not isinstance(data, Unread) or len(data) <= LARGE_VALUE_BYTES:
+            _check_quick(function.id, data)
+            return whole(data)
+        if data.fields is None and len(data) > MAX_READ_BYTES:
+            raise too_long(f"{function.id} reads the names in what a call carries")
+        fields = fields_of(data)
+        if fields is None:
+            return None
+        read_now = {key: field for key, field in fields.items() if key not in kept}
+        _check_quick(function.id, read_now)
+        return fields | {key: read(field) for key, field in read_now.items()}
 
     def _enqueue(self, message: InvokeFunction, namespace: str, outcome: Outcome | None) -> None:
         if self._engine_state.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
@@ -230,6 +247,8 @@ class Calls:
         def reply(result: object, error: Json | None) -> None:
             caller.active_invocations -= 1
             caller.held.pending_calls -= 1
+            if caller.inside and isinstance(result, Unread) and takes_long(result, MAX_READ_ANSWER_BYTES):
+                result, error = ABSENT, too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
             told = whole(result) if caller.inside else result
             self._engine_state.send(caller.id, messages.invocation_result(about, told, error))
 
@@ -258,7 +277,13 @@ class Calls:
         return EngineFault(protocol.FUNCTION_NOT_FOUND, text)
 
 
-def _signed(data: object, caller: str) -> object:
+def _check_quick(function_id: str, data: object) -> None:
+    """Refuse what would keep everybody else waiting while it is read."""
+    if takes_long(data):
+        raise too_long(f"{function_id} reads what a call carries")
+
+
+def _signed(function_id: str, data: object, caller: str) -> object:
     """What a worker sends with a call, with its own name in it where that is an object."""
     if isinstance(data, Unread):
         if not data.text.startswith(b"{"):
@@ -266,6 +291,7 @@ def _signed(data: object, caller: str) -> object:
         signed = with_field(data.text, protocol.CALLER.encode(), caller)
         if signed is not None:
             return Unread(signed)
+        _check_quick(function_id, data)
         data = read(data)
     return {**data, protocol.CALLER: caller} if is_object(data) else data
 

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from iii_directory.engine import protocol
-from iii_directory.engine.envelope import envelope_of, unread
+from iii_directory.engine.envelope import envelope_in_turns, envelope_of, unread
 from iii_directory.engine.messages import (
     Ignored,
     InvocationResult,
@@ -28,17 +28,18 @@ from iii_directory.engine.messages import (
     UnregisterTrigger,
     UnregisterTriggerType,
 )
-from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_text, parse, read
+from iii_directory.engine.wire_json import ABSENT, Json, NotJsonError, is_long, is_text, parse, read
 from iii_directory.limits import MAX_TRACE_CHARS, QUOTED_CHARS
 from iii_directory.shapes import is_object, object_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from iii_directory.engine.envelope import Envelope
     from iii_directory.engine.messages import Message
 
 _TELEMETRY: Final = (b"OTLP", b"MTRC", b"LOGS")
+_TOO_LONG: Final = "neither call nor answer, and too long to be anything else"
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -69,6 +70,25 @@ def decode(frame: str | bytes) -> Message | None:
     envelope = envelope_of(data)
     message = None if envelope is None else _relayed(envelope)
     return message or _read_in_full(data)
+
+
+def decode_in_turns(frame: bytes) -> Generator[None, None, Message | None]:
+    """The same for a long frame, a little at a time.
+
+    Raises:
+        UndecodableError: as :func:`decode` does.
+    """
+    if frame.startswith(_TELEMETRY):
+        return _read_in_full(frame)
+    found = yield from envelope_in_turns(frame)
+    message = None if found is None or found.problem else _relayed(found.envelope)
+    if found is not None and isinstance(message, InvokeFunction):
+        message.data = found.carried
+    elif found is not None and isinstance(message, InvocationResult):
+        message.result = found.carried or ABSENT
+    if message is None and found is not None and is_long(frame):
+        raise _about_call(found.problem or _TOO_LONG, _said_of_call(found.envelope))
+    return message or _read_in_full(frame)
 
 
 def _relayed(envelope: Envelope) -> Message | None:
@@ -106,6 +126,8 @@ def _call_in(envelope: Envelope) -> InvokeFunction:
 def _read_in_full(data: bytes) -> Message | None:
     if data.startswith(_TELEMETRY):
         return Ignored("telemetry")
+    if is_long(data):
+        raise UndecodableError(_TOO_LONG)
     try:
         frame = data.decode()
     except UnicodeDecodeError:
@@ -151,6 +173,14 @@ def _about_call(reason: str, value: object) -> UndecodableError:
         answered=call_id.lower() if kind == protocol.INVOCATION_RESULT else None,
         function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
     )
+
+
+def _said_of_call(envelope: Envelope) -> Json:
+    return {
+        "type": envelope.type,
+        "invocation_id": envelope.invocation_id,
+        "function_id": envelope.function_id,
+    }
 
 
 def _text(fields: Json, key: str) -> str:

@@ -5,7 +5,7 @@ Every subscriber is called for itself: one that is slow or gone holds nobody up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.wire_json import read
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from iii_directory.engine.triggers import Triggers
     from iii_directory.engine.wire_json import Json
 
+T = TypeVar("T")
+
+
+class Cause:
+    """Something that happened, and how many events came of events that came of it."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        self.events = 0
+
 
 class Events:
     """Fires the built-in types."""
@@ -29,7 +40,7 @@ class Events:
         self._calls = calls
         self._triggers = triggers
         self._depth = 0
-        self._nested = 0
+        self._cause = Cause()
 
     def fire(self, trigger_type: str, event: object, matches: Callable[[Json], bool] | None = None) -> None:
         """Tell every subscriber of a built-in type; one that is slow or gone holds nobody up."""
@@ -47,6 +58,20 @@ class Events:
             lambda binding: self._calls.call(binding.function_id, data, namespace=binding.namespace),
         )
 
+    def continued(self, action: Callable[[T], None]) -> Callable[[T], None]:
+        """An action that is a part of what happens now, for later: its events are counted with these."""
+        depth, cause = self._depth, self._cause
+
+        def later(given: T) -> None:
+            before = self._depth, self._cause
+            self._depth, self._cause = depth, cause
+            try:
+                action(given)
+            finally:
+                self._depth, self._cause = before
+
+        return later
+
     def _fire(
         self,
         trigger_type: str,
@@ -54,8 +79,11 @@ class Events:
         deliver: Callable[[Binding], None],
     ) -> None:
         # A built-in function that an event called causes events of its own, and these may call it again.
-        self._nested = self._nested + 1 if self._depth else 0
-        if self._depth > MAX_EVENT_DEPTH or self._nested > MAX_NESTED_EVENTS:
+        if self._depth:
+            self._cause.events += 1
+        else:
+            self._cause = Cause()
+        if self._depth > MAX_EVENT_DEPTH or self._cause.events > MAX_NESTED_EVENTS:
             self._engine_state.log("warning", f"events of {trigger_type} cause each other and were stopped")
             return
         provider = (DEFAULT_NAMESPACE, trigger_type)

@@ -20,11 +20,16 @@ try:
 except ImportError:  # it was built without a compiler
     from websockets.utils import apply_mask
 
+from iii_directory.limits import KIB
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Protocol
 
     from websockets.http11 import Request, Response
     from websockets.protocol import Protocol as Library
+
+    from iii_directory.engine.wire_json import Text
 
     class Listener(Protocol):
         """Whoever is told what comes in."""
@@ -42,6 +47,11 @@ _TWO_BYTES: Final = 126
 _EIGHT_BYTES: Final = 127
 _SHORTEST: Final = 2
 _MASK_BYTES: Final = 4
+_KEYS_AT_ONCE: Final = 256
+_SHORT_BYTES: Final = 16 * KIB
+READ_BYTES: Final = 256 * KIB
+"""What is read at once, into one place for all reads of a loop: to have another place for each takes as long
+as a quarter of what becomes of a short message (goal ``joined.resources-read``)."""
 _MIDDLE: Final = struct.Struct("!BBH")
 _LONG: Final = struct.Struct("!BBQ")
 
@@ -54,7 +64,11 @@ class Framing:
         self._listener = listener
         self._frame_bytes = frame_bytes
         self._masks = library.side is Side.CLIENT
+        self._keys = _masking_keys()
         self._unfinished = bytearray()
+        """What has come of a frame that is not whole, and behind it what came while frames were held."""
+        self.is_held = False
+        """Whether frames are kept and nobody is told of them."""
         self._wanted = 0
         """How long the unfinished frame is, as far as that is known."""
         self._lent = 0
@@ -62,7 +76,7 @@ class Framing:
         self._fragments = bytearray()
         self._has_fragments = False
         self._fragments_are_text = True
-        self._out: list[bytes] = []
+        self._out: list[Text] = []
 
     @property
     def is_open(self) -> bool:
@@ -75,23 +89,26 @@ class Framing:
 
     # What goes out
 
-    def send(self, data: bytes, *, is_text: bool = True) -> None:
-        """Make a message into a frame; nothing is sent on a connection that is not open."""
+    def send(self, *parts: Text, is_text: bool = True) -> None:
+        """Make a message into a frame, without a copy of the parts it is given in unless it is masked.
+
+        Nothing is sent on a connection that is not open.
+        """
         if self._library.state is not State.OPEN:
             return
         out = self._out
         out += self._library.data_to_send()  # what it has to say was said before
         head = _TEXT if is_text else _BINARY
+        size = sum(map(len, parts))
         if self._masks:
-            mask = os.urandom(_MASK_BYTES)
-            out.append(_header(head, len(data), _MASKED) + mask)
-            data = apply_mask(data, mask)
+            mask = next(self._keys)
+            out.append(_header(head, size, _MASKED) + mask)
+            parts = (apply_mask(b"".join(parts), mask),)
         else:
-            out.append(_header(head, len(data), 0))
-        if data:  # an empty piece would be the end
-            out.append(data)
+            out.append(_header(head, size, 0))
+        out += filter(None, parts)  # an empty piece would be the end
 
-    def to_send(self) -> list[bytes]:
+    def to_send(self) -> list[Text]:
         """What is to be written, in order; an empty piece is the end."""
         out, self._out = self._out, []
         out += self._library.data_to_send()
@@ -99,35 +116,56 @@ class Framing:
 
     # What comes in
 
-    def received(self, data: bytes) -> None:
-        """Take in what was read; the listener is told of everything that is complete."""
+    def received(self, data: Text) -> None:
+        """Take in what was read; the listener is told of everything that is complete.
+
+        Where it was read into is free again after this.
+        """
+        if self._library.state is State.CONNECTING:
+            data = self._shake_hands(bytes(data))
+        if data:
+            # A copy of what is short is quicker to work with.
+            self._frames(bytes(data) if len(data) <= _SHORT_BYTES else data)
+
+    def _shake_hands(self, data: bytes) -> bytes:
+        """What is left once the handshake is done.
+
+        Line by line, because the library's parser would run ahead into the frames that came along with it.
+        """
         start = 0
-        # Line by line until the handshake is done: the library's parser would run ahead into the frames that
-        # came along with it.
         while self._library.state is State.CONNECTING and start < len(data):
             end = data.find(b"\n", start) + 1 or len(data)
             if self._library.close_expected():
                 end = len(data)
             self._hand_over(data[start:end])
             start = end
-        if start < len(data):
-            self._frames(data[start:] if start else data)
+        return data[start:]
 
-    def _frames(self, data: bytes | bytearray) -> None:
+    def hold(self) -> None:
+        """Tell of nothing more, not even of what has come already."""
+        self.is_held = True
+        self._wanted = 0
+
+    def go_on(self) -> None:
+        """Tell of what was kept, and of what comes."""
+        self.is_held = False
+        self._frames(b"")
+
+    def _frames(self, data: Text | bytearray) -> None:
         if self._unfinished:
             self._unfinished += data
-            if len(self._unfinished) < self._wanted:
+            if len(self._unfinished) < self._wanted or self.is_held:
                 return
             data, self._unfinished = self._unfinished, bytearray()
         start = 0
         while start < len(data):
-            taken = self._next(data, start)
+            taken = 0 if self.is_held else self._next(data, start)
             if not taken:
                 self._unfinished += memoryview(data)[start:]
                 return
             start += taken
 
-    def _next(self, data: bytes | bytearray, start: int) -> int:
+    def _next(self, data: Text | bytearray, start: int) -> int:
         """Take a frame, or what there is of one that is the library's: how long it is, 0 to wait for more."""
         available = len(data) - start
         if self._lent or not self.is_open:
@@ -146,7 +184,7 @@ class Framing:
         self._message(data, start + header, start + size, is_text=data[start] == _TEXT)
         return size
 
-    def _is_message(self, data: bytes | bytearray, start: int, length: int) -> bool:
+    def _is_message(self, data: Text | bytearray, start: int, length: int) -> bool:
         """Whether a frame is a whole message, and nothing is wrong with it."""
         is_masked = data[start + 1] >= _MASKED
         return (
@@ -156,10 +194,10 @@ class Framing:
             and not self._has_fragments
         )
 
-    def _message(self, data: bytes | bytearray, start: int, end: int, *, is_text: bool) -> None:
+    def _message(self, data: Text | bytearray, start: int, end: int, *, is_text: bool) -> None:
         payload = memoryview(data)[start:end]
         # One side masks, and the other does not.
-        mask = None if self._masks else data[start - _MASK_BYTES : start]
+        mask = None if self._masks else bytes(data[start - _MASK_BYTES : start])
         self._listener.message(bytes(payload) if mask is None else apply_mask(payload, mask), is_text=is_text)
 
     def _hand_over(self, data: bytes) -> None:
@@ -182,6 +220,14 @@ class Framing:
             self._listener.message(whole, is_text=self._fragments_are_text)
 
 
+def _masking_keys() -> Iterator[bytes]:
+    """Keys that nobody can predict; many are drawn at once, because each draw is a call of the system."""
+    while True:
+        drawn = os.urandom(_KEYS_AT_ONCE * _MASK_BYTES)
+        for start in range(0, len(drawn), _MASK_BYTES):
+            yield drawn[start : start + _MASK_BYTES]
+
+
 def _header(kind: int, length: int, masked: int) -> bytes:
     if length < _TWO_BYTES:
         return bytes((kind, masked | length))
@@ -190,7 +236,7 @@ def _header(kind: int, length: int, masked: int) -> bytes:
     return _LONG.pack(kind, masked | _EIGHT_BYTES, length)
 
 
-def _measured(data: bytes | bytearray, start: int) -> tuple[int, int]:
+def _measured(data: Text | bytearray, start: int) -> tuple[int, int]:
     """How long the header of a frame and what follows it are; zero for both when the header is not whole."""
     if len(data) - start < _SHORTEST:
         return 0, 0

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from websockets.http11 import Response
 
     from iii_directory.engine.server import EngineServer
+    from iii_directory.engine.wire_json import Text
 
 log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.
@@ -79,7 +80,7 @@ class Role:
         """The socket takes more again after it was full."""
 
 
-class Peer(asyncio.Protocol):
+class Peer(asyncio.BufferedProtocol):
     """A client's socket. It parses frames and hands whole messages to its role, synchronously."""
 
     def __init__(self, engine: EngineServer, limits: SocketLimits) -> None:
@@ -93,6 +94,8 @@ class Peer(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished = 0
         self._unfinished_timer: asyncio.TimerHandle | None = None
+        self._finished_some = False
+        """Whether a message was finished since that timer began."""
         self._ending = False
 
     @property
@@ -114,9 +117,9 @@ class Peer(asyncio.Protocol):
         else:
             self._framing.send(message, is_text=False)
 
-    def send_utf8(self, text: bytes) -> None:
-        """Queue a message that is text, encoded already."""
-        self._framing.send(text)
+    def send_utf8(self, *parts: Text) -> None:
+        """Queue a message that is text, encoded already, in parts that follow on each other."""
+        self._framing.send(*parts)
 
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""
@@ -126,7 +129,7 @@ class Peer(asyncio.Protocol):
         self._outbox.write(data)
         if self._protocol.close_expected():
             self._end_soon()
-        if self._outbox.unsent_bytes > self._limits.unsent_bytes:
+        if self._outbox.overflows:
             log.warning("a client that does not read its messages was disconnected")
             transport.abort()
 
@@ -147,24 +150,37 @@ class Peer(asyncio.Protocol):
     def resume(self) -> None:
         self._transport.resume_reading()
 
+    def hold(self) -> None:
+        """Take nothing more in, so that what comes next finds this done."""
+        self._framing.hold()
+        self._transport.pause_reading()
+
+    def release(self) -> None:
+        """Take in what has come meanwhile, and what comes."""
+        self._framing.go_on()
+        if not self._framing.is_held:
+            self._transport.resume_reading()
+        self._taken_in()
+
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._outbox = Outbox(self._transport)
+        self._outbox = Outbox(
+            self._transport, self._engine.writers, most=self._limits.unsent_bytes, wrote=self._wrote
+        )
         if not self._engine.peer_made(self):
             self._transport.write(_FULL)
             self._transport.close()
             return
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
 
-    def data_received(self, data: bytes) -> None:
-        self._framing.received(data)
-        if self._protocol.close_rcvd is not None:
-            self._leave()
-        self.flush()
-        self._count_unfinished()
-        self._engine.flush()
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (it is as large as it should be)
+        return self._engine.read_into
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._framing.received(self._engine.read_into[:nbytes])
+        self._taken_in()
 
     def eof_received(self) -> bool:
         self._protocol.receive_eof()
@@ -180,12 +196,11 @@ class Peer(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._outbox.go_on()
-        if not self.full:
-            self._role.writable()
 
     # What the framing tells
 
     def message(self, data: bytes, *, is_text: bool) -> None:
+        self._finished_some = True
         self._role.received(data, is_text=is_text)
 
     def handshake(self, event: Request | Response) -> None:
@@ -193,6 +208,17 @@ class Peer(asyncio.Protocol):
             self._decide(event)
 
     # Inner workings
+
+    def _wrote(self) -> None:
+        if not self.full:
+            self._role.writable()
+
+    def _taken_in(self) -> None:
+        if self._protocol.close_rcvd is not None:
+            self._leave()
+        self.flush()
+        self._count_unfinished()
+        self._engine.flush()
 
     def _decide(self, request: Request) -> None:
         headers: dict[str, list[str]] = {}
@@ -234,14 +260,21 @@ class Peer(asyncio.Protocol):
     def _set_unfinished(self, size: int) -> None:
         self._engine.unfinished_bytes += size - self._unfinished
         if size and self._unfinished_timer is None:
-            loop = asyncio.get_running_loop()
-            self._unfinished_timer = loop.call_later(self._limits.message_seconds, self._message_overdue)
+            self._time_message()
         elif not size and self._unfinished_timer is not None:
             self._unfinished_timer.cancel()
             self._unfinished_timer = None
         self._unfinished = size
 
+    def _time_message(self) -> None:
+        self._finished_some = False
+        loop = asyncio.get_running_loop()
+        self._unfinished_timer = loop.call_later(self._limits.message_seconds, self._message_overdue)
+
     def _message_overdue(self) -> None:
+        if self._finished_some or self._framing.is_held:
+            self._time_message()  # another one began as one was finished, or it is us who do not read
+            return
         log.warning(
             "a message was not finished within %g s; its connection was ended", self._limits.message_seconds
         )

@@ -101,7 +101,7 @@ CODES: Final = {
     SCHEMA_INVALID: "A value does not fit the schema of its configuration entry.",
     EXPAND_FAILED: "A configuration value names a variable that has no value here.",
     ADAPTER_ERROR: "Configuration could not be written to the store.",
-    VALUE_TOO_LARGE: "A value of the state would become larger than a message can carry.",
+    VALUE_TOO_LARGE: "A value of the state is, or would become, larger than one that is updated may be.",
     SET_ERROR: "The store refused a write.",
     GET_ERROR: "The store refused a read.",
     DELETE_ERROR: "The store refused a deletion.",

@@ -84,10 +84,14 @@ class Router:
 
     def receive(self, connection_id: str, frame: str | bytes) -> list[Effect]:
         """A frame came in. A frame that is no message never ends the connection."""
+        return self.receive_decoded(connection_id, lambda: decode(frame))
+
+    def receive_decoded(self, connection_id: str, decoded: Callable[[], m.Message | None]) -> list[Effect]:
+        """The same for a frame that was decoded already, or could not be."""
         if connection_id not in self.engine_state.connections:
             return []
         try:
-            message = decode(frame)
+            message = decoded()
         except UndecodableError as error:
             self._answer_undecodable(connection_id, error)
             return self._effects()
@@ -109,6 +113,11 @@ class Router:
         """A timer that an effect started has run out."""
         kind, subject = key
         self._timers[kind](subject)
+        return self._effects()
+
+    def carry_on(self, action: Callable[[], None]) -> list[Effect]:
+        """Work that was done elsewhere is done: this is what comes after it."""
+        action()
         return self._effects()
 
     # What built-ins call

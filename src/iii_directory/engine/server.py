@@ -10,22 +10,21 @@ import os
 import threading
 import time
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.access.ownership import can_tell, user_of
 from iii_directory.access.policy import Access, is_loopback, refused_token
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.engine_state import Close, EndChannel, EngineFault, Send, StartTimer
-from iii_directory.engine.messages import invocation_error
+from iii_directory.engine.engine_state import Close, EndChannel, Send, StartTimer
+from iii_directory.engine.errands import ErrandThread
+from iii_directory.engine.framing import READ_BYTES
+from iii_directory.engine.outbox import Writers
 from iii_directory.engine.peer import Peer, Role, SocketLimits
-from iii_directory.engine.protocol import INVOCATION_RESULT, SERIALIZATION_ERROR
 from iii_directory.engine.relay import Relays
-from iii_directory.engine.repeats import Repeats
 from iii_directory.engine.schemas import load_library
-from iii_directory.engine.store import MemoryStore
-from iii_directory.engine.wire_json import encode_message
+from iii_directory.engine.store import AtOnce, MemoryStore
+from iii_directory.engine.worker_role import WorkerRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,6 +83,8 @@ class EngineServer:
         self.port = port
         self._database = database
         self._limits = limits or SocketLimits()
+        self.errands = ErrandThread(self._carry_on)
+        """What takes long; whoever makes more of it than can be done is not read for a while."""
         world = World(
             new_id=lambda: str(uuid.uuid4()),
             now_ms=lambda: int(time.time() * 1000),
@@ -92,11 +93,14 @@ class EngineServer:
             environment=environment or {},
             set_aside=lambda: database.set_aside.name if database and database.set_aside else None,
             dialect=dialect,
+            errands=self.errands if database else AtOnce(),
         )
         self._router = build_engine(world, __version__)
-        self.repeats = Repeats()
         self._relays = Relays(self._router.channels)
         self._links: dict[str, Link] = {}
+        self.writers = Writers()
+        self.read_into = memoryview(bytearray(READ_BYTES))
+        """Where every socket is read into, one after the other."""
         self._peers: set[Peer] = set()
         self._said_full = False
         self.unfinished_bytes = 0
@@ -112,7 +116,8 @@ class EngineServer:
         self._flush_is_due = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._server: asyncio.Server | None = None
-        self._stopping = False
+        self.is_stopping = False
+        """Whether nobody is served any more."""
 
     async def start(self) -> None:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
@@ -125,11 +130,11 @@ class EngineServer:
         if self._access.everybody_s is not None:
             log.warning("%s", self._access.everybody_s)
         threading.Thread(target=load_library, name="schemas", daemon=True).start()
-        self._access = replace(self._access, port=self.port)
+        self._access = self._access._replace(port=self.port)
 
     async def stop(self) -> None:
         """Stop listening and drop every socket without a close frame, so that SDKs reconnect."""
-        self._stopping = True
+        self.is_stopping = True
         if self._server is not None:
             await _close(self._server)
         for timer in self._timers:
@@ -142,6 +147,7 @@ class EngineServer:
         # some turns to be made, to be dropped and to end.
         for _ in range(_TURNS_TO_END):
             await asyncio.sleep(0)
+        await self.errands.close()
         if self._database is not None:
             self._database.close()
 
@@ -174,7 +180,7 @@ class EngineServer:
             self._said_full = True
             return False
         self._peers.add(peer)
-        if self._stopping:
+        if self.is_stopping:
             peer.abort()
         return True
 
@@ -203,6 +209,10 @@ class EngineServer:
         """A frame came from a socket, which flushes when it has read everything there is."""
         self._step(self._router.receive, connection_id, frame)
 
+    def received_decoded(self, connection_id: str, decoded: Callable[[], Message | None]) -> None:
+        """The same for a frame that was decoded already."""
+        self._step(self._router.receive_decoded, connection_id, decoded)
+
     def received_message(self, connection_id: str, message: Message) -> None:
         """A message came from a worker in this process; answers to sockets are written once a turn."""
         self._step(self._router.accept, connection_id, message)
@@ -215,6 +225,10 @@ class EngineServer:
         self._step(self._router.disconnect, connection_id)
 
     # Inner workings
+
+    def _carry_on(self, action: Callable[[], None]) -> None:
+        self._step(self._router.carry_on, action)
+        self.flush()
 
     def _step(self, step: Callable[[*Ts], list[Effect]], *arguments: *Ts) -> None:
         """A mistake of ours costs the message that met it, and nobody's connection."""
@@ -272,44 +286,6 @@ class FullTable:
             log.error("no connection can be taken: this process has as many files open as it may have")
 
 
-class WorkerRole(Role):
-    """A socket on ``/``: a worker or a client, which is the same. Also its :class:`Link`."""
-
-    def __init__(self, server: EngineServer) -> None:
-        self._server = server
-        self._connection_id = ""
-        self._peer: Peer
-
-    def opened(self, peer: Peer) -> None:
-        self._peer = peer
-        self._connection_id = self._server.opened(self, peer.address)
-
-    def deliver(self, message: Json) -> None:
-        try:
-            self._peer.send_utf8(encode_message(self._server.repeats.message_with_texts(message)))
-        except (TypeError, ValueError):
-            if message["type"] != INVOCATION_RESULT:
-                raise
-            # Only a worker in this process can answer what is no JSON. Its caller must not wait for ever.
-            log.exception("an answer of %s could not be encoded", message["function_id"])
-            self._peer.send_utf8(encode_message(_unsendable(message)))
-
-    def flush(self) -> None:
-        self._peer.flush()
-
-    def close(self) -> None:
-        self._peer.close()
-
-    def abort(self) -> None:
-        self._peer.abort()
-
-    def received(self, message: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
-        self._server.received(self._connection_id, message)
-
-    def lost(self) -> None:
-        self._server.lost(self._connection_id)
-
-
 async def _close(server: asyncio.Server) -> None:
     """Let nobody in, and then close: asyncio leaks a connection that it has accepted but not made by then."""
     loop = asyncio.get_running_loop()
@@ -318,11 +294,6 @@ async def _close(server: asyncio.Server) -> None:
     for _ in range(_TURNS_TO_END):
         await asyncio.sleep(0)
     server.close()
-
-
-def _unsendable(message: Json) -> Json:
-    error = EngineFault(SERIALIZATION_ERROR, "The answer is not JSON.").body()
-    return invocation_error(message["invocation_id"], message["function_id"], error)
 
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

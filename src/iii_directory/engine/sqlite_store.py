@@ -11,23 +11,32 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from iii_directory.access.policy import KEPT_TOKEN
-from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import ABSENT, Unread
+from iii_directory.engine.store import StoreError, UnreadableError
+from iii_directory.engine.stretches import NotSoundError, sound_stretches
+from iii_directory.engine.wire_json import ABSENT, Unread, encode_message
 from iii_directory.limits import LARGE_VALUE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from iii_directory.engine.wire_json import Text
+
 log = logging.getLogger("iii_directory.engine")
 
 FILE_NAME: Final = "engine.db"
+_GIT_IGNORES: Final = ".gitignore"
+_OURS: Final = (FILE_NAME, KEPT_TOKEN, _GIT_IGNORES)
+# As a blob its length is known without reading it.
+_SIZE: Final = "LENGTH(CAST(value AS BLOB))"
+# How much of a large value is looked at before others have a turn, and how long that is at least.
+_STRETCHES_AT_ONCE: Final = 4
+_PAUSE_SECONDS: Final = 0.0001
 _UNREADABLE: Final = "the state database holds a value that cannot be read"
 
 
@@ -56,6 +65,8 @@ class Database:
         except sqlite3.DatabaseError:
             self._begin_anew([])
         self._stamp = self._look()
+        # The state's values may be read and written in another thread than the configuration's.
+        self._lock = threading.Lock()
 
     def store(self, owner: str) -> SqliteStore:
         return SqliteStore(self, owner)
@@ -67,24 +78,26 @@ class Database:
             StoreError: the database cannot be read.
         """
         try:
-            return self._connection.execute(statement, values).fetchall()
+            with self._lock:
+                return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise _refused(error) from None
 
-    def write(self, statement: str, values: Sequence[str]) -> None:
+    def write(self, statement: str, values: Sequence[str | Text]) -> None:
         """Change something, once it is known that the file is still the one that keeps it.
 
         Raises:
             StoreError: the database cannot be written.
         """
         try:
-            self._put_right()
-            self._connection.execute(statement, values)
+            with self._lock:
+                self._put_right()
+                self._connection.execute(statement, values)
+                self._stamp = self._look()
         except sqlite3.Error as error:
             raise _refused(error) from None
         except OSError as error:
             raise StoreError(f"the state database cannot be kept: {error.strerror}") from None
-        self._stamp = self._look()
 
     def close(self) -> None:
         self._connection.close()
@@ -134,48 +147,61 @@ class SqliteStore:
     def __init__(self, database: Database, owner: str) -> None:
         self._database = database
         self._owner = owner
+        rows = self._run(
+            f"SELECT scope, key FROM entries WHERE owner = ? AND {_SIZE} > {LARGE_VALUE_BYTES}"  # noqa: S608
+        )
+        self._large: set[tuple[str, str]] = {(scope, key) for scope, key in rows}
+        """The places of large values, so that nobody has to ask the database for the size of one."""
 
     def get(self, scope: str, key: str) -> object:
-        rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
+        # As a blob it is not decoded on the way.
+        rows = self._run(
+            "SELECT CAST(value AS BLOB) FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key
+        )
         if not rows:
             return ABSENT
-        text = rows[0][0]
-        return _parsed(text) if len(text) <= LARGE_VALUE_BYTES else _unread(text)
+        content: bytes = rows[0][0]
+        return _parsed(content) if len(content) <= LARGE_VALUE_BYTES else _unread(content)
 
     def set(self, scope: str, key: str, value: object) -> None:
-        text = value.text.decode() if isinstance(value, Unread) else _written(value)
+        text = value.view if isinstance(value, Unread) else encode_message(value)
         self._write(
-            "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, ?) "
+            "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, CAST(? AS TEXT)) "
             "ON CONFLICT (owner, scope, key) DO UPDATE SET value = excluded.value",
             scope,
             key,
             text,
         )
+        if len(text) > LARGE_VALUE_BYTES:
+            self._large.add((scope, key))
+        else:
+            self._large.discard((scope, key))
 
     def delete(self, scope: str, key: str) -> None:
         self._write("DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
+        self._large.discard((scope, key))
 
     def values(self, scope: str) -> list[object]:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? ORDER BY position", scope)
         if sum(len(row[0]) for row in rows) > LARGE_VALUE_BYTES:
-            return [_unread(row[0]) for row in rows]
+            return [_unread(row[0].encode()) for row in rows]
         # One parse of one array is much faster than a parse per row.
         return _parsed(f"[{','.join(row[0] for row in rows)}]")
 
     def size(self, scope: str) -> int:
-        # As a blob its length is known without reading it.
-        rows = self._run(
-            "SELECT TOTAL(LENGTH(CAST(value AS BLOB)) + 1) FROM entries WHERE owner = ? AND scope = ?", scope
-        )
+        rows = self._run(f"SELECT TOTAL({_SIZE} + 1) FROM entries WHERE owner = ? AND scope = ?", scope)  # noqa: S608
         return int(rows[0][0])
 
     def scopes(self) -> list[str]:
         return [row[0] for row in self._run("SELECT DISTINCT scope FROM entries WHERE owner = ?")]
 
+    def is_large(self, scope: str, key: str) -> bool:
+        return (scope, key) in self._large
+
     def _run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         return self._database.read(statement, (self._owner, *values))
 
-    def _write(self, statement: str, *values: str) -> None:
+    def _write(self, statement: str, *values: str | Text) -> None:
         self._database.write(statement, (self._owner, *values))
 
 
@@ -215,24 +241,22 @@ def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return [found[position] for position in sorted(found)]
 
 
-def _written(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _parsed(text: str) -> Any:
+def _parsed(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise StoreError(_UNREADABLE) from None
+        raise UnreadableError(_UNREADABLE) from None
 
 
-def _unread(text: str) -> Unread:
+def _unread(content: bytes) -> Unread:
     """A value that is passed on as it is; that it is JSON is all that is looked at."""
-    content = text.encode()
     try:
-        msgspec.json.decode(content, type=msgspec.Raw)
-    except msgspec.DecodeError:
-        raise StoreError(_UNREADABLE) from None
+        for number, _ in enumerate(sound_stretches(content), 1):
+            if number % _STRETCHES_AT_ONCE == 0:
+                # The loop is another thread, and the interpreter has one at a time.
+                time.sleep(_PAUSE_SECONDS)
+    except NotSoundError:
+        raise UnreadableError(_UNREADABLE) from None
     return Unread(content)
 
 
@@ -269,9 +293,10 @@ def _make_usable(directory: Path) -> None:
 def _keep_private(path: Path) -> None:
     """What is kept is its owner's alone, whatever the umask; SQLite gives its log the mode of the file."""
     try:
-        if all(entry.name.startswith((FILE_NAME, KEPT_TOKEN)) for entry in path.parent.iterdir()):
+        if all(entry.name.startswith(_OURS) for entry in path.parent.iterdir()):
             # Nothing else is there, so it is a data directory, made by an older version perhaps.
             path.parent.chmod(0o700)
+            _keep_out_of_git(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         for suffix in ("", "-wal", "-shm"):
             part = path.with_name(path.name + suffix)
@@ -280,6 +305,16 @@ def _keep_private(path: Path) -> None:
     except OSError:
         # Not ours to change, or no regular file: SQLite says what is wrong with it, if something is.
         return
+
+
+def _keep_out_of_git(directory: Path) -> None:
+    """It mostly lies in a project, where a careless ``git add`` would take a token along."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with (
+        contextlib.suppress(FileExistsError),
+        open(os.open(directory / _GIT_IGNORES, flags, 0o600), "w") as file,
+    ):
+        file.write("*\n")
 
 
 def _cannot_open(directory: Path, error: sqlite3.OperationalError) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from iii_directory.engine.wire_json import ABSENT, encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -31,9 +36,39 @@ class Store(Protocol):
 
     def scopes(self) -> list[str]: ...
 
+    def is_large(self, scope: str, key: str) -> bool:
+        """Whether it takes long to read or to replace a value."""
+        ...
+
+
+class Errands(Protocol):
+    """How work that takes long is done: one piece after the other, in the order in which it came."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is work that is not done yet; what comes now has to wait for it."""
+        ...
+
+    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
+        """Do some work, and then something that is given the way to what came of it."""
+        ...
+
+
+class AtOnce:
+    """Errands of whoever can wait for each."""
+
+    under_way = False
+
+    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
+        then(work)
+
 
 class StoreError(Exception):
     """The store could not do what was asked; the text is fit for a caller."""
+
+
+class UnreadableError(StoreError):
+    """What is kept in a place is no value any more."""
 
 
 class MemoryStore:
@@ -62,3 +97,6 @@ class MemoryStore:
 
     def scopes(self) -> list[str]:
         return [scope for scope, values in self._scopes.items() if values]
+
+    def is_large(self, scope: str, key: str) -> bool:  # noqa: ARG002 (what is in memory already is at hand)
+        return False

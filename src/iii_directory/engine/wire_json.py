@@ -11,14 +11,19 @@ from __future__ import annotations
 import contextlib
 import json
 from itertools import chain, compress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from iii_directory.limits import MAX_JSON_DEPTH
+from iii_directory.limits import LARGE_VALUE_BYTES, MAX_JSON_DEPTH, MAX_READ_BYTES, MAX_READ_MARKS
 from iii_directory.shapes import is_list, is_object
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 Json = dict[str, Any]
+Text = bytes | memoryview
+"""JSON as it is written, or where it is written."""
 
 
 class Absent:
@@ -34,10 +39,49 @@ ABSENT: Final = Absent()
 class Unread:
     """A value that came as JSON and can be passed on as it is; nobody has read it yet."""
 
-    __slots__ = ("text",)
+    __slots__ = ("_text", "fields")
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
+    def __init__(self, text: Text, fields: dict[str, Unread | None] | None = None) -> None:
+        self._text = text
+        self.fields = fields
+        """The values of its fields, None for null, if it is an object whose fields are known already."""
+
+    def __len__(self) -> int:
+        """How many bytes its text has."""
+        return len(self._text)
+
+    @property
+    def text(self) -> bytes:
+        if isinstance(self._text, memoryview):
+            self._text = bytes(self._text)
+        return self._text
+
+    @property
+    def view(self) -> Text:
+        """Its text without a copy, where it is part of something larger."""
+        return self._text
+
+    @property
+    def parts(self) -> Sequence[Text]:
+        return (self._text,)
+
+
+class Written:
+    """A value of this process whose JSON text is there too, in parts that follow on each other."""
+
+    __slots__ = ("parts", "value")
+
+    def __init__(self, value: object, parts: list[bytes]) -> None:
+        self.value = value
+        self.parts = parts
+
+    def __len__(self) -> int:
+        """How many bytes its text has."""
+        return sum(map(len, self.parts))
+
+    @property
+    def text(self) -> bytes:
+        return b"".join(self.parts)
 
 
 class NotJsonError(Exception):
@@ -68,19 +112,58 @@ def encode_message(value: object) -> bytes:
         return _ENCODER.encode(value).encode()
 
 
+def encode_parts(message: Json) -> list[Text]:
+    """The same in parts that follow on each other: a long value that is text already is not copied.
+
+    Raises:
+        TypeError, ValueError: it is no JSON.
+    """
+    try:
+        return [orjson.dumps(message, _short_as_it_came)]
+    except TypeError:
+        return _parts_around_gaps(message)
+
+
 def read(value: object) -> object:
     """A value itself, also where it was not read before."""
+    if isinstance(value, Written):
+        return value.value
     return _value_of(value.text) if isinstance(value, Unread) else value
 
 
 def whole(value: object) -> object:
     """A value with nothing unread in it: neither itself nor its fields or items."""
     if is_object(value):
-        unread = {key: read(item) for key, item in value.items() if isinstance(item, Unread)}
+        unread = {key: read(item) for key, item in value.items() if type(item) in _TEXTS}
         return {**value, **unread} if unread else value
     if is_list(value):
         return [read(item) for item in value] if value and isinstance(value[0], Unread) else value
     return read(value)
+
+
+def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:
+    """Whether to read a value, with what is unread in it, would keep everybody else waiting.
+
+    How long that takes depends on how many values there are, and there are as many as these characters.
+    """
+    if type(value) is Unread:
+        # Nearly every call carries one, and it is short.
+        return len(value) > MAX_READ_MARKS and is_long(value.text, most=most)
+    return is_long(*(item.text for item in _below(value) if type(item) is Unread), most=most)
+
+
+def is_long(*texts: bytes, most: int = MAX_READ_BYTES) -> bool:
+    """The same for JSON texts."""
+    size = sum(map(len, texts))
+    if size <= MAX_READ_MARKS or size > most:
+        return size > most
+    return sum(len(text.translate(None, _NO_MARKS)) for text in texts) > MAX_READ_MARKS
+
+
+def _below(value: object) -> Iterable[object]:
+    if is_object(value):
+        return value.values()
+    return value if is_list(value) else ()
 
 
 def parse(text: str) -> object:
@@ -112,6 +195,33 @@ def is_text(value: object) -> bool:
     return True
 
 
+def _parts_around_gaps(message: Json) -> list[Text]:
+    left_out: list[Sequence[Text]] = []
+
+    def gap(value: object) -> orjson.Fragment:
+        known = _unread(value)
+        if len(known) < LARGE_VALUE_BYTES:
+            return orjson.Fragment(known.text)
+        left_out.append(known.parts)
+        return _GAP
+
+    try:
+        around = orjson.dumps(message, gap)
+    except TypeError:
+        return [encode_message(message)]
+    # No JSON has this byte, so it stands in the gaps and nowhere else.
+    first, *others = around.split(_GAP_MARK)
+    return [first, *(part for parts, rest in zip(left_out, others, strict=True) for part in (*parts, rest))]
+
+
+def _short_as_it_came(value: object) -> orjson.Fragment:
+    # Nearly every message carries one, so it is not asked more than it must be.
+    known = value if type(value) is Unread else _unread(value)
+    if len(known) >= LARGE_VALUE_BYTES:
+        raise TypeError("it is long")
+    return orjson.Fragment(known.text)
+
+
 def _as_it_came(value: object) -> orjson.Fragment:
     return orjson.Fragment(_unread(value).text)
 
@@ -120,9 +230,9 @@ def _read_now(value: object) -> object:
     return read(_unread(value))
 
 
-def _unread(value: object) -> Unread:
-    """What an encoder does not know: a value that was not read, or no JSON."""
-    if isinstance(value, Unread):
+def _unread(value: object) -> Unread | Written:
+    """What an encoder does not know: a value whose text is there, or no JSON."""
+    if isinstance(value, (Unread, Written)):
         return value
     raise TypeError(f"{type(value).__name__} is no JSON")
 
@@ -174,6 +284,10 @@ def _depth_exceeds(value: object, limit: int) -> bool:
     return True
 
 
+_TEXTS: Final = frozenset((Unread, Written))
+_NO_MARKS: Final = bytes(set(range(256)) - set(b",[{"))
+_GAP_MARK: Final = b"\0"
+_GAP: Final = orjson.Fragment(_GAP_MARK)
 _CONTAINERS: Final = frozenset((dict, list))
 _DIGITS: Final = bytes(ord("1") if chr(code).isdecimal() and code < 128 else 0 for code in range(256))
 _LONG_NUMBER: Final = b"1" * 19

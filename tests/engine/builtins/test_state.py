@@ -8,7 +8,7 @@ import pytest
 from tests.engine.driver import BrokenStore, Client, Driver
 
 from iii_directory.engine.builtins.state_ops import apply_ops
-from iii_directory.limits import MAX_STATE_OPS, MAX_STATE_VALUE_CHARS
+from iii_directory.limits import MAX_READ_BYTES, MAX_READ_MARKS, MAX_STATE_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -357,13 +357,23 @@ def test_operations_are_a_list(client: Client, ops: Any) -> None:
     assert client.error("state::update", {**PLACE, "ops": ops})["code"] == "deserialization_error"
 
 
-def test_a_value_cannot_grow_beyond_what_a_reply_can_carry(client: Client) -> None:
-    put(client, "x" * (MAX_STATE_VALUE_CHARS - 2))
+@pytest.mark.parametrize("value", ["x" * (MAX_READ_BYTES - 2), [0] * MAX_READ_MARKS], ids=["text", "list"])
+def test_a_value_does_not_grow_beyond_what_is_read_at_once(client: Client, value: Any) -> None:
+    put(client, value)
     append = {"type": "append", "value": "y"}
     error = client.error("state::update", {**PLACE, "ops": [append]})
 
     assert error["code"] == "VALUE_TOO_LARGE"
-    assert len(client.result("state::get", PLACE)) == MAX_STATE_VALUE_CHARS - 2
+    assert client.result("state::get", PLACE) == value
+
+
+def test_a_value_that_takes_long_to_read_is_replaced_but_not_updated(client: Client) -> None:
+    put(client, "x" * MAX_READ_BYTES)
+    error = client.error("state::update", {**PLACE, "ops": [{"type": "append", "value": "y"}]})
+    put(client, "short")
+
+    assert error["code"] == "VALUE_TOO_LARGE"
+    assert client.result("state::get", PLACE) == "short"
 
 
 def test_an_old_value_is_not_changed_by_an_update(client: Client) -> None:

@@ -340,8 +340,8 @@ def test_from_0_23_on_compose_tells_what_is_installed_and_nothing_else_does() ->
     status = client.result("compose::status", {})
 
     assert status["containers"] == [
-        {"container": "asker", "state": "ready", "pid": 1, "owned": False},
-        {"container": "mailer", "state": "ready", "pid": 77, "owned": False},
+        {"container": "asker", "worker": "path://.", "state": "ready", "pid": 1, "owned": False},
+        {"container": "mailer", "worker": "path://.", "state": "ready", "pid": 77, "owned": False},
     ]
     assert client.error("worker::list", {})["code"] == "function_not_found"
     assert "worker" not in {row["id"] for row in client.result("engine::triggers::list", {})["triggers"]}

@@ -4,7 +4,7 @@ Storage comes from outside."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.builtins.channels import provide_channels
@@ -15,12 +15,13 @@ from iii_directory.engine.builtins.pubsub import provide_pubsub
 from iii_directory.engine.builtins.state import provide_state
 from iii_directory.engine.builtins.workers import provide_workers
 from iii_directory.engine.router import Router
+from iii_directory.engine.store import AtOnce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from iii_directory.engine.builtins.workers import Dialect
-    from iii_directory.engine.store import Store
+    from iii_directory.engine.store import Errands, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class World:
     set_aside: Callable[[], str | None] = lambda: None
     """The name of a file of state that was damaged or taken away, and is kept beside."""
     dialect: Dialect = "0.22"
+    errands: Errands = field(default_factory=AtOnce)
+    """How the state's store is asked for what takes long."""
 
 
 def build_engine(world: World, version: str) -> Router:
@@ -42,7 +45,7 @@ def build_engine(world: World, version: str) -> Router:
     router = Router(world.new_id, world.now_ms, observes=world.dialect == "0.25")
     provide_introspection(router)
     provide_workers(router, version, world.dialect)
-    provide_state(router, world.state)
+    provide_state(router, world.state, world.errands)
     provide_pubsub(router)
     provide_configuration(router, world.configuration, world.environment)
     provide_observability(router, version, world.set_aside)

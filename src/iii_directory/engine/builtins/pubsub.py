@@ -40,6 +40,7 @@ def provide_pubsub(router: Router) -> None:
         "Send data to every subscriber of a topic.",
         publish,
         schema(["topic"], topic="string", data=ANY),
+        unread_fields=("data",),
     )
     kind = BuiltinType("subscribe", "Fires for every message of a topic.", schema(topic="string"), ANY)
     provide(router, BuiltinWorker("iii-pubsub", "Topics between workers.", [function], [kind]))

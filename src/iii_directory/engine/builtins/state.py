@@ -17,10 +17,18 @@ from iii_directory.engine.builtins.table import (
     schema,
     text,
 )
+from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault, bad_input
-from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import ABSENT, encode, read
-from iii_directory.limits import MAX_STATE_LIST_BYTES, MAX_STATE_OPS, MAX_STATE_VALUE_CHARS, MIB
+from iii_directory.engine.store import StoreError, UnreadableError
+from iii_directory.engine.wire_json import ABSENT, Unread, encode_message, is_long, read, takes_long
+from iii_directory.limits import (
+    LARGE_VALUE_BYTES,
+    MAX_READ_BYTES,
+    MAX_READ_MARKS,
+    MAX_STATE_LIST_BYTES,
+    MAX_STATE_OPS,
+    MIB,
+)
 from iii_directory.shapes import is_list, is_object, object_of
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
-    from iii_directory.engine.store import Store
+    from iii_directory.engine.store import Errands, Store
     from iii_directory.engine.wire_json import Json
 
 
@@ -38,68 +46,145 @@ T = TypeVar("T")
 class State:
     """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
 
-    def __init__(self, router: Router, store: Store) -> None:
+    def __init__(self, router: Router, store: Store, errands: Errands) -> None:
         self._fire = router.events.fire_on_condition
+        self._continued = router.events.continued
         self._store = store
+        self._errands = errands
         # A scope stays listed after its last key is gone, until a restart.
         self._emptied: set[str] = set()
 
-    def set(self, request: Request) -> Json:
+    def set(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
         field = "value" if "value" in request.payload else "data"
         if field not in request.payload:
             raise missing(request, "value")
         value = request.payload[field]
-        old = _stored(protocol.SET_ERROR, lambda: self._store.get(scope, key))
-        _stored(protocol.SET_ERROR, lambda: self._store.set(scope, key, value))
-        self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
-        return {"old_value": _null(old), "new_value": value}
+
+        def replace() -> object:
+            old = self._old(scope, key)
+            self._store.set(scope, key, value)
+            return old
+
+        def reply(old: object) -> Json:
+            self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
+            return {"old_value": _null(old), "new_value": value}
+
+        large = isinstance(value, Unread) or self._is_large(scope, key)
+        return self._do(request, protocol.SET_ERROR, replace, reply, large=large)
 
     def get(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
-        return _stored(protocol.GET_ERROR, lambda: self._store.get(scope, key))
+        return self._do(
+            request,
+            protocol.GET_ERROR,
+            lambda: self._store.get(scope, key),
+            lambda value: value,
+            large=self._is_large(scope, key),
+        )
 
     def delete(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
-        old = _stored(protocol.DELETE_ERROR, lambda: self._store.get(scope, key))
-        _stored(protocol.DELETE_ERROR, lambda: self._store.delete(scope, key))
-        if old is not ABSENT:
-            self._emptied.add(scope)
-        self._changed("state:deleted", scope, key, old, None)
-        return old
+
+        def remove() -> object:
+            old = self._old(scope, key)
+            self._store.delete(scope, key)
+            return old
+
+        def reply(old: object) -> object:
+            if old is not ABSENT:
+                self._emptied.add(scope)
+            self._changed("state:deleted", scope, key, old, None)
+            return old
+
+        large = self._is_large(scope, key)
+        return self._do(request, protocol.DELETE_ERROR, remove, reply, large=large)
 
     def list(self, request: Request) -> object:
         scope = text(request, "scope")
-        size = _stored(protocol.LIST_ERROR, lambda: self._store.size(scope))
-        if size > MAX_STATE_LIST_BYTES:
-            raise limit_exceeded(
-                f"the scope holds {size // MIB} MiB and one answer carries {MAX_STATE_LIST_BYTES // MIB}; "
-                "read its keys one by one with state::get"
-            )
-        return _stored(protocol.LIST_ERROR, lambda: self._store.values(scope))
 
-    def list_groups(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
-        held = _stored(protocol.LIST_GROUPS_ERROR, self._store.scopes)
-        return {"groups": sorted({*held, *self._emptied})}
+        def values() -> object:
+            size = self._store.size(scope)
+            if size > MAX_STATE_LIST_BYTES:
+                raise _too_long(size)
+            return self._store.values(scope)
 
-    def update(self, request: Request) -> Json:
+        large = not self._errands.under_way and self._is_long(scope)
+        return self._do(request, protocol.LIST_ERROR, values, lambda found: found, large=large)
+
+    def list_groups(self, request: Request) -> object:
+        return self._do(
+            request,
+            protocol.LIST_GROUPS_ERROR,
+            self._store.scopes,
+            lambda held: {"groups": sorted({*held, *self._emptied})},
+        )
+
+    def update(self, request: Request) -> object:
         scope, key = text(request, "scope"), text(request, "key")
         ops = _checked_ops(request)
-        old = _stored(protocol.UPDATE_ERROR, lambda: self._store.get(scope, key))
+
+        def change() -> tuple[object, object, list[Json]]:
+            old = self._store.get(scope, key)
+            new, errors = _updated(old, ops)
+            self._store.set(scope, key, new)
+            return old, new, errors
+
+        def reply(done: tuple[object, object, list[Json]]) -> Json:
+            old, new, errors = done
+            self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
+            answer: Json = {"old_value": _null(old), "new_value": new}
+            return {**answer, "errors": errors} if errors else answer
+
+        large = self._is_large(scope, key)
+        return self._do(request, protocol.UPDATE_ERROR, change, reply, large=large)
+
+    def _do(
+        self,
+        request: Request,
+        code: str,
+        work: Callable[[], T],
+        reply: Callable[[T], object],
+        *,
+        large: bool = False,
+    ) -> object:
+        """Work on the store and give the reply: at once, or behind what was asked for before and takes long.
+
+        So everything is done in the order in which it came, and large values keep nobody else waiting.
+        """
+        if not large and not self._errands.under_way:
+            return reply(_stored(code, work))
+
+        def then(outcome: Callable[[], T]) -> None:
+            try:
+                result = reply(_stored(code, outcome))
+            except EngineFault as fault:
+                request.answer(ABSENT, fault.body())
+            except Exception:
+                request.answer(ABSENT, EngineFault(code, "the state could not be asked").body())
+                raise
+            else:
+                request.answer(result, None)
+
+        self._errands.run(work, self._continued(then))
+        return DEFERRED
+
+    def _old(self, scope: str, key: str) -> object:
+        """What is about to go; of what nobody can read any more, that it was there."""
         try:
-            new, errors = apply_ops(read(old), ops)
-        except TooMuchWorkError:
-            raise limit_exceeded("appending to strings this long, this often, takes too long") from None
-        if len(encode(new)) > MAX_STATE_VALUE_CHARS:
-            raise EngineFault(
-                protocol.VALUE_TOO_LARGE, f"A value has at most {MAX_STATE_VALUE_CHARS} characters."
-            )
-        _stored(protocol.UPDATE_ERROR, lambda: self._store.set(scope, key, new))
-        self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
-        reply: Json = {"old_value": _null(old), "new_value": new}
-        if errors:
-            reply["errors"] = errors
-        return reply
+            return self._store.get(scope, key)
+        except UnreadableError:
+            return None
+
+    def _is_large(self, scope: str, key: str) -> bool:
+        # While something is under way all that comes waits for it, and the store is not to be asked.
+        return not self._errands.under_way and self._store.is_large(scope, key)
+
+    def _is_long(self, scope: str) -> bool:
+        try:
+            return self._store.size(scope) > LARGE_VALUE_BYTES
+        except StoreError:
+            return False  # the work itself will say so
 
     def _changed(self, event_type: str, scope: str, key: str, old: object, new: object) -> None:
         event = {
@@ -115,6 +200,34 @@ class State:
             event,
             lambda config: config.get("scope") in (None, scope) and config.get("key") in (None, key),
         )
+
+
+def _too_long(size: int) -> EngineFault:
+    return limit_exceeded(
+        f"the scope holds {size // MIB} MiB and one answer carries {MAX_STATE_LIST_BYTES // MIB}; "
+        "read its keys one by one with state::get"
+    )
+
+
+def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
+    """The new value, and what went wrong with single operations."""
+    if takes_long(old):
+        raise _too_large()
+    try:
+        new, errors = apply_ops(read(old), ops)
+    except TooMuchWorkError:
+        raise limit_exceeded("appending to strings this long, this often, takes too long") from None
+    if is_long(encode_message(new)):
+        raise _too_large()
+    return new, errors
+
+
+def _too_large() -> EngineFault:
+    return EngineFault(
+        protocol.VALUE_TOO_LARGE,
+        f"A value that is updated has at most {MAX_READ_BYTES // MIB} MiB, with at most {MAX_READ_MARKS} "
+        "commas and opening brackets; a larger one is replaced with state::set.",
+    )
 
 
 def _stored(code: str, action: Callable[[], T]) -> T:
@@ -172,9 +285,9 @@ def _check_config(config: object) -> str | None:
     return None
 
 
-def provide_state(router: Router, store: Store) -> None:
+def provide_state(router: Router, store: Store, errands: Errands) -> None:
     """Put the state functions and their trigger type on the engine."""
-    it = State(router, store)
+    it = State(router, store, errands)
     place = {"scope": "string", "key": "string"}
     old_new = schema(["old_value", "new_value"], old_value=ANY, new_value=ANY)
     functions = [

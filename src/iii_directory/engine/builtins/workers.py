@@ -118,11 +118,20 @@ class Workers:
         }
 
     def composed(self, request: Request) -> Json:  # noqa: ARG002 (there is one project, and no file of it)
-        """The same question in the words of Compose: the connected workers stand for its containers."""
+        """The same question in the words of Compose: the connected workers stand for its containers.
+
+        What the worker of a container is, the project's file says; there is none here, and each is itself.
+        """
         return {
             "namespace": DEFAULT_NAMESPACE,
             "containers": [
-                {"container": connection.name, "state": "ready", "pid": connection.pid, "owned": False}
+                {
+                    "container": connection.name,
+                    "worker": "path://.",
+                    "state": "ready",
+                    "pid": connection.pid,
+                    "owned": False,
+                }
                 for connection in self._engine_state.visible_connections()
                 if connection.name is not None
             ],
