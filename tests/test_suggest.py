@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import HOSTILE, label
 
-from iii_directory.suggest import close_names
+from iii_directory.suggest import Names, close_names
 
 KNOWN = frozenset(
     [
@@ -99,6 +99,43 @@ def test_what_is_offered_by_its_letters_is_as_close_as_it_may_be(asked: str, kno
 
     assert offered == [name for _, name in close][: len(offered)]
     assert len(offered) == len(close) or len(close_names(asked, known)) == 3
+
+
+def _slow_close_names(asked: str, known: frozenset[str]) -> list[str]:
+    """The rule as it is promised: one slip, then a word's beginning, then some slips, then what is above."""
+    slips = {name: _slow_distance(asked, name) for name in known} if 4 <= len(asked) <= 120 else {}
+    stem = asked.removeprefix("iii-")
+    other = stem if stem != asked else f"iii-{asked}"
+    one = {name for name, count in slips.items() if count <= 1}
+    if slips and 4 <= len(stem) <= 120:
+        one |= {name for name in known if _slow_distance(other, name) <= 1}
+    starts = [
+        name
+        for name in known
+        if len(asked) >= 3 and any(f"{mark}{asked}" in f"/{name}" for mark in ("/", "_", "-"))
+    ]
+    allowed = max(1, min(len(asked) // 4, 3))
+    some = [name for name, count in slips.items() if count <= allowed]
+    above = [parent for parent in ("/".join(asked.split("/")[:n]) for n in range(1, 20)) if parent in known]
+    in_order = [
+        *sorted(one),
+        *sorted(starts, key=lambda name: (len(name), name)),
+        *sorted(some, key=lambda name: (slips[name], name)),
+        *[parent for parent in above if parent != asked][-1:],
+    ]
+    return list(dict.fromkeys(in_order))[:3]
+
+
+WORDS = st.lists(st.sampled_from(["ab", "ba", "abc", "cab", "iii-", "iii-ab", "/", "-", "_"]), max_size=6)
+NAMES = WORDS.map("".join).filter(bool)
+
+
+@given(NAMES, st.frozensets(NAMES, max_size=30))
+def test_what_is_offered_is_what_comparing_with_every_name_offers(asked: str, known: frozenset[str]) -> None:
+    expected = _slow_close_names(asked, known)
+
+    assert close_names(asked, known) == expected
+    assert close_names(asked, Names(known)) == expected
 
 
 def test_one_slip_anywhere_in_any_name_is_always_found() -> None:

@@ -19,6 +19,7 @@ from tests.support.reader import until
 from iii_directory.bus.encoding import as_json
 from iii_directory.bus.seam import CallError, Function
 from iii_directory.bus.wire_bus import WireBus
+from iii_directory.bus.wire_socket import WireSocket, open_socket
 from iii_directory.engine.decoding import decode
 from iii_directory.engine.messages import (
     InvocationResult,
@@ -30,7 +31,7 @@ from iii_directory.engine.messages import (
     TriggerRegistrationResult,
 )
 from iii_directory.engine.wire_json import encode_message, read
-from iii_directory.limits import MIB
+from iii_directory.limits import MAX_READ_MARKS, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -295,6 +296,27 @@ def test_messages_of_any_size_arrive_both_ways(engine: EngineThread, make: Calla
         assert (answer["length"], answer["text"] == text) == (len(text), True)
 
 
+def test_a_call_that_takes_long_to_read_is_answered_unread(
+    engine: EngineThread, make: Callable[..., WireBus]
+) -> None:
+    bus, asked = make(engine.url), list[Any]()
+
+    async def note(payload: Payload) -> object:
+        asked.append(payload)
+        return len(payload["rows"])
+
+    offer(bus, "worker::note", note)
+    bus.start()
+    wait_for(engine, "worker::note")
+    with RawClient(engine.url) as client:
+        refused = client.call("worker::note", {"rows": [[]] * MAX_READ_MARKS})["error"]
+        assert client.result("worker::note", {"rows": ["x" * MIB]}) == 1
+
+    assert refused["code"] == "LIMIT_EXCEEDED"
+    assert refused["message"].startswith("worker::note reads what a call carries as a whole")
+    assert len(asked) == 1
+
+
 def test_what_is_too_large_for_a_message_is_an_error_for_whoever_waits(
     engine: EngineThread, make: Callable[..., WireBus]
 ) -> None:
@@ -330,6 +352,7 @@ said = st.one_of(
         response_format=maybe_json,
         metadata=maybe_json,
         http_invoked=st.just(value=False),
+        observe=st.none(),
     ),
     st.builds(
         RegisterTriggerType,
@@ -338,6 +361,7 @@ said = st.one_of(
         trigger_request_format=maybe_json,
         call_request_format=maybe_json,
         namespace=maybe_text,
+        observed=st.none(),
     ),
     st.builds(
         RegisterTrigger,
@@ -348,6 +372,7 @@ said = st.one_of(
         metadata=maybe_json,
         namespace=maybe_text,
         trigger_namespace=maybe_text,
+        observes=st.just(value=False),
     ),
     st.builds(TriggerRegistrationResult, some_text, some_text, some_text, st.none() | errors),
     st.builds(
@@ -376,3 +401,30 @@ def test_an_engine_reads_what_a_worker_says(message: Any) -> None:
         heard.result = read(heard.result)
 
     assert heard == message
+
+
+def test_who_is_told_to_stop_as_the_handshake_is_done_leaves_no_connection_behind(
+    engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[WireSocket] = []
+    answered = WireSocket.handshake
+
+    class Nobody:
+        def received(self, message: bytes) -> None: ...
+        def lost(self, socket: WireSocket) -> None: ...
+
+    async def stopped_at_once() -> None:
+        opening = asyncio.ensure_future(open_socket(engine.url, Nobody(), token=None))
+
+        def answered_and_stopped(socket: WireSocket, event: Any) -> None:
+            answered(socket, event)
+            opened.append(socket)
+            opening.cancel()
+
+        monkeypatch.setattr(WireSocket, "handshake", answered_and_stopped)
+        await asyncio.wait([opening])
+        assert opening.cancelled()
+        (left,) = opened
+        await asyncio.wait_for(left.ended, WAIT)
+
+    asyncio.run(stopped_at_once())

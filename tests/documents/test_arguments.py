@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from iii_directory.documents.arguments import rendered
 from iii_directory.documents.model import PromptArgument
 from iii_directory.errors import DirectoryError
+from iii_directory.limits import MAX_RENDERED_CHARS
 
 WHO = PromptArgument("who", required=True)
 TONE = PromptArgument("tone")
@@ -53,3 +54,11 @@ def test_any_template_takes_any_value(template: str, value: str) -> None:
     filled = rendered("p", f"{template}{{{{who}}}}", (WHO,), {"who": value})
 
     assert filled.endswith(value)
+
+
+@pytest.mark.parametrize("template", ["{{who}}" * 1_000, "$1 " * 1_000, "$ARGUMENTS " * 1_000])
+def test_a_template_does_not_multiply_what_it_is_given_without_end(template: str) -> None:
+    with pytest.raises(DirectoryError) as refused:
+        rendered("stand-up", template, (WHO,), {"who": "x" * 100_000})
+
+    assert f"longer than {MAX_RENDERED_CHARS} characters" in str(refused.value)

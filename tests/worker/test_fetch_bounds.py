@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.reader import Reader
 
 from iii_directory.catalog import resolve
+from iii_directory.catalog.composed import tree_index
 from iii_directory.limits import MAX_BODY_BYTES, MAX_FETCH_BYTES, MAX_FETCH_URIS, MAX_FETCHES_AT_ONCE
+from iii_directory.worker.handlers import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,3 +114,50 @@ def test_the_first_miss_ends_a_fetch_before_hints_are_sought_for_all(
 
     assert "D110 not_found" in sentence
     assert len(hints) <= MAX_FETCHES_AT_ONCE
+
+
+def test_others_have_the_loop_between_one_document_of_a_fetch_and_the_next(
+    caller: Reader, engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document is read without waiting for anything, and a large one takes half a millisecond."""
+    turn = 0
+    read_in: list[int] = []
+    original = resolve.find_exact
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        if len(read_in) < len(uris):
+            engine.loop.call_soon(next_turn)
+
+    def counted(snapshot: Any, asked: str) -> Any:
+        if not read_in:
+            engine.loop.call_soon(next_turn)
+        read_in.append(turn)
+        return original(snapshot, asked)
+
+    for number in range(3 * MAX_FETCHES_AT_ONCE):
+        caller.skills.write(f"some/n{number}.md", f"# {number}\n")
+    uris = [f"iii://some/n{number}" for number in range(3 * MAX_FETCHES_AT_ONCE)]
+    caller.call("skill::fetch", uri=uris[0])  # what was just written is known
+    monkeypatch.setattr(reading, "find_exact", counted)
+
+    caller.call("skill::fetch", uris=uris)
+
+    assert len(set(read_in)) == len(read_in) == len(uris)
+
+
+def test_the_tree_of_all_skills_is_not_made_on_the_loop(
+    caller: Reader, engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in: list[threading.Thread] = []
+
+    def noted(snapshot: Any) -> str:
+        made_in.append(threading.current_thread())
+        return tree_index(snapshot)
+
+    monkeypatch.setattr(reading, "tree_index", noted)
+
+    assert "big/one" in caller.call("skill::fetch", uri="iii://skills")
+    assert made_in
+    assert engine.on_loop(threading.current_thread) not in made_in

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +21,8 @@ from iii_directory.shapes import is_object, object_of
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from websockets.sync.client import ClientConnection
 
 
@@ -40,7 +45,7 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
         EngineUnreachableError: something answers there, but it is no engine or refuses us.
     """
     try:
-        with _connected(url, token, timeout) as socket:
+        with _ended_by_ctrl_c(), _connected(url, token, timeout) as socket:
             return _received(socket, timeout).get("type") == WORKER_REGISTERED
     except (ConnectionRefusedError, TimeoutError):
         return False
@@ -94,6 +99,24 @@ def call_function(
     if reply.get("error") is not None:
         raise RemoteError(object_of(reply["error"]))
     return reply.get("result")
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Generator[None]:
+    """While a command waits for an engine, Ctrl-C ends it as a kill would.
+
+    As an exception it could be lost for as long as the wait lasts: a signal that comes in the moment before
+    the interpreter begins to wait for a lock is looked at when it has it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:

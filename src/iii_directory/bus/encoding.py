@@ -99,18 +99,23 @@ def _result(message: InvocationResult) -> Json:
 
 
 def _invocation(message: InvokeFunction) -> Json:
-    sent = _some(
-        protocol.INVOKE_FUNCTION,
-        function_id=message.function_id,
-        invocation_id=message.invocation_id,
-        action=None if message.action is None else {"type": message.action},
-        metadata=message.metadata,
-        namespace=message.namespace,
-        traceparent=message.traceparent,
-        baggage=message.baggage,
-        activation=None if message.observer_id is None else {"observer_id": message.observer_id},
-    )
-    return {**sent, "data": message.data}
+    sent: Json = {"type": protocol.INVOKE_FUNCTION, "function_id": message.function_id}
+    if message.invocation_id is not None:
+        sent["invocation_id"] = message.invocation_id
+    if message.action is not None:
+        sent["action"] = {"type": message.action}
+    if message.metadata is not None:
+        sent["metadata"] = message.metadata
+    if message.namespace is not None:
+        sent["namespace"] = message.namespace
+    if message.traceparent is not None:
+        sent["traceparent"] = message.traceparent
+    if message.baggage is not None:
+        sent["baggage"] = message.baggage
+    if message.observer_id is not None:
+        sent["activation"] = {"observer_id": message.observer_id}
+    sent["data"] = message.data
+    return sent
 
 
 def _some(kind: str, **fields: object) -> Json:

@@ -9,12 +9,12 @@ import asyncio
 import logging
 import os
 import platform
-import uuid
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from iii_directory import __version__
+from iii_directory.bus.calls import Calls, new_id
 from iii_directory.bus.registering import (
     Listening,
     bound_by,
@@ -24,8 +24,9 @@ from iii_directory.bus.registering import (
     observed_by,
     registration,
 )
-from iii_directory.bus.seam import CallError, Refusal, guarded, is_forged, listener, own_namespace
-from iii_directory.bus.tasks import Tasks
+from iii_directory.bus.seam import Refusal, guarded, is_forged, listener, own_namespace
+from iii_directory.bus.tasks import Tasks, in_turns
+from iii_directory.bus.turns import Turns
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     InvocationResult,
@@ -37,6 +38,7 @@ from iii_directory.engine.messages import (
     TriggerRegistrationResult,
 )
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.engine.repeats import Repeats
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import items_of, object_of, rows_of, text_of
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.wire_json import Json
 
 log = logging.getLogger("iii_directory.worker")
+REGISTER_WORKER: Final = "engine::workers::register"
 
 
 class Trace(NamedTuple):
@@ -77,9 +80,10 @@ class MessageBus(ABC):
         self._loop = loop
         self._handlers: dict[str, Callable[[Any], Awaitable[object]]] = {}
         self._listeners: dict[str, Listening] = {}
-        self._mark = {"listener": str(uuid.uuid4())}
+        self._mark = {"listener": new_id()}
         self._owners: dict[str, TriggerOwner] = {}
-        self._answers: dict[str, asyncio.Future[Any]] = {}
+        self._calls = Calls(loop)
+        self._repeats = Repeats()
         self._registered: list[Registration] = []
         """Everything that the engine was told to know, in its order."""
         self.refused: dict[str, Refusal] = {}
@@ -88,6 +92,7 @@ class MessageBus(ABC):
         self._on_connected: list[Action] = []
         self._on_refused: list[Callable[[], None]] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._turns = Turns(loop)
         self._tasks = Tasks()
 
     @abstractmethod
@@ -132,7 +137,7 @@ class MessageBus(ABC):
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
         self._register_soon(
             RegisterTrigger(
-                id=str(uuid.uuid4()),
+                id=new_id(),
                 trigger_type=trigger_type,
                 function_id=function_id,
                 config=config,
@@ -162,27 +167,16 @@ class MessageBus(ABC):
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
-        call_id = str(uuid.uuid4())
-        answer = self._answers[call_id] = self._loop.create_future()
-        try:
+        def say(call_id: str) -> None:
             self._send(self._invocation(function_id, payload, call_id, namespace or self.namespace))
-            # What an engine in this process provides has answered by now, and nobody has to wait.
-            if not answer.done():
-                async with asyncio.timeout(timeout_ms / 1000):
-                    await answer
-            return answer.result()
-        except TimeoutError:
-            raise CallError(
-                protocol.TIMEOUT, f"{function_id} did not answer within {timeout_ms} ms"
-            ) from None
-        finally:
-            del self._answers[call_id]
+
+        return await self._calls.make(function_id, say, timeout_ms)
 
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
         namespace = subscription.namespace or DEFAULT_NAMESPACE
         if subscription.observes:
             # Such a call has an id, as the SDK's has; nobody waits for its answer.
-            sent = self._invocation(subscription.function_id, event, str(uuid.uuid4()), namespace)
+            sent = self._invocation(subscription.function_id, event, new_id(), namespace)
             sent.namespace, sent.observer_id = None, subscription.id
         else:
             sent = self._invocation(subscription.function_id, event, None, namespace)
@@ -197,7 +191,7 @@ class MessageBus(ABC):
             case protocol.INVOKE_FUNCTION:
                 self._asked(message)
             case protocol.INVOCATION_RESULT:
-                self._answered(message)
+                self._calls.answered(message)
             case protocol.WORKER_REGISTERED:
                 self._observes = protocol.OBSERVE_FEATURE in items_of(message.get("features"))
             case protocol.REGISTRATION_REJECTED if message.get("code") == protocol.FUNCTION_CONFLICT:
@@ -273,7 +267,7 @@ class MessageBus(ABC):
         }
         if self._observes:
             said["features"] = [protocol.OBSERVE_FEATURE]
-        return self._invocation("engine::workers::register", said, call_id, DEFAULT_NAMESPACE)
+        return self._invocation(REGISTER_WORKER, said, call_id, DEFAULT_NAMESPACE)
 
     def _invocation(
         self, function_id: str, data: Mapping[str, Any], call_id: str | None, namespace: str
@@ -294,8 +288,13 @@ class MessageBus(ABC):
         if "traceparent" in message or "baggage" in message:
             _trace.set(Trace(message.get("traceparent"), message.get("baggage")))
         result, error = ABSENT, None
+        data = message.get("data")
         try:
-            result = await self._handlers[function_id](message.get("data"))
+            await self._turns.come(str(object_of(data).get(protocol.CALLER)))
+            result = await self._handlers[function_id](data)
+            if (answer := self._repeats.answer(result)) is not None:
+                await in_turns(answer.write_some)
+                result = answer.result
         except DirectoryError as failure:
             error = {"code": protocol.INVOCATION_FAILED, "message": str(failure)}
         finally:
@@ -314,16 +313,6 @@ class MessageBus(ABC):
                 listening.doubted(object_of(data))
         finally:
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
-
-    def _answered(self, message: Json) -> None:
-        answer = self._answers.get(message["invocation_id"])
-        if answer is None or answer.done():
-            return  # it was waited for long enough
-        error = message.get("error")
-        if error is None:
-            answer.set_result(message.get("result"))
-        else:
-            answer.set_exception(CallError(str(error.get("code")), str(error.get("message"))))
 
     def _bound(self, message: Json) -> None:
         trigger_type, function_id = message["trigger_type"], message["function_id"]

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from iii_directory.documents.fields import check_names
 from iii_directory.engine.protocol import (
     CALLER,
     CONNECTION_LOST,
@@ -43,6 +44,8 @@ class Function:
     request: Payload
     response: Payload | None
     metadata: Payload | None = None
+    long_fields: tuple[str, ...] = ()
+    """What it takes that is a text with a limit of its own; every other string of a call is a name."""
 
 
 def listener(function_id: str, description: str) -> Function:
@@ -71,8 +74,7 @@ class CallError(Exception):
         return self.sent and self.code in (TIMEOUT, CONNECTION_LOST, INVOCATION_STOPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """A function somebody bound to one of our trigger types."""
 
     id: str
@@ -208,6 +210,12 @@ def is_forged(event: object) -> bool:
     return isinstance(event, dict) and CALLER in event
 
 
+def is_embedded(health: object) -> bool:
+    """Whether an answer of ``engine::health::check`` is that of our own engine."""
+    components = object_of(object_of(health).get("components"))
+    return object_of(components.get("engine")).get("kind") == "embedded"
+
+
 def own_namespace(chosen: str | None) -> str:
     """The namespace of a worker, by the SDK's rule."""
     return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
@@ -216,12 +224,15 @@ def own_namespace(chosen: str | None) -> str:
 def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[object]]:
     """The handler as callers may meet it: what is no object and what is no sentence stay outside."""
     only_objects = function.request.get("type") == "object"
+    names = tuple(object_of(function.request.get("properties")).keys() - set(function.long_fields))
 
     async def run(data: Any) -> object:
         if only_objects and data is not None and not is_object(data):
             raise DirectoryError(INVALID_FIELD, "the payload must be an object")
+        payload = object_of(data)
+        check_names(payload, names)
         try:
-            return await handler(object_of(data))
+            return await handler(payload)
         except DirectoryError as error:
             # Its cause may name a path or an address.
             raise error from None

@@ -1,4 +1,7 @@
-"""Work in the background: kept until it is done, its failure in the log, ended with whoever started it."""
+"""Work in the background: kept until it is done, its failure in the log, ended with whoever started it.
+
+And work in the foreground that would keep the loop from everybody else, in turns.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -42,3 +45,9 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
+
+
+async def in_turns(step: Callable[[], bool]) -> None:
+    """Take steps until one says that nothing is left; others have the loop after each of them."""
+    while step():  # noqa: ASYNC110 (nobody else does the work)
+        await asyncio.sleep(0)

@@ -15,23 +15,22 @@ import logging
 import os
 import random
 import threading
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from iii_directory.bus.encoding import as_json
-from iii_directory.bus.message_bus import MessageBus
+from iii_directory.bus.message_bus import REGISTER_WORKER, MessageBus
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.wire_socket import UnreachableError, open_socket
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction
-from iii_directory.engine.repeats import Repeats
-from iii_directory.engine.wire_json import encode_message
+from iii_directory.engine.wire_json import encode_parts, is_long
 from iii_directory.limits import (
     CONNECTED_SECONDS,
     FIRST_RECONNECT_SECONDS,
     HANDSHAKE_SECONDS,
+    LONG_FRAME_BYTES,
     LONGEST_RECONNECT_SECONDS,
     MAX_MESSAGE_BYTES,
 )
@@ -71,7 +70,6 @@ class WireBus(MessageBus):
         self.url = shown_url(url)
         self._address = url
         self._token = token
-        self._repeats = Repeats()
         self._on_lost: list[Callable[[], None]] = []
         self._socket: WireSocket | None = None
         self._joined = asyncio.Event()
@@ -104,6 +102,8 @@ class WireBus(MessageBus):
     # What the socket calls
 
     def received(self, message: bytes) -> None:
+        if len(message) > LONG_FRAME_BYTES and self._is_refused(message):
+            return
         try:
             said: object = orjson.loads(message)
         except ValueError:
@@ -120,6 +120,22 @@ class WireBus(MessageBus):
         if socket is self._socket:
             self._socket = None
             self._disconnected()
+
+    def _is_refused(self, message: bytes) -> bool:
+        """Whether it is a call that takes long to read: it is answered unread, as inside an engine."""
+        if not is_long(message, most=MAX_MESSAGE_BYTES):
+            return False
+        # Only here, because a start would wait for what it imports.
+        from iii_directory.engine.allowances import too_long
+        from iii_directory.engine.envelope import unchecked_envelope
+
+        asked = unchecked_envelope(message)
+        if asked is None or asked.type != protocol.INVOKE_FUNCTION:
+            return False
+        if asked.invocation_id is not None:
+            refusal = too_long(f"{asked.function_id} reads what a call carries").body()
+            self._send(InvocationResult(asked.invocation_id, asked.function_id, None, refusal))
+        return True
 
     # Connecting
 
@@ -158,20 +174,17 @@ class WireBus(MessageBus):
                 await self._welcomed.wait()
         if self._socket is None:
             return False
-        call_id = str(uuid.uuid4())
-        answer = self._answers[call_id] = self._loop.create_future()
-        self._send(self._announcement(call_id, os.environ.get("III_ISOLATION") or None))
+        isolation = os.environ.get("III_ISOLATION") or None
         try:
-            async with asyncio.timeout(HANDSHAKE_SECONDS):
-                await answer
+            await self._calls.make(
+                REGISTER_WORKER,
+                lambda call_id: self._send(self._announcement(call_id, isolation)),
+                HANDSHAKE_SECONDS * 1000,
+            )
         except CallError as error:
             if error.code in (protocol.WORKER_CONFLICT, protocol.CONNECTION_LOST):
                 return False
             log.debug("the engine did not take in who this is: %s", error)
-        except TimeoutError:
-            log.debug("the engine does not say whether it has taken in who this is")
-        finally:
-            del self._answers[call_id]
         if self._name_taken:
             self._name_taken = False
             log.warning("the other worker called %s has left; this one takes over", self.name)
@@ -205,14 +218,9 @@ class WireBus(MessageBus):
         self._offering = False
         self._welcomed.set()
         self.refused.clear()
-        self._fail_calls(protocol.CONNECTION_LOST, "the engine went away before it answered")
+        self._calls.fail(protocol.CONNECTION_LOST, "the engine went away before it answered")
         for lost in self._on_lost:
             lost()
-
-    def _fail_calls(self, code: str, problem: str) -> None:
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(CallError(code, problem))
 
     # Inner workings
 
@@ -233,7 +241,7 @@ class WireBus(MessageBus):
                 self.name,
             )
         self._name_taken = True
-        self._fail_calls(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
+        self._calls.fail(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
 
     def _register(self, message: Registration) -> None:
         if self._offering if self._is_function(message) else self._joined.is_set():
@@ -243,7 +251,7 @@ class WireBus(MessageBus):
         if self._socket is None:
             return  # whoever waits for an answer has been told that the connection is gone
         try:
-            text = encode_message(self._repeats.message_with_texts(as_json(message)))
+            text = b"".join(encode_parts(as_json(message)))
         except (TypeError, ValueError):
             self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is no JSON")
             return
@@ -276,7 +284,7 @@ class WireBus(MessageBus):
         socket, self._socket = self._socket, None
         if socket is not None:
             await socket.close()
-        self._fail_calls(protocol.CONNECTION_LOST, "this worker has left the engine")
+        self._calls.fail(protocol.CONNECTION_LOST, "this worker has left the engine")
 
 
 def _read_leniently(message: bytes) -> object:

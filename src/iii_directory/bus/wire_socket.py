@@ -1,7 +1,7 @@
 """A socket to an engine elsewhere: websockets' sans-I/O protocol on an asyncio transport.
 
 The mirror of the engine's own sockets (:mod:`iii_directory.engine.peer`): a message is handed on in the turn
-of the loop that read it, and what one turn has to say is written at once. No task, no queue per message.
+of the loop that read it, and what one turn has to say is written together. No task, no queue per message.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from websockets.http11 import Response
 from websockets.uri import parse_uri
 
 from iii_directory.access.ownership import is_strangers
-from iii_directory.engine.framing import Framing
-from iii_directory.engine.outbox import Outbox
+from iii_directory.engine.framing import READ_BYTES, Framing
+from iii_directory.engine.outbox import Outbox, Writers
 from iii_directory.limits import (
     FRAGMENT_BYTES,
     HANDSHAKE_SECONDS,
@@ -37,6 +37,9 @@ log = logging.getLogger("iii_directory.worker")
 # The library's own log formats every frame at debug level.
 _wire_log: Final = logging.getLogger("iii_directory.worker.wire")
 _wire_log.setLevel(logging.WARNING)
+# After so many messages the engine gets what there is, and works on it while the rest is being answered. With
+# everything written at the end of a turn, worker and engine wait for one another (``joined.resources-read``).
+_WRITTEN_TOGETHER: Final = 8
 
 
 class UnreachableError(Exception):
@@ -69,32 +72,37 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
         raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
     loop = asyncio.get_running_loop()
     socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)
+    handed_over = False
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):
             await loop.create_connection(lambda: socket, where.host, where.port, ssl=where.secure or None)
             await socket.opened
+            handed_over = True
     except TimeoutError:
         raise UnreachableError(f"it did not answer within {HANDSHAKE_SECONDS:g} s") from None
     except OSError as error:
         raise UnreachableError(os.strerror(error.errno) if error.errno else str(error)) from None
     finally:
-        if not socket.is_open:
+        # Also whoever is told to stop at the very moment the handshake is done leaves no connection behind.
+        if not handed_over:
             socket.abort()
     return socket
 
 
-class WireSocket(asyncio.Protocol):
+class WireSocket(asyncio.BufferedProtocol):
     """One connection, from the handshake to the end."""
 
     def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
         self._protocol = protocol
         self._framing = Framing(protocol, self, frame_bytes=MAX_MESSAGE_BYTES)
+        self._read_into = memoryview(bytearray(READ_BYTES))
         self._owner = owner
         self._token = token
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
         self._flush_is_due = False
+        self._said = 0
         self._heard_something = True
         self._was_open = False
         self._timer: asyncio.TimerHandle | None = None
@@ -108,14 +116,17 @@ class WireSocket(asyncio.Protocol):
     # What its owner calls
 
     def send(self, text: bytes) -> None:
-        """Send a message of JSON; everything that one turn of the loop says is written together."""
+        """Send a message of JSON; what one turn of the loop says is written together, up to some messages."""
         if not self.is_open:
             return
         if len(text) <= MAX_FRAME_BYTES:
             self._framing.send(text)
         else:
             self._send_in_fragments(text)
-        if not self._flush_is_due:
+        self._said += 1
+        if self._said >= _WRITTEN_TOGETHER:
+            self._flush()
+        elif not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
 
@@ -135,16 +146,19 @@ class WireSocket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._outbox = Outbox(self._transport)
+        self._outbox = Outbox(self._transport, Writers(), most=MAX_UNSENT_BYTES, wrote=lambda: None)
         request = self._protocol.connect()
         if self._token:
             request.headers["Authorization"] = f"Bearer {self._token}"
         self._protocol.send_request(request)
         self._flush()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (it is as large as it should be)
+        return self._read_into
+
+    def buffer_updated(self, nbytes: int) -> None:
         self._heard_something = True
-        self._framing.received(data)
+        self._framing.received(self._read_into[:nbytes])
         self._flush()
 
     def eof_received(self) -> bool:
@@ -199,11 +213,12 @@ class WireSocket(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._flush_is_due = False
+        self._said = 0
         transport, outbox, data = self._transport, self._outbox, self._framing.to_send()
         if transport is None or outbox is None or not data or transport.is_closing():
             return
         outbox.write(data)
-        if outbox.unsent_bytes > MAX_UNSENT_BYTES:
+        if outbox.overflows:
             log.warning("the engine does not read what it is told; the connection is given up")
             transport.abort()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.model import PromptArgument
 from iii_directory.errors import BAD_PROMPT, DirectoryError
+from iii_directory.limits import MAX_RENDERED_CHARS
 from iii_directory.shapes import is_list, is_object, object_of, text_of
 from iii_directory.text import quoted
 
@@ -90,7 +91,21 @@ def rendered(
     values = {argument.name: _as_text(given.get(argument.name)) for argument in declared}
     others = {key: _as_text(value) for key, value in given.items() if key not in values}
 
+    size = len(template)
+
     def filled(found: re.Match[str]) -> str:
+        nonlocal size
+        value = value_for(found)
+        size += len(value)
+        if size > MAX_RENDERED_CHARS:
+            raise DirectoryError(
+                BAD_PROMPT,
+                f"prompt '{name}' with these arguments is longer than {MAX_RENDERED_CHARS} characters",
+                next_steps=("call prompts::mcp-get with shorter arguments",),
+            )
+        return value
+
+    def value_for(found: re.Match[str]) -> str:
         if found[1] is not None:
             return values.get(found[1], found[0])
         if found[2] is not None:

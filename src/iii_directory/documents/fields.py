@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.errors import invalid_field
-from iii_directory.shapes import is_count, is_object, is_text_list
+from iii_directory.limits import MAX_NAME_FIELD_CHARS
+from iii_directory.shapes import is_count, is_list, is_object, is_text_list, items_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     Payload = Mapping[str, Any]
 
@@ -67,6 +68,15 @@ def optional_texts(payload: Payload, key: str) -> list[str] | None:
     if value is not None and not is_text_list(value):
         raise invalid_field(key, "a list of strings")
     return value
+
+
+def check_names(payload: Payload, keys: Iterable[str]) -> None:
+    """Refuse a string, or one of a list, that is longer than any name: nobody has to look at all of it."""
+    for key in keys:
+        value = payload.get(key)
+        texts = items_of(value) if is_list(value) else (value,)
+        if any(isinstance(text, str) and len(text) > MAX_NAME_FIELD_CHARS for text in texts):
+            raise invalid_field(key, f"at most {MAX_NAME_FIELD_CHARS} characters long")
 
 
 def mapping(payload: Payload, key: str) -> dict[str, Any]:

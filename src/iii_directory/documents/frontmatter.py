@@ -11,11 +11,18 @@ The scanner is paid for by the goal ``catalogue.first-scan``.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH, MAX_FRONT_MATTER_VALUES
+from iii_directory.limits import (
+    MAX_FRONT_MATTER_BYTES,
+    MAX_FRONT_MATTER_DEPTH,
+    MAX_FRONT_MATTER_GROWTH,
+    MAX_FRONT_MATTER_VALUES,
+    SMALL_FRONT_MATTER_BYTES,
+)
 from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
@@ -151,11 +158,18 @@ def load(block: str, first_line: int = 2) -> dict[str, Any]:
     parse = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
     events = parse(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
-        return _document(events)
+        values = _document(events)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + first_line})" if mark is not None else ""
         raise RefusedError(f"it is not valid YAML{where}") from None
+    if _json_bytes(values) > max(MAX_FRONT_MATTER_GROWTH * len(block.encode()), SMALL_FRONT_MATTER_BYTES):
+        raise RefusedError(f"it is more than {MAX_FRONT_MATTER_GROWTH} times as large once it is JSON")
+    return values
+
+
+def _json_bytes(values: dict[str, Any]) -> int:
+    return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _fence_end(text: str, start: int) -> int | None:

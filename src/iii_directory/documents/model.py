@@ -5,7 +5,6 @@ Those that a first scan makes by the ten thousand are named tuples, which are ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Source = Literal["folder", "registered"]
@@ -40,15 +39,13 @@ class Skill(NamedTuple):
     """What the folder it lies in is called; None for one that lies in none, such as a registered skill."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptArgument:
+class PromptArgument(NamedTuple):
     name: str
     description: str | None = None
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """What the catalogue knows of one prompt without its body.
 
     ``path`` is the file below the folder for a folder prompt, else None; ``function_id`` is the
@@ -64,8 +61,7 @@ class Prompt:
     arguments: tuple[PromptArgument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the diagnostics: what was left out or is odd, why, and what to do about it."""
 
     kind: Literal[
