@@ -12,6 +12,7 @@ from benchmarks.harness import Measurement, goal, interleave, repeat, timed
 from benchmarks.trees import document, path_of, read_all, stat_all, tree
 from iii_directory.catalog.rows import list_skills
 from iii_directory.catalog.snapshot import EMPTY
+from iii_directory.documents import frontmatter
 from iii_directory.folders.folder import FolderSource
 from iii_directory.folders.watch import system_watcher
 
@@ -81,6 +82,21 @@ def first_scan() -> Measurement:
     """Every file found, watched, read and parsed."""
     root = tree(COUNT)
     return interleave(lambda: seconds_to_first_scan(root), timed(lambda: read_all(root)), rounds=11)
+
+
+@goal("catalogue.worst-front-matter", at_most=5.0, unit="ms")
+def worst_front_matter() -> Measurement:
+    """The slowest of blocks that were made to be slow, each as large as one may be."""
+    blocks = [
+        f"a: [{','.join('x' * 8_000)}]\n",
+        f"a: {'[' * 8_000}\n",
+        "a:\n" + "- - - - - - x\n" * 1_000,
+        "".join(f"k{number}: v: w {'x' * 20}\n" for number in range(440)),
+        f"a: {'x: y ' * 3_200}\n",
+        f"a: {'é' * 8_000}\n",
+    ]
+    samples = [timed(lambda block=block: frontmatter.read(block)) for block in blocks]
+    return repeat(lambda: max(sample() for sample in samples) * 1_000, rounds=21)
 
 
 @goal("catalogue.one-change-seen", at_most=5.0, unit="ms")

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, cast
 from websockets.sync.client import connect
 
 from benchmarks.harness import Measurement, goal, interleave
-from benchmarks.processes import call_frame, engine, flood, process
+from benchmarks.processes import call_frame, engine, flood, process, settle
 from benchmarks.trees import path_of, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
+
+    from iii_directory.worker.main import DirectoryWorker
 
 DOCUMENTS = 1000
 IN_FLIGHT = 32
@@ -39,14 +41,14 @@ _numbers = itertools.count()
 @goal("joined.list-1000", at_least=4.0)
 def list_1000() -> Measurement:
     """``skills::list`` of 1,000 documents: how many are answered in the time of one through the SDK."""
-    return _compared(lambda: [call_frame({}, "skills::list") for _ in range(IN_FLIGHT)])
+    return _compared(lambda: [call_frame({}, "skills::list") for _ in range(4 * IN_FLIGHT)])
 
 
 @goal("joined.resources-read", at_least=2.0)
 def resources_read() -> Measurement:
     """``skills::resources-read`` with 32 in flight."""
-    uris = [f"iii://{path_of(number).removesuffix('.md')}" for number in range(0, DOCUMENTS, 2)]
-    return _compared(lambda: [call_frame({"uri": uri}, "skills::resources-read") for uri in uris])
+    uris = [f"iii://{path_of(number).removesuffix('.md')}" for number in range(DOCUMENTS)]
+    return _compared(lambda: [call_frame({"uri": uri}, "skills::resources-read") for uri in 2 * uris])
 
 
 @goal("joined.register", at_least=2.0)
@@ -124,8 +126,14 @@ def ours(report: Connection, url: str, root: Path) -> None:
     from iii_directory.worker.main import DirectoryWorker
 
     worker = DirectoryWorker.join(Settings(skills_folder=root), url)
-    report.send(worker.wait_ready(READY_SECONDS))
+    _ready(report, worker)
     threading.Event().wait()
+
+
+def _ready(report: Connection, worker: DirectoryWorker) -> None:
+    is_ready = worker.wait_ready(READY_SECONDS)
+    settle()
+    report.send(is_ready)
 
 
 def by_the_sdk(report: Connection, url: str, root: Path) -> None:
@@ -136,7 +144,7 @@ def by_the_sdk(report: Connection, url: str, root: Path) -> None:
 
     bus = SdkBus(url, name="bench-directory", description="")
     worker = DirectoryWorker.run_on(bus, Settings(skills_folder=root))
-    report.send(worker.wait_ready(READY_SECONDS))
+    _ready(report, worker)
     threading.Event().wait()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iii_directory import limits
-from iii_directory.catalog.records import SKILLS, decode
+from iii_directory.catalog.records import SKILLS, decode, size_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
+from iii_directory.shapes import object_of
 
 NOTHING, REGISTERED, UNREGISTERED, DOUBTFUL = Outcome
 SECOND = 1_000_000_000
@@ -49,6 +51,44 @@ def test_an_own_write_is_served_and_its_event_says_nothing_new(table: Table) -> 
 def test_an_event_that_comes_before_the_answer_counts_once(table: Table) -> None:
     assert table.seen("a", None, record(1)) is REGISTERED
     assert written(table, "a", record(1)) is NOTHING
+
+
+def test_the_event_of_a_record_that_is_being_written_is_that_record_and_is_not_checked_again(
+    table: Table,
+) -> None:
+    ours = table.draft({"id": "a", "skill": "# Ours"}, NOW)
+    assert table.seen("a", None, dict(object_of(ours.value))) is REGISTERED
+    assert table.get("a") is ours.value
+    assert table.written(ours) is NOTHING
+
+    table.drop_draft(ours)
+    theirs = dict(record(60))
+    assert table.seen("a", ours.value, theirs) is REGISTERED
+    assert table.get("a") is theirs
+
+
+def test_another_s_write_of_a_key_that_is_being_written_is_theirs(table: Table) -> None:
+    ours = table.draft({"id": "a", "skill": "# Ours"}, NOW)
+    assert table.seen("a", None, record(5, body="# Theirs")) is REGISTERED
+    assert held(table) == "# Theirs"
+    assert table.written(ours) is NOTHING
+
+
+def test_the_draft_that_another_one_of_its_key_followed_is_dropped_alone(table: Table) -> None:
+    first = table.draft({"id": "a", "skill": "# First"}, NOW)
+    second = table.draft({"id": "a", "skill": "# Second"}, NOW)
+    table.drop_draft(first)
+    table.seen("a", None, dict(object_of(second.value)))
+    assert table.get("a") is second.value
+
+
+@given(
+    st.dictionaries(st.text(max_size=9), st.text(st.characters(), max_size=30), max_size=4)
+    | st.dictionaries(st.text(max_size=9), st.lists(st.text() | st.integers()), max_size=3)
+    | st.integers()
+)
+def test_the_size_of_a_value_is_that_of_its_longest_json(value: object) -> None:
+    assert size_of(value) == len(json.dumps(value))
 
 
 def test_a_registration_of_the_same_body_is_news(table: Table) -> None:

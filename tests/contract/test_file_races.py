@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,25 @@ def test_no_hash_differs_from_the_bytes_served_with_it(directory: Reader, edits:
     last = path.read_bytes()
     assert rows["data.txt"]["sha256"] == hashlib.sha256(last).hexdigest()
     assert editor.written[rows["data.txt"]["sha256"]] == last
+
+
+@requirement("files.fresh")
+def test_a_file_that_is_written_in_the_middle_of_a_read_is_served_as_one_version(
+    directory: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory.skills.document("s/SKILL.md", "S")
+    path = directory.skills.path("s/data.txt")
+    path.write_text("old\n", encoding="utf-8")
+    read = os.pread
+
+    def interrupted(file: int, count: int, offset: int) -> bytes:
+        raw = read(file, count, offset)
+        if raw == b"old\n":
+            path.write_text("new\n" * 3, encoding="utf-8")
+        return raw
+
+    monkeypatch.setattr(os, "pread", interrupted)
+    assert directory.call("directory::skills::file", id="s", path="data.txt")["content"] == "new\n" * 3
 
 
 @pytest.mark.parametrize("edits", [300, pytest.param(10_000, marks=pytest.mark.soak)])

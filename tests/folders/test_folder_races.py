@@ -71,7 +71,8 @@ class Reader(threading.Thread):
                     self.leaks.append(path)
 
 
-def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> None:
+def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> int:
+    """Swap and read; the number of swaps."""
     skills, outside = Folder(tmp_path / "skills"), Folder(tmp_path / "outside")
     paths = ["ns/a.md", "ns/sub/a.md", "deep/er/a.md", "flip.md"]
     for path in paths:
@@ -111,6 +112,7 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> No
     assert all(os.path.isfile(skills.path(path)) for path in paths)
     source.close()
     known.close()
+    return flipper.flips * len(SWAPPED)
 
 
 def test_a_link_swapped_in_during_a_read_never_leads_outside(tmp_path: Path) -> None:
@@ -119,4 +121,4 @@ def test_a_link_swapped_in_during_a_read_never_leads_outside(tmp_path: Path) -> 
 
 @pytest.mark.soak
 def test_a_minute_of_swaps_under_eight_readers_leaks_nothing(tmp_path: Path) -> None:
-    race(tmp_path, readers=8, seconds=60, iterations=10**9)
+    assert race(tmp_path, readers=8, seconds=60, iterations=10**9) >= 10_000

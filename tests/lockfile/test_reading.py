@@ -36,6 +36,7 @@ HIDING = {
 
 class NoWorkers:
     names: frozenset[str] = frozenset()
+    are_all = True
     left: frozenset[str] = frozenset()
 
     async def known(self) -> frozenset[str]:

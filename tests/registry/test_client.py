@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    import httpx
+    import httpx2
 
 DB = worker_request("db")
 BUNDLE = {
@@ -465,7 +465,7 @@ def test_the_first_request_is_prepared_once_and_off_the_loop(
     publish_worker(tmp_path, tmp_path / "registry", "db", "1.0.0", {"skills/a.md": "# a"})
     prepared_in: list[threading.Thread] = []
 
-    def noted() -> httpx.AsyncClient:
+    def noted() -> httpx2.AsyncClient:
         prepared_in.append(threading.current_thread())
         return make_client()
 

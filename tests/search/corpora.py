@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from iii_directory.search.fields import Document
-from iii_directory.search.finding import Finding, Hit, Kind, find
+from iii_directory.search.finding import Finding, Hit, find
 from iii_directory.search.index import Index
 from iii_directory.search.thesaurus import thesaurus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from iii_directory.search.request import Kind
 
 DATA = Path(__file__).parent / "data"
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from tests.search.corpora import ask, documents, ids, index_of, own, read_yaml
 
 from iii_directory.search.fields import Document
-from iii_directory.search.finding import Kind, find
+from iii_directory.search.finding import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iii_directory.search.index import Index
+    from iii_directory.search.request import Kind
 
 BOTH: Mapping[Kind, Index] = {"skill": own("skills"), "function": own("functions")}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,11 @@ from tests.support.directory import Client, client, directory
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.registry import RawServer, publish_worker
 
+from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.config import Settings
+from iii_directory.folders.root import layers_of
 from iii_directory.registry_server.server import RegistryServer
+from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -259,6 +265,32 @@ def test_many_documents_are_found_by_what_lists_show_before_their_bodies_are_tak
     assert ids(first, "skill")
     assert until(lambda: search(caller, query="okapi149")["complete"])
     assert ids(search(caller, query="okapi149")) == ["bulk/doc-149"]
+
+
+def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) -> None:
+    """Looking through the indexes of 10,000 documents holds the loop for longer than a turn may."""
+    write(folder, {f"bulk/doc-{n}.md": f"# Zebra {n}\n\nbody word okapi{n}\n" for n in range(150)})
+
+    async def taken_in() -> DocumentIndexes:
+        catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
+        look, indexes = await catalogue.look(), DocumentIndexes()
+        others = asyncio.all_tasks()
+        indexes.follow(look)
+        async with asyncio.timeout(WAIT):
+            await asyncio.gather(*(asyncio.all_tasks() - others))
+        assert indexes.snapshot is look.snapshot
+        assert indexes.complete
+        catalogue.close()
+        return indexes
+
+    try:
+        indexes = asyncio.run(taken_in())
+        looked_through = set(map(id, gc.get_objects()))
+        parts = gc.get_referents(vars(indexes.skills))
+        assert len(parts) > 5
+        assert not [part for part in (*parts, *gc.get_referents(*parts)) if id(part) in looked_through]
+    finally:
+        gc.unfreeze()
 
 
 def test_keywords_of_the_front_matter_are_found_like_a_title(caller: Client) -> None:

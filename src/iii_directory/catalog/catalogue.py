@@ -40,6 +40,11 @@ class InstalledSource(Protocol):
         ...
 
     @property
+    def are_all(self) -> bool:
+        """Whether these are all, so that what is of nobody among them may be hidden."""
+        ...
+
+    @property
     def left(self) -> frozenset[str]:
         """Workers that were connected and are no more, as last heard."""
         ...
@@ -53,6 +58,7 @@ class _NobodySays:
     """Without an engine nobody knows what is installed, and nothing is hidden."""
 
     names = None
+    are_all = False
     left: frozenset[str] = frozenset()
 
     async def known(self) -> None:
@@ -185,7 +191,7 @@ class Catalogue:
         registered = self._registered.take_changes() if self._registered.has_changes else {}
         said = _Said(
             self._installed.names,
-            self._filter,
+            self._filter and self._installed.are_all,
             self._installed.left,
             self._folders.local_namespaces,
             self._folders.record.lock,

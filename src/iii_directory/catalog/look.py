@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.disk.reasons import RefusedError
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from iii_directory.lockfile.format import LockFile
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """The catalogue at one moment. It never changes; only bodies are read when they are asked for."""
 
     snapshot: Snapshot

@@ -52,6 +52,8 @@ class Table:
         """While a listing is awaited: the keys that a write or an event spoke of since it was asked for."""
         self._doubts: dict[str, bool] = {}
         """Keys the state was asked for, and whether there was news of them since."""
+        self._drafts: dict[str, Record] = {}
+        """The newest draft of each key that is being written: its event needs no checks."""
         self._last_stamp = 0
         self._size = 0
 
@@ -70,7 +72,13 @@ class Table:
         known = max(self._last_stamp, self._known_stamp(key))
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
         value = {**fields, "registered_at": rfc3339(self._last_stamp)}
-        return Record(key, self._last_stamp, value, size_of(value), fields)
+        record = self._drafts[key] = Record(key, self._last_stamp, value, size_of(value), fields)
+        return record
+
+    def drop_draft(self, record: Record) -> None:
+        """It was written, or will not be."""
+        if self._drafts.get(record.key) is record:
+            del self._drafts[record.key]
 
     def size_with(self, record: Record) -> int:
         """How large a listing would be, in bytes, with this record."""
@@ -112,7 +120,9 @@ class Table:
         self._drop_unnamed(old)
         self._touch(key)
         held, newest = self._held.get(key), self._known_stamp(key)
-        self._remember(key, max(newest, stamp_of(old), stamp_of(new)))
+        draft = self._drafts.get(key)
+        ours = draft if draft is not None and draft.value == new else None
+        self._remember(key, max(newest, stamp_of(old), ours.stamp if ours else stamp_of(new)))
         value = held.value if held else None
         if new == value:
             return Outcome.NOTHING
@@ -120,7 +130,7 @@ class Table:
             return self._doubt(key)
         if new is None:
             return self._drop(key, 0)
-        record = decode(self.kind, new, key)
+        record = ours or decode(self.kind, new, key)
         return self._put(record) if record.stamp > newest else self._doubt(key)
 
     def doubt(self, key: str) -> Outcome:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.rows import Row
+    from iii_directory.documents.model import Prompt
 
     Payload = Mapping[str, Any]
 
@@ -65,16 +66,15 @@ def skills_list(look: Look, payload: Payload) -> Row:
         skills_only=choice(payload, "kind", ("skill", "document")) == "skill",
     )
     if found or not payload.get("search"):
-        return {"skills": _with_those_who_left(found, look.left)}
+        left = (namespace_of(row["id"]) in look.left for row in found)
+        return {"skills": _with_those_who_left(found, left) if look.left else found}
     asked = json.dumps({"query": cut(payload["search"], QUOTED_CHARS)}, ensure_ascii=False)
     return {"skills": [], "next": f"call directory::search {asked} to look for the words one by one"}
 
 
-def _with_those_who_left(found: list[Row], left: frozenset[str]) -> list[Row]:
+def _with_those_who_left(found: list[Row], left: Iterable[bool]) -> list[Row]:
     """The rows, those of workers that are gone marked; others may be shared with later replies."""
-    if not left:
-        return found
-    return [{**row, "connected": False} if namespace_of(row["id"]) in left else row for row in found]
+    return [{**row, "connected": False} if gone else row for row, gone in zip(found, left, strict=True)]
 
 
 def skill(look: Look, payload: Payload) -> Row | Undocumented:
@@ -135,7 +135,16 @@ def resource_templates(_look: Look, _: Payload) -> Row:
 
 def prompts_list(look: Look, _: Payload) -> Row:
     """``directory::prompts::list``"""
-    return {"prompts": rows.list_prompts(look.snapshot)}
+    found = rows.list_prompts(look.snapshot)
+    if not look.left:
+        return {"prompts": found}
+    left = (_home_of(prompt) in look.left for prompt in look.snapshot.prompts.items)
+    return {"prompts": _with_those_who_left(found, left)}
+
+
+def _home_of(prompt: Prompt) -> str:
+    """The worker a prompt belongs to: whose folder it lies in, or whose function renders it."""
+    return namespace_of((prompt.path or prompt.function_id or "").replace("::", "/"))
 
 
 def prompt(look: Look, payload: Payload) -> Row:

@@ -8,8 +8,7 @@ which is `resolve_skill`, offers a close match, and says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.catalog.skills import skill_at
 from iii_directory.documents.ids import (
@@ -30,7 +29,7 @@ from iii_directory.errors import (
     DirectoryError,
 )
 from iii_directory.limits import MAX_SUGGESTIONS
-from iii_directory.suggest import close_names
+from iii_directory.suggest import Names, close_names
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 _REPOSITORY_FOLDER: Final = "skills/"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A skill to serve, and the line that must open its body when it stands in for another."""
 
     skill: Skill
@@ -55,15 +53,13 @@ class Found:
         return _behind(self.note, body)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """A file that is no document, by its path below the skills folder."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Undocumented:
+class Undocumented(NamedTuple):
     """An installed worker without a document: serve what the engine knows of it."""
 
     worker: str
@@ -108,11 +104,18 @@ def find_file(snapshot: Snapshot, path: str) -> str | None:
 def _in_any_case(snapshot: Snapshot, path: str) -> str | None:
     folded = path.casefold()
     first, slash, _ = folded.partition("/")
-    wanted = [folder for folder in snapshot.folders() if folder.casefold() == (first if slash else "")]
+    wanted = snapshot.once(_folders_in_any_case).get(first if slash else "", ())
     return next(
         (known for folder in wanted for known in snapshot.paths_of(folder) if known.casefold() == folded),
         None,
     )
+
+
+def _folders_in_any_case(snapshot: Snapshot) -> dict[str, list[str]]:
+    folders: dict[str, list[str]] = {}
+    for folder in snapshot.folders():
+        folders.setdefault(folder.casefold(), []).append(folder)
+    return folders
 
 
 def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
@@ -128,7 +131,7 @@ def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
     check_prompt_name(name)
     prompt = snapshot.prompt(name)
     if prompt is None:
-        close = close_names(name, frozenset(snapshot.prompts.keys))
+        close = close_names(name, snapshot.once(_prompt_names))
         raise DirectoryError(PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
     return prompt
 
@@ -229,8 +232,7 @@ def _error_for_function_id(snapshot: Snapshot, asked: str) -> DirectoryError:
 def _not_found(
     snapshot: Snapshot, skill_id: str, shown: str, installed: AbstractSet[str] = frozenset()
 ) -> DirectoryError:
-    known = snapshot.once(_display_ids) | installed
-    close = close_names(skill_id, known)
+    close = close_names(skill_id, snapshot.once(_KnownNames).beside(installed))
     if not close:
         close = _first_below(snapshot, namespace_of(skill_id))
     return DirectoryError(SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
@@ -245,5 +247,20 @@ def _key(key: str, _: Skill) -> str:
     return key
 
 
-def _display_ids(snapshot: Snapshot) -> frozenset[str]:
-    return frozenset(snapshot.skills.keys)
+class _KnownNames:
+    """What a missing skill may have been called; put in order once for all who miss one."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._ids = frozenset(snapshot.skills.keys)
+        self._installed: AbstractSet[str] = frozenset()
+        self._names = Names(self._ids)
+
+    def beside(self, installed: AbstractSet[str]) -> Names:
+        """The ids of the skills, and the names of the installed workers."""
+        if installed != self._installed:
+            self._installed, self._names = installed, Names(self._ids | installed)
+        return self._names
+
+
+def _prompt_names(snapshot: Snapshot) -> Names:
+    return Names(frozenset(snapshot.prompts.keys))

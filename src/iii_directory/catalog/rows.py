@@ -45,7 +45,11 @@ def list_skills(
             for row in rows
             if (type_ is None or row["type"] == type_) and (needle is None or _mentions(row, needle))
         ]
-    return _skill_rows(snapshot, rows) if skills_only else rows
+    if not skills_only:
+        return rows
+    if rows is snapshot.skills.column(make):
+        return snapshot.once(_all_skill_rows if include_description else _all_light_skill_rows)
+    return _skill_rows(snapshot, rows)
 
 
 def plain_rows(snapshot: Snapshot) -> list[Row]:
@@ -164,6 +168,14 @@ def _mcp_argument(argument: PromptArgument) -> Row:
     if argument.description is not None:
         row["description"] = argument.description
     return row
+
+
+def _all_skill_rows(snapshot: Snapshot) -> list[Row]:
+    return _skill_rows(snapshot, snapshot.skills.column(directory_row))
+
+
+def _all_light_skill_rows(snapshot: Snapshot) -> list[Row]:
+    return _skill_rows(snapshot, snapshot.skills.column(light_row))
 
 
 def _skill_rows(snapshot: Snapshot, rows: list[Row]) -> list[Row]:

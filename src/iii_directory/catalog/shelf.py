@@ -142,7 +142,8 @@ class Run(Generic[T]):
 
     def changed(self, edits: Mapping[str, T | None]) -> list[Run[T]]:
         """What stands in its place: a run, several when it grew too long, none when nothing is left."""
-        columns = {make: rows.copy() for make, rows in self._columns.items()}
+        # A list first: a thread may be making one more.
+        columns = {make: rows.copy() for make, rows in list(self._columns.items())}
         run = Run(self.keys.copy(), self.items.copy(), columns)
         for key, item in edits.items():
             run._put(key, item)

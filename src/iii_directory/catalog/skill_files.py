@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.stamps import settled_stamp, stamp_of
@@ -24,6 +24,9 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from iii_directory.disk.stamps import Stamp
     from iii_directory.folders.folder import FolderSource
+
+# A file that is written to that many times while it is read is read as it comes.
+_MOST_READS: Final = 4
 
 
 class SkillFiles:
@@ -96,7 +99,20 @@ def _digest(raw: bytes) -> str:
 
 
 def _whole(file: int) -> bytes:
-    """All of a file, or a little more than a skill may have."""
+    """All of a file, or a little more than a skill may have.
+
+    A regular file comes in one piece. One that has more behind it was written to meanwhile: it is read anew,
+    so that no piece of one version is served behind a piece of another.
+    """
+    for _ in range(_MOST_READS):
+        raw = os.pread(file, MAX_BUNDLE_BYTES + 1, 0)
+        if len(raw) > MAX_BUNDLE_BYTES or not os.pread(file, 1, len(raw)):
+            return raw
+    return _in_pieces(file)
+
+
+def _in_pieces(file: int) -> bytes:
+    """What a file system hands out bit by bit, or a file that grows faster than it is read."""
     pieces: list[bytes] = []
     at = 0
     while at <= MAX_BUNDLE_BYTES and (piece := os.pread(file, MAX_BUNDLE_BYTES + 1 - at, at)):

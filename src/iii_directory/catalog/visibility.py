@@ -4,8 +4,8 @@ Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.documents.ids import RESERVED_NAMESPACES
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 ALWAYS_SHOWN: Final = RESERVED_NAMESPACES
 
 
-@dataclass(frozen=True, slots=True)
-class Visibility:
+class Visibility(NamedTuple):
     """The rule of ``filter_unregistered``; as it stands here, it hides nothing."""
 
     installed: frozenset[str] | None = None
     """Names of the installed workers; None when the engine cannot say, or when nothing is to be hidden."""
-    recorded: Mapping[str, Entry] = field(default_factory=dict[str, "Entry"])
+    recorded: Mapping[str, Entry] = MappingProxyType({})
     """What the lock file says of each namespace."""
     local: frozenset[str] = frozenset()
     """Namespaces that come from ``local_skills_folder``."""

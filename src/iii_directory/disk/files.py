@@ -17,7 +17,10 @@ from iii_directory.errors import INSTALL_FAILED, DirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from pathlib import Path
 
+Identity = tuple[int, int]
+"""A folder or file as the disk knows it, whatever it is called."""
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # What lies below a folder is never opened through a link. Without O_NONBLOCK a pipe put in the place of a
 # file would hold the reader for ever, and without O_NOCTTY a terminal could become ours.
@@ -154,6 +157,15 @@ def closing_fd(opened: int) -> Generator[int]:
         yield opened
     finally:
         os.close(opened)
+
+
+def identity_of(folder: str | Path | int, *, follow_links: bool = True) -> Identity | None:
+    """Which folder it is, so that another one in its place is told apart; None where there is none."""
+    try:
+        status = os.stat(folder, follow_symlinks=follow_links)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 @contextmanager

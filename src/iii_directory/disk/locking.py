@@ -18,6 +18,7 @@ from iii_directory.errors import refused
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from iii_directory.disk.files import FileOps
 
@@ -26,6 +27,17 @@ LOCK_SUFFIX: Final = ".lock"
 # Not a name a namespace can have.
 RECORD: Final = "RECORD"
 _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+
+
+def is_at_rest(folder: Path) -> bool:
+    """Whether nobody works below a folder, and nobody left anything there; False where it cannot be told."""
+    try:
+        (folder / WORK_FOLDER).lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextmanager

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why something below the folder is not read, and what its owner can do about it."""
 
     text: str

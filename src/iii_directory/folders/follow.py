@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
+from iii_directory.disk.files import identity_of
 from iii_directory.disk.reasons import GONE, Reason, RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.disk.stamps import settled_stamp
@@ -27,6 +28,7 @@ from iii_directory.lockfile.format import LOCKFILE
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from iii_directory.disk.files import Identity
     from iii_directory.disk.stamps import Stamp
     from iii_directory.folders.scan import Parse
     from iii_directory.folders.tree import Directory
@@ -45,7 +47,7 @@ class FollowedFolder(ShownTree):
         self._watches = Watches(watcher)
         self._scanner = Scanner(path, root, parse, self._watches)
         super().__init__(self._scanner.tree)
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
         self._stale = True
         self._dirty: set[tuple[Directory, str]] = set()
         self._dirty_directory = False
@@ -103,7 +105,7 @@ class FollowedFolder(ShownTree):
             self._stale = True
             return
         # The folder may have been replaced by way of a directory above it, which raises no event here.
-        if _identity_of(self.path) != self._identity:
+        if identity_of(self.path, follow_links=False) != self._identity:
             self._stale = True
         for directory, name, is_directory in self._watches.events():
             if directory is None:
@@ -160,7 +162,7 @@ class FollowedFolder(ShownTree):
     def _report_no_folder(self, reason: Reason) -> None:
         if reason is not GONE:
             self._report("folder", reason.text, reason.fix)
-        elif _identity_of(self.path) is not None:
+        elif identity_of(self.path, follow_links=False) is not None:
             # A missing folder is an empty catalogue; something else in its place is a mistake.
             text = "it is not a directory, or became a link after the start"
             self._report("folder", text, "put a directory there, or start again if the link is meant")
@@ -193,11 +195,3 @@ def _collector_paused() -> Generator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _identity_of(path: str) -> tuple[int, int] | None:
-    try:
-        state = os.lstat(path)
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino

@@ -193,7 +193,7 @@ class Scanner:
 
     def _is_unchanged(self, directory: Directory, item: os.DirEntry[str]) -> bool:
         known = directory.stamps.get(item.name)
-        if not isinstance(known, tuple):
+        if known is None or isinstance(known, Reason):
             return False
         try:
             return stamp_of(item.stat(follow_symlinks=False)) == known

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
+from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors, identity_of
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import opened_folder, read_below, read_file, status_or_none
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps
+    from iii_directory.disk.files import FileOps, Identity
     from iii_directory.install.apply import Journal
     from iii_directory.install.plan import Plan
     from iii_directory.install.tree import Progress, Scan
@@ -73,13 +73,19 @@ class SkillsFolder:
     """A folder of namespaces with its record. All methods block; run them in a thread."""
 
     def __init__(
-        self, path: Path, *, files: FileOps | None = None, wait: float = limits.INSTALL_LOCK_SECONDS
+        self,
+        path: Path,
+        *,
+        identity: Identity | None = None,
+        files: FileOps | None = None,
+        wait: float = limits.INSTALL_LOCK_SECONDS,
     ) -> None:
+        """``identity`` is the folder as it was at a start; without one it is as it is first opened."""
         self._path = os.fspath(path)
         self._files = PosixFiles() if files is None else files
         self._wait = wait
-        self._identity: tuple[int, int] | None = None
-        """The folder as it was first opened: what takes its place later is not written to."""
+        self._identity = identity
+        """What takes its place later is not written to."""
 
     def lock(self) -> LockFile:
         """The record as it is now; empty when there is no folder yet."""
@@ -169,7 +175,7 @@ class SkillsFolder:
             yield None
             return
         with closing_fd(root):
-            self._identity = self._identity or _identity_of(root)
+            self._identity = self._identity or identity_of(root)
             yield root
 
     @contextmanager
@@ -188,7 +194,7 @@ class SkillsFolder:
             raise
 
     def _check_identity(self, root: int, *, is_new: bool) -> None:
-        found = _identity_of(root)
+        found = identity_of(root)
         if self._identity is None or is_new:
             self._identity = found
         if found != self._identity:
@@ -206,11 +212,6 @@ class SkillsFolder:
         made.append(path)
         with closing_fd(self._files.open_root(parent)) as above:
             self._files.sync(above)
-
-
-def _identity_of(root: int) -> tuple[int, int]:
-    status = os.fstat(root)
-    return status.st_dev, status.st_ino
 
 
 def _vet(namespace: str) -> None:

@@ -7,7 +7,7 @@ has both with markers around them, as git writes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,7 +51,7 @@ def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sid
     edited_from = {path: origin for path, origin in known.edited_from.items() if path not in clean}
     return Plan(
         namespace=namespace,
-        entry=replace(known, edited_from=edited_from),
+        entry=known._replace(edited_from=edited_from),
         writes=writes,
         deletes=frozenset(
             f"{path}{MERGE_SUFFIX}" for path in clean if disk.nodes.get(f"{path}{MERGE_SUFFIX}") == "file"

@@ -166,9 +166,9 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     if bundle.hashes != known.files:
         raise refused(f"the source has other content for {quoted(known.resolved)} than was recorded")
     plan = plan_install(bundle, disk, known, edited=edited, by=known.by, now=known.installed_at)
-    entry = replace(known, executable=bundle.executable)
+    entry = known._replace(executable=bundle.executable)
     if edited == "overwrite":
-        entry = replace(entry, edited_from={})
+        entry = entry._replace(edited_from={})
     return replace(plan, entry=known if entry == known else entry)
 
 
@@ -219,7 +219,7 @@ def _authored(path: str, digest: str | None, disk: Disk, known: Entry | None, no
     files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
     if digest is not None:
         files[path] = digest
-    return replace(known, files=files) if files else None
+    return known._replace(files=files) if files else None
 
 
 _WRITTEN: Final = "written"

@@ -42,7 +42,7 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    import httpx
+    import httpx2
 
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
@@ -221,7 +221,7 @@ class _Local:
 class _Site:
     """The skills in the index of a site."""
 
-    def __init__(self, site: Site, client: httpx.AsyncClient, timeout_ms: int) -> None:
+    def __init__(self, site: Site, client: httpx2.AsyncClient, timeout_ms: int) -> None:
         self.offers: Sequence[Offer] = ()
         self._url = site.url
         self._client = client

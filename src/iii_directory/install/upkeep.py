@@ -316,7 +316,7 @@ def _compared(entry: Entry | None) -> set[str]:
 
 
 def _as_of(known: Entry, entry: Entry | None) -> Entry | None:
-    return None if entry is None else replace(entry, installed_at=known.installed_at, source=known.source)
+    return None if entry is None else entry._replace(installed_at=known.installed_at, source=known.source)
 
 
 def _names(lock: LockFile) -> list[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
@@ -23,25 +23,26 @@ LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
 _FIX: Final = "restore the file from a backup, or download the namespace again"
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
 By = Literal["call", "auto", "create"]
 """Who asked for a namespace: somebody, the worker itself, or nobody: its documents were written here."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrySource:
+class RegistrySource(NamedTuple):
     """A worker of the registry, at an exact version or at whatever a tag names; one of the two is set."""
 
     worker: str
     version: str | None = None
     tag: str | None = None
+    kind: Literal["registry"] = "registry"
 
     def as_dict(self) -> dict[str, str]:
         chosen = {"tag": self.tag or "latest"} if self.version is None else {"version": self.version}
-        return {"kind": "registry", "worker": self.worker, **chosen}
+        return {"kind": self.kind, "worker": self.worker, **chosen}
 
 
-@dataclass(frozen=True, slots=True)
-class RepoSource:
+class RepoSource(NamedTuple):
     """A folder of a git repository; ``branch`` may be a tag, a commit id or HEAD too."""
 
     repo: str
@@ -50,6 +51,7 @@ class RepoSource:
     commit: str
     path: str | None = None
     """The folder, where it is not ``skills/<skill>``; ``.`` is the whole repository."""
+    kind: Literal["repo"] = "repo"
 
     @property
     def folder(self) -> str:
@@ -57,7 +59,7 @@ class RepoSource:
 
     def as_dict(self) -> dict[str, str]:
         return {
-            "kind": "repo",
+            "kind": self.kind,
             "repo": self.repo,
             "skill": self.skill,
             "branch": self.branch,
@@ -66,47 +68,47 @@ class RepoSource:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSource:
+class LocalSource(NamedTuple):
     """A folder of the machine it was installed on; of a git work tree with the commit it was at."""
 
     path: str
     skill: str
     commit: str | None = None
+    kind: Literal["folder"] = "folder"
 
     def as_dict(self) -> dict[str, str]:
         return {
-            "kind": "folder",
+            "kind": self.kind,
             "path": self.path,
             "skill": self.skill,
             **({} if self.commit is None else {"commit": self.commit}),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SiteSource:
+class SiteSource(NamedTuple):
     """A skill in the well-known index of a site."""
 
     url: str
     skill: str
+    kind: Literal["site"] = "site"
 
     def as_dict(self) -> dict[str, str]:
-        return {"kind": "site", "url": self.url, "skill": self.skill}
+        return {"kind": self.kind, "url": self.url, "skill": self.skill}
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSource:
+class WrittenSource(NamedTuple):
     """No source: the documents were written here, by ``directory::skills::create``."""
 
+    kind: Literal["written"] = "written"
+
     def as_dict(self) -> dict[str, str]:
-        return {"kind": "written"}
+        return {"kind": self.kind}
 
 
 Source = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One namespace as its source had it; ``files`` maps paths below it to ``sha256:<hex>``."""
 
     source: Source
@@ -116,9 +118,9 @@ class Entry:
     files: Mapping[str, str]
     executable: frozenset[str] = frozenset()
     """Which of them the source has as programs."""
-    edited_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    edited_from: Mapping[str, str] = _NONE
     """What files that were edited by hand had been, where the source has something newer by now."""
-    left_behind: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_behind: Mapping[str, str] = _NONE
     """Files that left the source and are still here, as they were installed."""
 
     def as_dict(self) -> dict[str, object]:
@@ -137,12 +139,11 @@ class Entry:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LockFile:
+class LockFile(NamedTuple):
     """The whole file. ``carried`` holds what could not be read; ``broken`` forbids writing over it."""
 
-    namespaces: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
-    carried: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    namespaces: Mapping[str, Entry] = MappingProxyType({})
+    carried: Mapping[str, Any] = _NONE
     findings: tuple[Finding, ...] = ()
     broken: bool = False
 
@@ -152,11 +153,10 @@ class LockFile:
         carried = {name: value for name, value in self.carried.items() if name != namespace}
         if entry is not None:
             kept[namespace] = entry
-        return replace(self, namespaces=kept, carried=carried)
+        return self._replace(namespaces=kept, carried=carried)
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceChange:
+class NamespaceChange(NamedTuple):
     """What another process did to one namespace, as far as events are concerned."""
 
     namespace: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
     from types import TracebackType
 
-    import httpx
+    import httpx2
 
     from iii_directory.registry.requests import WorkerRequest
 
@@ -92,7 +92,7 @@ class RegistryClient:
         self._cache: AnswerCache[dict[str, Any]] = AnswerCache(cache_ttl_ms, clock=clock)
         self.seen: dict[str, dict[str, Any]] = {}
         """Published workers of the pages that were asked for, by their names; the newest answer of each."""
-        self._client: httpx.AsyncClient | None = None
+        self._client: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
 
     def settings_changed(self, url: str, *, timeout_ms: int, cache_ttl_ms: int) -> None:
@@ -186,7 +186,7 @@ class RegistryClient:
             client, f"{self._url}{path}", query, limit=limit, timeout_ms=self._timeout_ms, what=what
         )
 
-    async def connection(self) -> httpx.AsyncClient:
+    async def connection(self) -> httpx2.AsyncClient:
         """The HTTP client, made when it is first needed."""
         async with self._making:
             if self._client is None:

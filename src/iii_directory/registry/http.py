@@ -17,7 +17,7 @@ from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import httpx
+    import httpx2
 
     from iii_directory.errors import ErrorKind
 
@@ -26,18 +26,18 @@ _PARSED_IN_PLACE: Final = 256 * limits.KIB
 _WBITS_ANY: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, told apart by their headers
 
 
-def make_client() -> httpx.AsyncClient:
+def make_client() -> httpx2.AsyncClient:
     """A client that follows nothing and waits for nothing by itself; proxies do not apply to loopback."""
-    import httpx
+    import httpx2
 
-    direct: dict[str, httpx.AsyncBaseTransport | None] = {
+    direct: dict[str, httpx2.AsyncBaseTransport | None] = {
         "all://127.0.0.1": None,
         "all://localhost": None,
         "all://[::1]": None,
     }
-    return httpx.AsyncClient(
+    return httpx2.AsyncClient(
         follow_redirects=False,
-        timeout=None,  # noqa: S113 - the whole answer has a deadline of its own
+        timeout=None,  # the whole answer has a deadline of its own
         headers={"accept": "application/json", "accept-encoding": "gzip"},
         mounts=direct,
     )
@@ -59,7 +59,7 @@ REGISTRY: Final = Host("the registry", REGISTRY_FAILED, REGISTRY_NOT_FOUND)
 
 
 async def get_json(
-    client: httpx.AsyncClient,
+    client: httpx2.AsyncClient,
     url: str,
     query: Mapping[str, str],
     *,
@@ -77,7 +77,7 @@ async def get_json(
 
 
 async def get_bytes(
-    client: httpx.AsyncClient,
+    client: httpx2.AsyncClient,
     url: str,
     query: Mapping[str, str],
     *,
@@ -87,18 +87,18 @@ async def get_bytes(
     host: Host,
 ) -> bytes:
     """The body at an address, all of it within the deadline and the size; ``what`` is for a 404."""
-    import httpx
+    import httpx2
 
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            return await _get(client, httpx.URL(url, params=dict(query)), limit, what, host)
+            return await _get(client, httpx2.URL(url, params=dict(query)), limit, what, host)
     except TimeoutError:
         raise host.failure(f" did not finish its answer within {timeout_ms} ms") from None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise host.failure(" could not be reached, or broke off its answer") from error
 
 
-async def _get(client: httpx.AsyncClient, url: httpx.URL, limit: int, what: str, host: Host) -> bytes:
+async def _get(client: httpx2.AsyncClient, url: httpx2.URL, limit: int, what: str, host: Host) -> bytes:
     origin, own_user = _origin(url), url.userinfo
     for _ in range(limits.MAX_REDIRECTS + 1):
         async with client.stream("GET", url) as response:
@@ -116,11 +116,11 @@ async def _get(client: httpx.AsyncClient, url: httpx.URL, limit: int, what: str,
     raise host.failure(f" redirected more than {limits.MAX_REDIRECTS} times")
 
 
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-async def _body(response: httpx.Response, limit: int, host: Host) -> bytes:
+async def _body(response: httpx2.Response, limit: int, host: Host) -> bytes:
     """The decoded body; neither what comes in nor what comes out of it may pass the limit."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "deflate", ""):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
 from iii_directory.documents.fields import optional_word
@@ -18,16 +17,14 @@ _WORKER: Final = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{limits.MAX_SEGMENT_CHARS -
 _VERSION: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,{limits.MAX_VERSION_CHARS - 1}}}")
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(NamedTuple):
     """One page of the registry's workers."""
 
     search: str | None = None
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRequest:
+class WorkerRequest(NamedTuple):
     """One worker, at an exact version or at what a tag names; exactly one of the two is set."""
 
     worker: str

@@ -6,7 +6,7 @@ whole sections only where their best rows alone are too much.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from iii_directory.search.finding import Finding, Hit
+    from iii_directory.search.request import Detail
 
 Row = dict[str, Any]
-Detail = Literal["ids", "brief", "full"]
-
-DETAILS: Final[tuple[Detail, ...]] = ("ids", "brief", "full")
 DESCRIPTION_CHARS: Final = 160
 TITLE_CHARS: Final = 80
 # Of a request as much is said again as tells it from the others.

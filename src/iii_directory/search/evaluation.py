@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.search.replies import Request, found_by
+from iii_directory.search.replies import found_by
+from iii_directory.search.request import Request
 from iii_directory.shapes import items_of, object_of, text_of
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from iii_directory.limits import MAX_CORRECTED_WORDS
 from iii_directory.search.alternatives import ONE_SLIP, TWO_SLIPS
 from iii_directory.search.fit import Evidence, evidence
 from iii_directory.search.question import parse_question
 from iii_directory.search.ranking import fused, groups_of, rank
+from iii_directory.search.request import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from iii_directory.search.fields import Document
     from iii_directory.search.index import Index
     from iii_directory.search.question import Question
-
-Kind = Literal["skill", "prompt", "function", "trigger", "worker", "installable"]
-KINDS: Final[tuple[Kind, ...]] = ("skill", "prompt", "function", "trigger", "worker", "installable")
+    from iii_directory.search.request import Kind
 
 # Under this share of the best score words were met by chance; nothing right was lost on the public cases.
 _TAIL: Final = 0.3

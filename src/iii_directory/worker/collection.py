@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.catalog.recent_writes import Write
+    from iii_directory.catalog.records import Record
     from iii_directory.catalog.registered import Table
     from iii_directory.worker.engine_calls import EngineCalls
     from iii_directory.worker.events import Events
@@ -63,6 +64,12 @@ class Collection:
     async def register(self, fields: dict[str, Any]) -> str:
         """Store checked fields as a record; the answer is its ``registered_at``."""
         record = self._table.draft(fields, self._clock())
+        try:
+            return await self._register(record)
+        finally:
+            self._table.drop_draft(record)
+
+    async def _register(self, record: Record) -> str:
         size = self._table.size_with(record)
         if size > MAX_REGISTERED_BYTES:
             raise DirectoryError(

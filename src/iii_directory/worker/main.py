@@ -12,36 +12,25 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.disk.locking import is_at_rest
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.folders.root import layers_of
-from iii_directory.install.edits import Edits
-from iii_directory.install.service import Installer
-from iii_directory.registry.client import RegistryClient
 from iii_directory.text import shown_url
 from iii_directory.worker.arrivals import Arrivals
-from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.engine_calls import EngineCalls
-from iii_directory.worker.engine_indexes import ENGINE_LISTENER, ENGINE_NEWS, EngineIndexes
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
 from iii_directory.worker.external import ExternalEdits
-from iii_directory.worker.handlers.advice import Advice
-from iii_directory.worker.handlers.introspection import Introspection
-from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.handlers.searching import Searching
-from iii_directory.worker.handlers.writing import Authoring, Downloads, Registering, RegistryProxy
-from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.installed_workers import InstalledWorkers
-from iii_directory.worker.judging import Judge
 from iii_directory.worker.live_settings import LISTENER as SETTINGS_LISTENER
 from iii_directory.worker.live_settings import LiveSettings
 from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.own_functions import OwnFunctions
+from iii_directory.worker.parts import Parts
 from iii_directory.worker.registrations import FOLLOWER, Registrations
-from iii_directory.worker.semantic import Meaning, missing
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
@@ -51,12 +40,12 @@ if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.worker.judging import Ranker
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"
 DESCRIPTION: Final = "Discovery: the skills, prompts, functions and published workers an agent can use."
 WORKERS_CHANGED: Final = "directory::__on_workers_changed"
+FUNCTIONS_CHANGED: Final = "directory::__on_functions_changed"
 _READY_POLL_SECONDS: Final = 0.02
 _AWAY: Final = "engine"
 
@@ -86,30 +75,29 @@ class DirectoryWorker:
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
         self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
-        self._edits = Edits(settings.skills_folder)
-        self._external = ExternalEdits(self._catalogue, self._events, self._edits.under_way)
+        self._external = ExternalEdits(self._catalogue, self._events, self._under_way)
         self._offers = Offers(
             bus,
             calls,
             self._catalogue,
             self._notes,
             self._events,
-            listeners=(ENGINE_LISTENER, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR, SETTINGS_LISTENER),
+            listeners=(FUNCTIONS_CHANGED, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR, SETTINGS_LISTENER),
             learn=self._learn,
         )
-        self._registry = RegistryClient(
-            settings.registry_url,
-            timeout_ms=settings.download_timeout_ms,
-            cache_ttl_ms=settings.registry_cache_ttl_ms,
-        )
-        self._documents = DocumentIndexes()
-        self._on_engine = EngineIndexes(self._engine, self._registry)
-        self._meaning = self._with_meaning()
-        self._installer = Installer(settings, registry=self._registry)
-        self._automatic = AutoDownload(
-            bus, self._installer, self._arrivals, self._installed, wanted=_auto_download(settings)
-        )
         self._functions = functions_of(settings.surfaces)
+        self._parts = Parts(
+            settings,
+            bus,
+            self._catalogue,
+            self._notes,
+            self._functions,
+            engine=self._engine,
+            installed=self._installed,
+            registrations=self._registrations,
+            arrivals=self._arrivals,
+            external=self._external,
+        )
         self._offered = OwnFunctions(bus, settings, self._functions)
         self._live = LiveSettings(settings, config, bus, calls, self._notes, changed=self._settings_changed)
 
@@ -154,7 +142,7 @@ class DirectoryWorker:
                 description=kind.description,
                 event_schema=kind.event,
             )
-        self._offered.answer_with(self._catalogue, self._handlers())
+        self._offered.answer_with(self._catalogue, self._parts)
         self._offered.offer()
         self._follow_functions()
         self._follow_engine()
@@ -185,7 +173,7 @@ class DirectoryWorker:
         snapshot = self._bus.run(self._catalogue.look()).snapshot
         return (
             f"{NAME}: {len(self._functions)} functions, "
-            f"{len(snapshot.skills.items)} skills, {len(snapshot.prompts.items)} prompts"
+            f"{len(snapshot.skills.items)} documents, {len(snapshot.prompts.items)} prompts"
         )
 
     # Inner workings, on the bus's loop
@@ -196,47 +184,17 @@ class DirectoryWorker:
         self._catalogue.settings_changed(
             filter_unregistered=now.filter_unregistered, show_paths=now.show_paths
         )
-        self._registry.settings_changed(
-            now.registry_url, timeout_ms=now.download_timeout_ms, cache_ttl_ms=now.registry_cache_ttl_ms
-        )
-        self._installer.settings_changed()
+        self._parts.settings_changed()
         self._installed.ttl_seconds = now.registry_cache_ttl_ms / 1000
         self._offered.offer()
 
-    def _handlers(self) -> tuple[object, ...]:
-        return (
-            Reading(self._catalogue, self._bus, self._engine, self._settings),
-            Advice(self._catalogue, self._engine, self._edits, self._installed, self._functions),
-            Searching(self._catalogue, self._documents, self._on_engine, self._ranker(), self._meaning),
-            Introspection(self._engine, self._catalogue),
-            Registering(self._registrations),
-            Downloads(self._installer, self._arrivals, self._automatic, self._settings),
-            Authoring(
-                self._catalogue, self._installer.writes, self._arrivals, self._external, self._settings
-            ),
-            RegistryProxy(self._registry),
-        )
-
-    def _ranker(self) -> Ranker | None:
-        return Judge(self._bus) if self._settings.search_judge else None
-
-    def _with_meaning(self) -> Meaning | None:
-        if not self._settings.search_semantic:
-            return None
-        finding = missing()
-        if finding is None:
-            return Meaning()
-        log.warning("%s; %s", finding.reason, finding.fix)
-        self._notes.put("semantic", finding)
-        return None
-
     def _follow_functions(self) -> None:
         self._bus.register_listener(
-            ENGINE_LISTENER,
-            self._on_engine.changed,
+            FUNCTIONS_CHANGED,
+            self._parts.functions_changed,
             description="For the engine's news of functions alone: tells search what came and went.",
         )
-        self._bus.bind(ENGINE_NEWS, ENGINE_LISTENER, {})
+        self._bus.bind("engine::functions-available", FUNCTIONS_CHANGED, {})
 
     def _follow_engine(self) -> None:
         self._bus.register_listener(
@@ -265,29 +223,40 @@ class DirectoryWorker:
             self._bus.bind("state", FOLLOWER, {"scope": scope})
 
     async def _open(self) -> None:
-        try:
-            await self._installer.recover()
-        except DirectoryError as error:
-            self._notes.put("recover", _not_recovered(error))
+        await self._recover()
         await self._catalogue.open(self._looked)
         self._live.open()
+        self._parts.open()
+
+    async def _recover(self) -> None:
+        """Put right what a crash left of an install, before anybody reads it."""
+        if is_at_rest(self._settings.skills_folder):
+            return
+        try:
+            await self._parts.installer.recover()
+        except DirectoryError as error:
+            self._notes.put("recover", _not_recovered(error))
 
     def _looked(self, look: Look) -> None:
         self._arrivals.tell(look)
         self._external.looked(look)
-        self._documents.follow(look)
+        self._parts.looked(look)
+
+    def _under_way(self) -> set[str]:
+        """The namespaces that somebody is installing into. Blocks."""
+        return self._parts.edits.under_way()
 
     async def _connected(self) -> None:
         log.info("connected to the engine")
         self._notes.drop(_AWAY)
         self._installed.forget_way()
         self._engine.forget()
-        self._on_engine.changed()
+        self._parts.functions_changed()
         # The functions are offered after this: the first answer knows what is registered.
-        await self._learn()
+        await asyncio.gather(self._learn(), self._parts.automatic.connected())
         self._offers.connected()
-        await self._automatic.connected()
         self._live.connected()
+        self._parts.connected()
 
     async def _learn(self) -> None:
         """Load what is registered; it is known when this returns, unless the state takes too long."""
@@ -296,7 +265,7 @@ class DirectoryWorker:
 
     def _workers_changed(self, event: Payload) -> None:
         self._installed.forget()
-        self._automatic.workers_changed()
+        self._parts.automatic.workers_changed()
         self._offers.workers_changed(event)
 
     def _lost(self) -> None:
@@ -321,17 +290,12 @@ class DirectoryWorker:
 
     async def _close(self) -> None:
         await self._events.close()
-        self._automatic.close()
         self._external.close()
         self._installed.close()
         self._live.close()
         self._offers.lost()
-        self._documents.close()
-        self._on_engine.close()
-        if self._meaning is not None:
-            self._meaning.close()
         self._registrations.close()
-        await self._registry.close()
+        await self._parts.close()
         self._catalogue.close()
 
 
@@ -358,8 +322,3 @@ def _engine_away(url: str) -> Finding:
         f"the engine at {shown_url(url)} is away; nobody can call this worker until it is back",
         "start the engine; this worker joins it by itself",
     )
-
-
-def _auto_download(settings: Settings) -> bool | None:
-    """The older generations had none; without v0.8 there is also no function for the engine to call."""
-    return settings.auto_download if "v0.8" in settings.surfaces else False

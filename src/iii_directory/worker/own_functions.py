@@ -9,11 +9,12 @@ from iii_directory.documents.uris import READ_ONLY, WRITING
 from iii_directory.worker.handlers import handler_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from iii_directory.bus.seam import Handler, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.config import Settings
+    from iii_directory.worker.parts import Parts
     from iii_directory.worker.surfaces.schema import FunctionRow
 
 
@@ -27,10 +28,9 @@ class OwnFunctions:
         self._answering: dict[str, Handler] = {}
         self._told: dict[str, FunctionRow] = {}
 
-    def answer_with(self, catalogue: Catalogue, groups: Iterable[object]) -> None:
+    def answer_with(self, catalogue: Catalogue, parts: Parts) -> None:
         """Who answers them."""
-        groups = tuple(groups)
-        self._answering = {row.id: handler_of(row, catalogue, groups) for row in self._rows}
+        self._answering = {row.id: handler_of(row, catalogue, parts) for row in self._rows}
 
     def offer(self) -> None:
         """Tell the engine of every function that it does not know yet as it is now."""

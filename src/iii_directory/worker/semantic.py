@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.search.fields import Document
-    from iii_directory.search.finding import Kind
     from iii_directory.search.index import Index
+    from iii_directory.search.request import Kind
 
 Answer = TypeVar("Answer")
 log = logging.getLogger("iii_directory.worker")

@@ -59,7 +59,7 @@ class Introspection:
         return await self._engine.trigger_type(text(payload, "id"), optional_word(payload, "namespace"))
 
     async def registered_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "trigger_type", "function_id", "worker")
+        wanted = ("search", "prefix", "trigger_type", "function_id", "worker", "namespace")
         return {"registered_triggers": _filtered(await self._engine.bindings(), payload, "id", wanted)}
 
     async def registered_info(self, payload: Payload) -> Row:
@@ -74,7 +74,7 @@ class Introspection:
 
     async def worker_info(self, payload: Payload) -> Row:
         name = text(payload, "name")
-        detail = await self._engine.worker(name)
+        detail = await self._engine.worker(name, optional_word(payload, "namespace"))
         return {**detail, **_written_about(await self._catalogue.look(), name)}
 
     async def _several(self, function_ids: list[str], namespace: str | None) -> list[Row]:

@@ -139,12 +139,17 @@ class Reading:
 
     async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, str]:
         """The text of every address, a few read at once; after a failure nothing more is begun."""
-        few = asyncio.Semaphore(MAX_FETCHES_AT_ONCE)
+        few, turn = asyncio.Semaphore(MAX_FETCHES_AT_ONCE), asyncio.Lock()
         size, failed = 0, False
 
         async def one(uri: str) -> str:
             nonlocal size, failed
             async with few:
+                # What the look of several waits for is over for all at once: before their turns.
+                await self._catalogue.look()
+                # A skill is read without waiting for anything: others have the loop before the next is begun.
+                async with turn:
+                    await asyncio.sleep(0)
                 if failed:
                     raise asyncio.CancelledError
                 try:
@@ -155,20 +160,18 @@ class Reading:
                 except DirectoryError:
                     failed = True
                     raise
-                # A skill is read without waiting for anything: others get their turn in between.
-                await asyncio.sleep(0)
             return found
 
         reads = {uri: asyncio.ensure_future(one(uri)) for uri in times}
         try:
             await asyncio.wait(reads.values(), return_when=asyncio.FIRST_EXCEPTION)
-            failures = [read.exception() for read in reads.values() if read.done() and not read.cancelled()]
-            for failure in filter(None, failures):
-                raise failure
-            return {uri: read.result() for uri, read in reads.items()}
+            # All of them, or what the first that failed has raised.
+            return {uri: read.result() for uri, read in reads.items() if read.done() and not read.cancelled()}
         finally:
             for read in reads.values():
                 read.cancel()
+            # What was raised holds this frame, which must not hold all that was read until it is collected.
+            reads.clear()
 
     async def _fetched(self, uri: str, *, only_reading: bool) -> str:
         try:
@@ -189,7 +192,9 @@ class Reading:
     async def _read(self, uri: str, *, only_reading: bool) -> Content:
         match parse_uri(uri):
             case IndexUri():
-                return Content(MARKDOWN, tree_index((await self._catalogue.look()).snapshot))
+                # The first after a start has every line to make: longer than a turn of the loop may take.
+                look = await self._catalogue.look()
+                return Content(MARKDOWN, await asyncio.to_thread(tree_index, look.snapshot))
             case SkillUri(id=skill_id):
                 look = await self._catalogue.look()
                 return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))

@@ -7,14 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.limits import JUDGE_CANDIDATES, MAX_QUESTION_CHARS
-from iii_directory.search.replies import (
-    LEXICAL,
-    found_by,
-    functions_reply,
-    parse_functions_request,
-    parse_request,
-    reply,
-)
+from iii_directory.search.replies import LEXICAL, found_by, functions_reply, parse_functions_request, reply
+from iii_directory.search.request import parse_request
 from iii_directory.worker.indexing import DocumentLibrary
 from iii_directory.worker.judging import ranked_by
 from iii_directory.worker.semantic import MODE as SEMANTIC
@@ -25,9 +19,9 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
-    from iii_directory.search.finding import Finding, Kind
+    from iii_directory.search.finding import Finding
     from iii_directory.search.index import Index
-    from iii_directory.search.replies import Request
+    from iii_directory.search.request import Kind, Request
     from iii_directory.worker.engine_indexes import EngineIndexes
     from iii_directory.worker.indexing import DocumentIndexes
     from iii_directory.worker.judging import Ranker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.advice import Advice
 from iii_directory.worker.surfaces.schema import (
     NOTHING,
     SKILL_ID,
@@ -58,7 +57,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::explain",
         generations=(),
-        handler=Advice.explain,
+        handler=lambda parts: parts.advice.explain,
         description="Why a document is served as it is, or is not: every rule that hid, cut, shadowed or "
         "skipped it, each with what to do. Call it when something is missing or looks wrong.",
         request=request(
@@ -78,7 +77,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::diagnostics",
         generations=(),
-        handler=Advice.diagnostics,
+        handler=lambda parts: parts.advice.diagnostics,
         description="What the directory left out or found odd, each with its reason and what to do: skipped "
         "files, shadowed ids, broken front matter, records that cannot be read, failed downloads, installed "
         "files that were edited by hand. Call it when something is missing, with attention and a limit at "
@@ -111,7 +110,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::budget",
         generations=(),
-        handler=Advice.budget,
+        handler=lambda parts: parts.advice.budget,
         description="What skills cost a model that reads them, in characters and estimated tokens: the line, "
         "the overview and the whole of each, the index, the tools and resources of MCP; and which skills "
         "hosts would cut from their lists. For whoever chooses which skills to keep.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.introspection import Introspection
 from iii_directory.worker.surfaces.schema import (
     V04,
     V08,
@@ -137,7 +136,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::engine::functions::info",
         generations=(V08,),
-        handler=Introspection.engine_function_info,
+        handler=lambda parts: parts.introspection.engine_function_info,
         description="Everything about one function before you call it: its schemas, the worker that has it, "
         "the triggers that call it, and the how-to and related skills about it when there are any. With "
         "function_ids, several in one call: {functions: [...]}.",
@@ -148,7 +147,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::function-list",
         generations=(V04,),
-        handler=Introspection.function_list,
+        handler=lambda parts: parts.introspection.function_list,
         description="List the functions registered on the engine; filter by search, prefix and worker.",
         request=_FILTERS,
         response=obj({"functions": rows(_FUNCTION, "Sorted by id.")}),
@@ -157,7 +156,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::function-info",
         generations=(V04,),
-        handler=Introspection.function_info,
+        handler=lambda parts: parts.introspection.function_info,
         description="One function: schemas, owner, the triggers that call it, and the how-to about it.",
         request=_ONE_FUNCTION,
         response=_function_detail({"name": _NAME}),
@@ -166,7 +165,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::trigger-list",
         generations=(V04,),
-        handler=Introspection.trigger_list,
+        handler=lambda parts: parts.introspection.trigger_list,
         description="List the trigger types of the engine; filter by search, prefix and worker.",
         request=_FILTERS,
         response=obj({"triggers": rows(_TRIGGER_TYPE, "Sorted by id.")}),
@@ -175,7 +174,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::trigger-info",
         generations=(V04,),
-        handler=Introspection.trigger_info,
+        handler=lambda parts: parts.introspection.trigger_info,
         description="One trigger type: the schema of its configuration and of its events, and how many use "
         "it.",
         request=request(
@@ -196,9 +195,9 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::registered-trigger-list",
         generations=(V04,),
-        handler=Introspection.registered_list,
+        handler=lambda parts: parts.introspection.registered_list,
         description="List which functions are bound to which trigger types; filter by search, prefix, "
-        "trigger_type, function_id and worker.",
+        "trigger_type, function_id, worker and namespace.",
         request=request(
             {
                 "search": _SEARCH,
@@ -206,6 +205,7 @@ FUNCTIONS: Final = (
                 "trigger_type": text("Keep bindings to this type."),
                 "function_id": text("Keep bindings of this function."),
                 "worker": _WORKER,
+                "namespace": _IN_NAMESPACE,
             }
         ),
         response=obj({"registered_triggers": rows(_BINDING, "Sorted by id.")}),
@@ -214,7 +214,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::registered-trigger-info",
         generations=(V04,),
-        handler=Introspection.registered_info,
+        handler=lambda parts: parts.introspection.registered_info,
         description="One binding with its trigger type and its function in full.",
         request=request({"id": text("The id of the binding.")}, required=("id",)),
         response=obj(
@@ -231,7 +231,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::worker-list",
         generations=(V04,),
-        handler=Introspection.worker_list,
+        handler=lambda parts: parts.introspection.worker_list,
         description="List the workers on the engine, with the core fields of registry::worker-list; filter "
         "by search, prefix, runtime and status.",
         request=request(
@@ -249,10 +249,12 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::worker-info",
         generations=(V04,),
-        handler=Introspection.worker_info,
+        handler=lambda parts: parts.introspection.worker_info,
         description="One worker with its version, its functions, trigger types and bindings, and the skills "
         "and prompts about it.",
-        request=request({"name": text("The name of the worker.")}, required=("name",)),
+        request=request(
+            {"name": text("The name of the worker."), "namespace": _FROM_NAMESPACE}, required=("name",)
+        ),
         response=obj(
             {
                 "worker": {**_WORKER_ROW, "description": "Its row, as directory::worker-list has it."},

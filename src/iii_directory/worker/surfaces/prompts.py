@@ -7,9 +7,8 @@ from typing import Final
 from iii_directory.catalog import replies
 from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
 from iii_directory.worker.events import PROMPTS, PROMPTS_WRITTEN, SKILLS, SKILLS_WRITTEN
-from iii_directory.worker.handlers.reading import Reading
-from iii_directory.worker.handlers.writing import Registering
 from iii_directory.worker.surfaces.schema import (
+    CONNECTED,
     MODIFIED_AT,
     NOTHING,
     SKILL_ID,
@@ -33,6 +32,7 @@ from iii_directory.worker.surfaces.schema import (
 _NAME: Final = text("The name of the prompt: what a person types after the slash.")
 _DESCRIPTION: Final = text("What the prompt is for.")
 _ROW: Final = obj({"name": _NAME, "description": _DESCRIPTION, "modified_at": MODIFIED_AT})
+_LISTED: Final = obj({**_ROW["properties"], "connected": CONNECTED}, optional=("connected",))
 _PLAIN_ROW: Final = obj(
     {
         **_ROW["properties"],
@@ -76,7 +76,7 @@ FUNCTIONS: Final = (
         reply=replies.prompts_list,
         description="List the prompts, slash-command templates for people: name, description, modified_at.",
         request=NOTHING,
-        response=obj({"prompts": rows(_ROW, "One row per prompt, sorted by name.")}),
+        response=obj({"prompts": rows(_LISTED, "One row per prompt, sorted by name.")}),
         example={},
     ),
     FunctionRow(
@@ -121,7 +121,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::mcp-get",
         generations=(V02,),
-        handler=Reading.mcp_prompt,
+        handler=lambda parts: parts.reading.mcp_prompt,
         description="For MCP bridges: render a prompt. Calls the function of a registered one with the "
         "arguments; a file is one user message with its text, the arguments in their places.",
         request=request(
@@ -142,7 +142,8 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::register",
         generations=(V02,),
-        handler=Registering.register_skill,
+        handler=lambda parts: parts.registering.register_skill,
+        long_fields=("skill",),
         description="Publish a markdown document, readable at iii://{id} and by directory::skills::get. Call "
         "it at every start of your worker: the same id again replaces the body. It is kept over restarts. "
         "Begin the body with '# Title' and a short paragraph; lists show both.",
@@ -156,7 +157,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::unregister",
         generations=(V02,),
-        handler=Registering.unregister_skill,
+        handler=lambda parts: parts.registering.unregister_skill,
         description="Remove a registered skill. Removing one that is not there is no error. Files of the "
         "folder stay.",
         request=request({"id": SKILL_ID}, required=("id",)),
@@ -166,7 +167,8 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::register",
         generations=(V02,),
-        handler=Registering.register_prompt,
+        handler=lambda parts: parts.registering.register_prompt,
+        long_fields=("description",),
         description="Publish a slash-command. Your function renders it: it is called with the arguments and "
         "answers a string, {content} or {messages}. It need not exist yet. Call it at every start of your "
         "worker.",
@@ -190,7 +192,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="prompts::unregister",
         generations=(V02,),
-        handler=Registering.unregister_prompt,
+        handler=lambda parts: parts.registering.unregister_prompt,
         description="Remove a registered prompt. Removing one that is not there is no error. Files of the "
         "folder stay.",
         request=_NAMED,

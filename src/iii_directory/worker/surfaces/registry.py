@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from iii_directory.worker.handlers.writing import Downloads, RegistryProxy
 from iii_directory.worker.surfaces.schema import (
     V04,
     V08,
@@ -175,7 +174,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::registry::workers::list",
         generations=(V08,),
-        handler=RegistryProxy.workers,
+        handler=lambda parts: parts.registry_proxy.workers,
         description="Browse or search the public workers registry, a page at a time: pass "
         "pagination.next_cursor back as cursor for the next. Answers are kept for registry_cache_ttl_ms.",
         request=_LIST_REQUEST,
@@ -185,7 +184,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::registry::workers::info",
         generations=(V08,),
-        handler=RegistryProxy.worker_info,
+        handler=lambda parts: parts.registry_proxy.worker_info,
         description="Everything published about one worker, installed or not: its row, README, functions and "
         "triggers with schemas, and the documents a download would bring. Pass version or tag; latest is the "
         "default.",
@@ -196,7 +195,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="registry::worker-list",
         generations=(V04,),
-        handler=RegistryProxy.workers,
+        handler=lambda parts: parts.registry_proxy.workers,
         description="Search published workers; the rows share their first fields with "
         "directory::worker-list.",
         request=_LIST_REQUEST,
@@ -206,7 +205,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="registry::worker-info",
         generations=(V04,),
-        handler=RegistryProxy.worker_info,
+        handler=lambda parts: parts.registry_proxy.worker_info,
         description="One published worker: its row, README, functions, triggers, and the tree of its "
         "documents.",
         request=_INFO_REQUEST,
@@ -216,7 +215,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::download_from_registry",
         generations=(V08,),
-        handler=Downloads.from_registry,
+        handler=lambda parts: parts.downloads.from_registry,
         description="Install a published worker's skills and prompts. Pass version for an exact one, or tag "
         f"(latest). {_ALL_OR_NOTHING} To see first what there is, call directory::registry::workers::info.",
         request=request(
@@ -229,7 +228,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::download_from_repo",
         generations=(V08,),
-        handler=Downloads.from_repo,
+        handler=lambda parts: parts.downloads.from_repo,
         description=f"Install one folder of skills from a git repository. {_ALL_OR_NOTHING} The commit is "
         "recorded.",
         request=request({"repo": _REPO, "skill": _FOLDER, "branch": _BRANCH}, required=("repo", "skill")),
@@ -239,7 +238,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::download",
         generations=(V08,),
-        handler=Downloads.download,
+        handler=lambda parts: parts.downloads.download,
         description="Install skills and prompts from one of two sources: {repo, skill, branch?} or {worker, "
         f"version?|tag?}}. {_ALL_OR_NOTHING} The two explicit functions, download_from_registry and "
         "download_from_repo, cannot be mixed up.",
@@ -250,7 +249,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::download",
         generations=(V04,),
-        handler=Downloads.download,
+        handler=lambda parts: parts.downloads.download,
         description="Install skills and prompts: {repo, skill, branch?} from a git repository, or {worker, "
         f"version?|tag?}} from the registry. {_ALL_OR_NOTHING}",
         request=_EITHER,
@@ -260,7 +259,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::__on_worker_added",
         generations=(V08,),
-        handler=Downloads.on_worker_added,
+        handler=lambda parts: parts.downloads.on_worker_added,
         description="Internal: fetches the skills of a worker that was just added.",
         request=one_of_any("The event of the engine's worker trigger; anything else is ignored."),
         response=obj({"ok": {"type": "boolean", "description": "Always true."}}),

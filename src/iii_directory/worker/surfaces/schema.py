@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.bus.seam import Function, Payload
+from iii_directory.bus.seam import Function, Handler, Payload
 
 if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
+    from iii_directory.worker.parts import Parts
 
 Schema = dict[str, Any]
 Reply = Callable[["Look", Payload], object]
-Method = Callable[[Any, Payload], Awaitable[object]]
+Answering = Callable[["Parts"], Handler]
 
 V02: Final = "v0.2"
 V04: Final = "v0.4"
@@ -29,14 +30,13 @@ class FunctionRow(Function):
     """The generations that have it under this id; empty for what is there whichever of them are on."""
     reply: Reply | None = None
     """What answers it, where a look and the payload are enough."""
-    handler: Method | None = None
-    """Else the method that does, of one of the classes in ``worker.handlers``."""
+    handler: Answering | None = None
+    """Else the method that does, of one of the parts of the worker; they are made when they are needed."""
     example: Mapping[str, Any]
     """A payload that is answered where the worker of ``examples/python_worker`` runs; the tests send it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerTypeRow:
+class TriggerTypeRow(NamedTuple):
     """One custom trigger type. ``topics`` tell which changes it reports."""
 
     id: str
@@ -94,6 +94,7 @@ def request(properties: Mapping[str, Schema], *, required: tuple[str, ...] = ())
 
 NOTHING: Final = request({})
 MODIFIED_AT: Final = text("When the file was last changed, or the entry registered: RFC 3339, UTC.")
+CONNECTED: Final = flag("False where its worker was connected and is no more; else left out.")
 SOURCE: Final = {"enum": ["registered", "folder"], "description": "Where the entry comes from."}
 SKILL_ID: Final = text(
     "The id of the skill, as every list prints it; a worker's overview goes by the worker's name."

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.limits import MAX_ANSWER_CHARS, MAX_CAPABILITIES, MAX_SEARCH_HITS
-from iii_directory.search.answers import DETAILS
-from iii_directory.search.finding import KINDS
-from iii_directory.search.replies import DEFAULT_CHARS, DEFAULT_HITS
-from iii_directory.worker.handlers.searching import Searching
+from iii_directory.search.request import DEFAULT_CHARS, DEFAULT_HITS, DETAILS, KINDS
 from iii_directory.worker.surfaces.schema import (
     V08,
     FunctionRow,
@@ -61,7 +58,8 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::search",
         generations=(V08,),
-        handler=Searching.search,
+        handler=lambda parts: parts.searching.search,
+        long_fields=("query", "capabilities"),
         description="Find what helps with a task, over everything here: skills with their bodies, prompts, "
         "functions, triggers, workers, and workers that could be installed. Say it in words, in the language "
         "the documents are written in, or type an id. Every hit says why and has the call that reads it; "
@@ -116,7 +114,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::search_functions",
         generations=(V08,),
-        handler=Searching.search_functions,
+        handler=lambda parts: parts.searching.search_functions,
         description="Find functions for capabilities you lack, each in a few words: candidates by worker, "
         "with skills, triggers and installable workers beside them. directory::search says why.",
         request=request(

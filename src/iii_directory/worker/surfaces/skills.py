@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.catalog import replies
-from iii_directory.worker.handlers.reading import Reading
 from iii_directory.worker.surfaces.schema import (
+    CONNECTED,
     MODIFIED_AT,
     NOTHING,
     SKILL_ID,
@@ -61,7 +61,7 @@ _ROW: Final = obj(
         "root": text(
             "Which folder it lies in: skills, local, or the last two names of a root; left out of others."
         ),
-        "connected": flag("False where its worker was connected and is no more; else left out."),
+        "connected": CONNECTED,
         "documents": count("How many documents the skill has. With kind skill."),
         "files": count("How many files the skill has. With kind skill."),
     },
@@ -205,7 +205,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::get",
         generations=(V08,),
-        handler=Reading.get,
+        handler=lambda parts: parts.reading.get,
         description="Read one skill: its markdown body with id, title, type, function_id and modified_at. A "
         "worker's overview goes by the worker's bare name. Forgiving: 'x/index', 'x/SKILL.md', 'x.md', "
         "'iii://x' and other case all find x, and a name that is only part of a worker's finds that worker. "
@@ -229,7 +229,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::files",
         generations=(),
-        handler=Reading.files,
+        handler=lambda parts: parts.reading.files,
         description="Every file of a skill with its size, kind and hash: documents, scripts, references, "
         "assets. Ask with the id of the skill or of any of its pages. Read one with directory::skills::file.",
         request=request({"id": text("The skill, as in directory::skills::get.")}, required=("id",)),
@@ -247,7 +247,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::file",
         generations=(),
-        handler=Reading.file,
+        handler=lambda parts: parts.reading.file,
         description="Read one file of a skill, text or binary, in pages: scripts and references that its "
         "documents speak of. directory::skills::files names them. To run a script, use the folder itself.",
         request=request(
@@ -265,7 +265,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skill::fetch",
         generations=(V02, V04),
-        handler=Reading.fetch,
+        handler=lambda parts: parts.reading.fetch,
         description="Follow iii:// links: pass uri for one, or uris for several in one round trip, and get "
         "one markdown text back. Works for skills (iii://resend/email), the index (iii://skills) and live "
         "sections (iii://fn/a/b).",
@@ -278,7 +278,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::fetch_skill",
         generations=(V02, V04),
-        handler=Reading.fetch,
+        handler=lambda parts: parts.reading.fetch,
         description="Read one or more iii:// URIs and get one markdown text back. Pass uri, or uris for "
         "several at once.",
         request=_FETCH,
@@ -288,7 +288,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::fetch-skill",
         generations=(V05,),
-        handler=Reading.fetch,
+        handler=lambda parts: parts.reading.fetch,
         description="Read one or more skills and get one markdown text back. Pass uri, or uris for several "
         "at once; each is an iii:// URI or a bare skill id. iii://directory/skills is the index, "
         "iii://fn/a/b the output of a::b.",
@@ -319,7 +319,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="skills::resources-read",
         generations=(V02,),
-        handler=Reading.resource,
+        handler=lambda parts: parts.reading.resource,
         description="For MCP bridges: read one iii:// URI, a skill, the index or a section.",
         request=request({"uri": text("The URI to read.")}, required=("uri",)),
         response=obj({"contents": rows(_CONTENT, "One entry.")}),

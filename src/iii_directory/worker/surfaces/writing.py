@@ -6,7 +6,6 @@ from typing import Final
 
 from iii_directory.documents.uris import WRITING
 from iii_directory.limits import KIB, MAX_BODY_BYTES
-from iii_directory.worker.handlers.writing import Authoring
 from iii_directory.worker.surfaces.schema import MODIFIED_AT, SKILL_ID, FunctionRow, count, obj, request, text
 
 # The worker puts in whether it is so.
@@ -32,7 +31,8 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::create",
         generations=(),
-        handler=Authoring.create,
+        handler=lambda parts: parts.authoring.create,
+        long_fields=("content",),
         description="Write a new skill into the skills folder. The id says where: 'notes' becomes the "
         "overview notes/SKILL.md, 'notes/backups' the page notes/backups.md. Never replaces anything: for a "
         f"skill that is there call directory::skills::update. {_ALLOWED}",
@@ -50,7 +50,8 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::update",
         generations=(),
-        handler=Authoring.update,
+        handler=lambda parts: parts.authoring.update,
+        long_fields=("content",),
         description="Replace the whole text of a skill of the skills folder. Read it first with "
         "directory::skills::get and raw, and pass its sha256 as expected_sha256, so that nothing is lost "
         f"when two write. Never creates: for that call directory::skills::create. {_ALLOWED}",
@@ -64,7 +65,7 @@ FUNCTIONS: Final = (
     FunctionRow(
         id="directory::skills::delete",
         generations=(),
-        handler=Authoring.delete,
+        handler=lambda parts: parts.authoring.delete,
         description="Delete a skill's file from the skills folder, with the folders it leaves empty. "
         "Other files of the skill stay. The reply tells what was there; to see what there is call "
         f"directory::skills::list. {_ALLOWED}",
