@@ -98,7 +98,7 @@ def test_what_nobody_expected_is_in_the_log_and_the_next_one_is_fetched(
     depot.world.publish("db", "1.0.0", V1)
     depot.settle()
     with monkeypatch.context() as patched:
-        patched.setattr(depot.worker._installer, "auto_download", None)
+        patched.setattr(depot.worker._parts.installer, "auto_download", None)
         depot.another_client(name="db")
         until(lambda: "fetching the skills of db failed" in caplog.text, "the log says so")
 

@@ -12,6 +12,8 @@ import pytest
 from tests.downloads.stage import V1, V2, event
 from tests.registered.stage import until
 from tests.support.commands import START_SECONDS, environment
+from tests.support.directory import client, directory
+from tests.support.engine import EngineThread
 from tests.support.installs import contents, hashes, put
 
 if TYPE_CHECKING:
@@ -115,3 +117,17 @@ def test_a_hand_edited_file_survives_the_crash(depot: Depot) -> None:
     assert (depot.title("db/get"), depot.title("db/own")) == ("edited", "own")
     (row,) = depot.verified()
     assert (row["edited"], row["own"]) == (["get.md"], ["own.md"])
+
+
+def test_a_skills_folder_that_is_a_file_is_a_finding_and_the_worker_answers_all_the_same(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "skills"
+    file.write_text("no folder\n", encoding="utf-8")
+
+    with EngineThread() as engine, directory(engine.url, file), client(engine.url) as caller:
+        found = caller.call("directory::diagnostics")["findings"]
+
+    (told,) = [row for row in found if row["kind"] == "download"]
+    assert told["subject"] == "skills_folder"
+    assert "could not be put right" in told["reason"]

@@ -98,3 +98,24 @@ def test_nothing_is_hidden_while_nobody_can_say_who_is_installed(
     until(lambda: depot.ids() == DB, "nothing is hidden")
     depot.restart()
     assert depot.ids() == DB
+
+
+def test_the_documents_of_a_worker_that_left_are_marked_in_the_lists(depot: Depot) -> None:
+    depot.world.publish("db", "1.0.0", V1)
+    depot.world.publish("web", "1.0.0", {"skills/SKILL.md": "# web\n"})
+    for name in ("db", "web"):
+        depot.call("skills::download", worker=name)
+
+    def marks() -> dict[str, bool | None]:
+        skills = depot.call("directory::skills::list", prefix="db")["skills"]
+        prompts = depot.call("directory::prompts::list")["prompts"]
+        return {row.get("id", row.get("name")): row.get("connected") for row in (*skills, *prompts)}
+
+    with depot.visitor("db"):
+        until(lambda: bool(marks()) and "db" in depot.worker._installed._met, "the worker is known")
+        assert marks() == {"db": None, "db/get": None, "ask": None}
+    until(lambda: marks() == {"db": False, "db/get": False, "ask": False}, "its documents are marked")
+    (web,) = depot.call("directory::skills::list", prefix="web")["skills"]
+    assert "connected" not in web
+    with depot.visitor("db"):
+        until(lambda: marks() == {"db": None, "db/get": None, "ask": None}, "it is back")

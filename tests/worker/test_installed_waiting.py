@@ -20,6 +20,7 @@ class Daemon:
     """A bus, without Compose, on which ``worker::list`` answers what a test says, once it is let go."""
 
     namespace = "default"
+    name = "iii-directory"
 
     def __init__(self, *names: str) -> None:
         self.names: tuple[str, ...] | None = names

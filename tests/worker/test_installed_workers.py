@@ -9,8 +9,9 @@ import pytest
 from iii_directory.worker.installed_workers import (
     COMPOSE,
     LIST,
+    Told,
     Way,
-    composed_names,
+    composed,
     every_spelling,
     ways,
     worker_names,
@@ -27,34 +28,58 @@ def test_compose_is_asked_where_it_was_started_then_here_then_the_older_list() -
     assert ways("team", {"III_COMPOSE_NAMESPACE": "team"}) == here
 
 
+def test_a_daemon_that_does_not_say_where_it_answers_is_asked_where_it_is_connected() -> None:
+    found = ways("team", {}, "iii-directory", ["proud-willow", "team"])
+
+    assert found == (
+        Way(COMPOSE, "team", {}),
+        Way(COMPOSE, "proud-willow", {}, "iii-directory"),
+        Way(LIST, "default", {}),
+    )
+    told = {"III_COMPOSE_NAMESPACE": "daemon"}
+    assert ways("team", told, "iii-directory", ["proud-willow"]) == ways("team", told)
+
+
 @pytest.mark.parametrize(
     ("worker", "package"),
     [
         ("package://registry.example/mailer", "mailer"),
         ("mailer@1.2.3", "mailer"),
         ("mailer", "mailer"),
+        ("package://${HOST}/mailer@${VERSION}", "mailer"),
         ("path://./workers/x", "box"),
-        (None, "box"),
-        (7, "box"),
-        ("", "box"),
-        ("package://host/", "box"),
+        ("path://${HERE}/x", "box"),
     ],
 )
 def test_a_container_is_its_package_or_for_a_path_itself(worker: object, package: str) -> None:
     status = {"containers": [{"container": "box", "state": "ready"}]}
 
-    assert composed_names(status, {"box": {"worker": worker}}) == {package}
+    assert composed(status, {"box": {"worker": worker}}) == Told(frozenset({package}))
+    assert composed({"containers": [{"container": "box", "worker": worker}]}, {}) == Told(
+        frozenset({package})
+    )
+
+
+@pytest.mark.parametrize(
+    "worker", [None, 7, "", "package://host/", "package://host/${NAME}", "package://${NAME:-host/mailer}"]
+)
+def test_a_container_of_which_nobody_says_what_package_it_is_is_none(worker: object) -> None:
+    status = {"containers": [{"container": "box", "state": "ready"}]}
+
+    for declared in ({"box": {"worker": worker}}, {"box": 7}, {}):
+        assert composed(status, declared) == Told(frozenset(), frozenset({"box"}))
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"containers": 1, "workers": "x"}, "no"])
 def test_an_answer_of_another_shape_says_nothing(answer: Any) -> None:
     assert worker_names(answer) is None
-    assert composed_names(answer, {}) is None
+    assert composed(answer, {}) is None
 
 
 def test_a_row_of_another_shape_loses_only_itself() -> None:
     assert worker_names({"workers": [{"name": "a"}, {"name": 1}, 7, {}]}) == {"a"}
-    assert composed_names({"containers": [{"container": "a"}, 7, {"container": None}]}, {"a": 7}) == {"a"}
+    status = {"containers": [{"container": "a", "worker": "a"}, 7, {"container": None}]}
+    assert composed(status, {"a": 7}) == Told(frozenset({"a"}))
 
 
 def test_workers_that_lost_their_prefix_are_known_by_both_names() -> None:

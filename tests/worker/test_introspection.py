@@ -166,6 +166,7 @@ def test_bindings_are_listed_and_told_with_their_type_and_function(caller: Clien
             "worker_name": "mail",
             "config": {"box": "in"},
             "config_summary": '{"box":"in"}',
+            "namespace": "default",
         }
     ]
     assert detail["metadata"] == {"m": 1}
@@ -230,9 +231,11 @@ def test_functions_of_one_name_are_told_apart_by_their_namespaces(
         RawClient(engine.url, name="mail", namespace="elsewhere") as there,
         client(engine.url) as caller,
     ):
-        for worker, words in ((here, "Here"), (there, "Elsewhere")):
+        for worker, home, words in ((here, "default", "Here"), (there, "elsewhere", "Elsewhere")):
             worker.send(type="registerfunction", id="mail::send", description=words)
             worker.send(type="registertriggertype", id="mail::came", description=words)
+            bound = {"trigger_type": "state", "function_id": "mail::send", "config": {"scope": "mail"}}
+            worker.send(type="registertrigger", id=f"binding-{words}", namespace=home, **bound)
             worker.result("engine::functions::list")
 
         for namespace, words in (("default", "Here"), ("elsewhere", "Elsewhere")):
@@ -246,8 +249,42 @@ def test_functions_of_one_name_are_told_apart_by_their_namespaces(
             ):
                 detail = caller.call(f"directory::{function}", {field: one, "namespace": namespace})
                 assert detail["description"] == words
+            rows = caller.call("directory::registered-trigger-list", worker="mail", namespace=namespace)
+            assert [(row["namespace"], row["id"]) for row in rows["registered_triggers"]] == [
+                (namespace, f"binding-{words}")
+            ]
+            worker_info = caller.call("directory::worker-info", name="mail", namespace=namespace)
+            assert worker_info["worker"]["namespace"] == namespace
+            assert [row["description"] for row in worker_info["functions"]] == [words]
         rows = caller.call("directory::worker-list", prefix="mail", namespace="elsewhere")["workers"]
         assert [row["namespace"] for row in rows] == ["elsewhere"]
+        bindings = caller.call("directory::registered-trigger-list", namespace="nowhere")
+        assert bindings == {"registered_triggers": []}
+        said = caller.failure("directory::worker-info", name="mail", namespace="nowhere").message
+        assert said.startswith("D411 not_found: worker 'mail' not found in the namespace 'nowhere'; ")
+        assert "; it is in 'default', 'elsewhere'. " in said
+
+
+def test_a_worker_of_which_there_are_two_is_told_of_once_it_is_said_which_is_meant(
+    engine: EngineThread, tmp_path: Path
+) -> None:
+    with (
+        directory(engine.url, tmp_path),
+        RawClient(engine.url, name="mail", namespace="a") as one,
+        RawClient(engine.url, name="mail", namespace="b") as other,
+        client(engine.url) as caller,
+    ):
+        for worker, home in ((one, "a"), (other, "b")):
+            worker.send(type="registerfunction", id=f"mail::in-{home}")
+            worker.result("engine::functions::list")
+
+        said = caller.failure("directory::worker-info", name="mail").message
+        assert said.startswith(
+            "D100 invalid_input: field 'namespace' must be one of those that have a worker 'mail': 'a', 'b'. "
+        )
+        for home in ("a", "b"):
+            detail = caller.call("directory::worker-info", name="mail", namespace=home)
+            assert [row["function_id"] for row in detail["functions"]] == [f"mail::in-{home}"]
 
 
 LISTS = {
@@ -442,6 +479,42 @@ class FailingEngine(OldEngine):
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
         raise CallError("TIMEOUT", "no answer")
+
+
+class EngineWithoutDetails(OldEngine):
+    """An engine that knows namespaces and lists everything, and has no details to tell."""
+
+    ANSWERS: Mapping[str, Any] = {
+        "engine::functions::list": {
+            "functions": [
+                {"function_id": f"mail::{home}", "worker_name": "mail", "namespace": home} for home in "abc"
+            ]
+        },
+        "engine::triggers::list": {
+            "triggers": [{"id": f"came-{home}", "worker_name": "mail", "namespace": home} for home in "abc"]
+        },
+        "engine::registered-triggers::list": {
+            "registered_triggers": [
+                {"id": home, "function_id": "mail::x", "worker_name": "mail", "namespace": home}
+                for home in "abc"
+            ]
+        },
+        "engine::workers::list": {"workers": [{"id": h, "name": "mail", "namespace": h} for h in "ab"]},
+    }
+
+
+def test_what_is_listed_of_a_worker_is_of_its_namespace_alone() -> None:
+    async def ask() -> None:
+        view = EngineView(EngineCalls(EngineWithoutDetails(), Settings()))
+        detail = await view.worker("mail", "b")
+        assert detail["worker"]["id"] == "b"
+        assert [row["function_id"] for row in detail["functions"]] == ["mail::b"]
+        assert [row["id"] for row in detail["trigger_types"]] == ["came-b"]
+        assert [row["id"] for row in detail["registered_triggers"]] == ["b"]
+        with pytest.raises(DirectoryError, match="D100 invalid_input: field 'namespace' must be one of"):
+            await view.worker("mail")
+
+    asyncio.run(ask())
 
 
 def test_an_engine_that_does_not_answer_is_d410() -> None:

@@ -7,17 +7,18 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.bus.seam import CallError
+from iii_directory.bus.seam import CallError, is_embedded
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
-from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from iii_directory.bus.seam import Payload, WorkerBus
-    from iii_directory.install.service import Installer
+    from iii_directory.install.reports import Installation
     from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.installed_workers import InstalledWorkers
 
@@ -36,14 +37,14 @@ class AutoDownload:
     def __init__(
         self,
         bus: WorkerBus,
-        installer: Installer,
+        fetch: Callable[[str], Awaitable[Installation | None]],
         arrivals: Arrivals,
         installed: InstalledWorkers,
         *,
         wanted: bool | None,
     ) -> None:
         self._bus = bus
-        self._installer = installer
+        self._fetch_skills = fetch
         self._arrivals = arrivals
         self._installed = installed
         self._wanted = wanted
@@ -116,7 +117,7 @@ class AutoDownload:
             # Somebody said so who is not the daemon; names of what is not installed stay here.
             return
         try:
-            done = await self._installer.auto_download(name)
+            done = await self._fetch_skills(name)
         except DirectoryError as error:
             self._arrivals.failed(name, error)
             return
@@ -134,9 +135,4 @@ class AutoDownload:
             )
         except CallError:
             return False
-        return _kind_of_engine(health) == "embedded"
-
-
-def _kind_of_engine(health: object) -> object:
-    components = object_of(object_of(health).get("components"))
-    return object_of(components.get("engine")).get("kind")
+        return is_embedded(health)

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
     from iii_directory.registry.client import RegistryClient
     from iii_directory.search.fields import Document
-    from iii_directory.search.finding import Kind
+    from iii_directory.search.request import Kind
     from iii_directory.worker.engine_rows import Row
     from iii_directory.worker.engine_view import EngineView
 
-ENGINE_LISTENER: Final = "directory::__on_functions_changed"
-ENGINE_NEWS: Final = "engine::functions-available"
 # Nobody tells of a schema that changed alone: all are asked for anew after so long.
 _SCHEMAS_SECONDS: Final = 5.0
 # The registry's list is asked for again after so long, whether or not it could be had.
@@ -56,7 +54,7 @@ class EngineIndexes:
         self._published_at: float | None = None
         self._listing: asyncio.Task[None] | None = None
 
-    def changed(self, _event: object = None) -> None:
+    def changed(self) -> None:
         """Functions came or went, or the engine is another one: nothing that was said of them counts."""
         self._described_at = None
 

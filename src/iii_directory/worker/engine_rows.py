@@ -102,6 +102,12 @@ def worker_row(row: Row) -> Row:
     }
 
 
+def is_of(row: Row, worker: Row) -> bool:
+    """Whether a worker registered it: several may have one name, each in a namespace of its own."""
+    there, home = row.get("namespace"), worker.get("namespace")
+    return row["worker_name"] == worker["name"] and (there == home or None in (there, home))
+
+
 def worker_detail(answer: Row) -> Row:
     """An engine's own detail of a worker, its rows in the shape of our lists."""
     envelope = object_of(answer.get("worker"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.bus.seam import CallError
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
-from iii_directory.limits import MAX_FUNCTION_BATCH
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, invalid_field
+from iii_directory.limits import MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
 from iii_directory.shapes import is_object, rows_of
 from iii_directory.suggest import close_names
 from iii_directory.text import escaped, quoted
@@ -112,7 +112,11 @@ class EngineView:
             else ("engine::triggers::list", "triggers")
         )
         answer = await self._ask(name, {})
-        return [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
+        found = [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
+        if all("namespace" in row for row in found):
+            return found
+        homes = await self._homes(found)
+        return [row | _in(homes.get(str(row["id"]))) for row in found]
 
     async def binding(self, binding_id: str) -> Row:
         """One binding with its trigger type and its function, each null if it is gone."""
@@ -133,22 +137,18 @@ class EngineView:
         answer = await self._ask("engine::workers::list", {})
         return [shape.worker_row(row) for row in rows_of(answer, "workers")]
 
-    async def worker(self, name: str) -> Row:
+    async def worker(self, name: str, namespace: str | None = None) -> Row:
         """One worker with what it registered."""
         if await self._is_modern():
-            found = await self._find("engine::workers::info", {"name": name})
+            found = await self._find("engine::workers::info", {"name": name, **_in(namespace)})
             if found is not None:
                 return shape.worker_detail(found)
-        rows = await self.workers()
-        row = next((row for row in rows if row["name"] == name), None)
-        if row is None:
-            known = {str(row["name"]) for row in rows if row["name"]}
-            raise _not_found("worker", name, known, "directory::worker-list")
+        row = _only_worker(await self.workers(), name, namespace)
         return {
             "worker": row,
-            "functions": [f for f in await self.functions() if f["worker_name"] == name],
-            "trigger_types": [t for t in await self.trigger_types() if t["worker_name"] == name],
-            "registered_triggers": [b for b in await self.bindings() if b["worker_name"] == name],
+            "functions": [f for f in await self.functions() if shape.is_of(f, row)],
+            "trigger_types": [t for t in await self.trigger_types() if shape.is_of(t, row)],
+            "registered_triggers": [b for b in await self.bindings() if shape.is_of(b, row)],
         }
 
     # Inner workings
@@ -160,6 +160,28 @@ class EngineView:
         except CallError:
             return []
         return [] if name is None else [_state_set_aside(name)]
+
+    async def _homes(self, bindings: list[Row]) -> dict[str, str]:
+        """The namespaces of bindings by their ids, of an engine that tells them of workers alone.
+
+        A worker's bindings are in its own namespace. Where several have one name, each is asked for its own.
+        """
+        names: dict[str, set[str]] = {str(row["worker_name"]): set() for row in bindings}
+        for worker in await self.workers():
+            if worker["name"] in names and "namespace" in worker:
+                names[worker["name"]].add(worker["namespace"])
+        homes: dict[str, str] = {}
+        for name, spaces in names.items():
+            for space in spaces:
+                asked = None if len(spaces) == 1 else await self._find_worker(name, space)
+                own = bindings if asked is None else asked["registered_triggers"]
+                homes |= {str(row["id"]): space for row in own if row["worker_name"] == name}
+        return homes
+
+    async def _find_worker(self, name: str, namespace: str) -> Row:
+        """A worker that has just been listed; without anything if it has gone since."""
+        found = await self._find("engine::workers::info", {"name": name, "namespace": namespace})
+        return shape.worker_detail(found or {})
 
     async def _is_modern(self) -> bool:
         if self._modern is None:
@@ -219,6 +241,35 @@ def _not_found(what: str, identifier: str, known: set[str], lister: str) -> Dire
         did_you_mean=close_names(identifier, known),
         next_steps=(f"call {lister} to see what is registered",),
     )
+
+
+def _only_worker(rows: list[Row], name: str, namespace: str | None) -> Row:
+    """The row of the worker that is meant, if it is clear which one."""
+    named = [row for row in rows if row["name"] == name]
+    here = [row for row in named if namespace in (None, row.get("namespace"))]
+    homes = sorted({row["namespace"] for row in named if "namespace" in row})
+    if here and (namespace is not None or len(homes) < 2):
+        return here[0]
+    if here:
+        raise invalid_field("namespace", f"one of those that have a worker {quoted(name)}: {_listed(homes)}")
+    if namespace is not None and homes:
+        raise _elsewhere(name, namespace, homes)
+    known = {str(row["name"]) for row in rows if row["name"] and namespace in (None, row.get("namespace"))}
+    raise _not_found("worker", name, known, "directory::worker-list")
+
+
+def _elsewhere(name: str, namespace: str, homes: list[str]) -> DirectoryError:
+    return DirectoryError(
+        ENGINE_NOT_FOUND,
+        f"worker {quoted(name)} not found in the namespace {quoted(namespace)}; it is in {_listed(homes)}",
+        next_steps=("pass the namespace that is meant",),
+    )
+
+
+def _listed(namespaces: list[str]) -> str:
+    more = len(namespaces) - MAX_SUGGESTIONS
+    shown = ", ".join(quoted(namespace) for namespace in namespaces[:MAX_SUGGESTIONS])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _set_aside(health: object) -> str | None:

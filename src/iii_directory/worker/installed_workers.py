@@ -1,8 +1,14 @@
 """Which workers are installed, asked of whoever knows on this engine; the catalogue shows their namespaces.
 
-Up to engine 0.22 that is ``worker::list``; from 0.23 on it is the daemon of Compose, in the namespace it was
-started with or in ours. The first that answers is asked from then on, until the connection is another one.
-Who is connected counts as installed, too. Where nobody can say, nothing is hidden.
+Up to engine 0.22 that is ``worker::list``; from 0.23 on it is the daemon of Compose, in the namespace that
+the environment names, in ours, or, for a daemon that has this worker among its containers and does not tell
+it where it answers, in the one it is connected in. The first that answers is asked from then on, until the
+connection is another one. Who is connected counts as installed, too. Where nobody can say, nothing is hidden.
+
+A container's key is no package. Which package it is, the project's file says: the one that the environment
+names, else the one that the daemon does. Where that cannot be read here, or does not say it, the key is the
+name of a worker to be shown and no more: nothing is fetched for it, and nothing is hidden, because its
+documents may have any name.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from iii_directory.limits import MAX_REMEMBERED_WORKERS
 from iii_directory.shapes import is_list, object_of, rows_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.bus.seam import Bus, WorkerBus
     from iii_directory.shapes import Json
@@ -28,6 +34,7 @@ INSTALLED_TIMEOUT_MS: Final = 5_000
 COMPOSE: Final = "compose::status"
 LIST: Final = "worker::list"
 CONNECTED: Final = "engine::workers::list"
+_DAEMON: Final = "compose"
 # Workers of the engine that lost their prefix with 0.23: a bundle of either name belongs to both.
 _RENAMED: Final = {name: f"iii-{name}" for name in ("http", "cron", "queue", "state", "pubsub")}
 
@@ -38,6 +45,16 @@ class Way(NamedTuple):
     function_id: str
     namespace: str
     payload: Mapping[str, str]
+    container: str | None = None
+    """What must be among the containers for the answer to count, where many daemons could be meant."""
+
+
+class Told(NamedTuple):
+    """What one answer says is installed."""
+
+    packages: frozenset[str]
+    others: frozenset[str] = frozenset()
+    """Containers of which nobody says what package they are."""
 
 
 class InstalledWorkers:
@@ -57,7 +74,7 @@ class InstalledWorkers:
         self._bus = bus
         self.ttl_seconds = ttl_seconds
         self._clock = clock
-        self._ways = ways(bus.namespace, environment)
+        self._environment = environment
         self._compose_file = environment.get("III_COMPOSE_FILE")
         self._way: Way | None = None
         self._asked_at: float | None = None
@@ -65,6 +82,8 @@ class InstalledWorkers:
         self._worth_waiting = True
         self.names: frozenset[str] | None = None
         """Whose namespaces are shown, in every spelling; None when the engine cannot say."""
+        self.are_all = False
+        """Whether these are all, so that what is of nobody among them may be hidden."""
         self.reported: frozenset[str] = frozenset()
         """The packages that a daemon reports as installed; who merely connects is not among them."""
         self.left: frozenset[str] = frozenset()
@@ -73,8 +92,8 @@ class InstalledWorkers:
 
     @property
     def asked_of(self) -> str | None:
-        """The function that answered, or None when nobody can say."""
-        return None if self._way is None else self._way.function_id
+        """The function that told all that is installed, or None when nobody can say."""
+        return self._way.function_id if self._way is not None and self.are_all else None
 
     async def known(self) -> frozenset[str] | None:
         asking = self._task is not None and not self._task.done()
@@ -100,14 +119,21 @@ class InstalledWorkers:
             self._task.cancel()
 
     async def _ask(self) -> None:
-        for way in self._ways if self._way is None else (self._way,):
-            reported = await self._asked(way)
-            if reported is not None:
-                connected = await _connected(self._bus)
-                self._meet(connected)
-                self._learned(way, reported, every_spelling(reported | connected))
+        joined = await _joined(self._bus)
+        connected = frozenset(joined)
+        if connected:
+            # An engine that does not tell has not lost everybody; and we are there ourselves.
+            self._meet(connected)
+        for way in self._ways_past(joined) if self._way is None else (self._way,):
+            told = await self._asked(way)
+            if told is not None:
+                self._learned(way, told, every_spelling(told.packages | told.others | connected))
                 return
-        self._learned(None, frozenset(), None)
+        self._learned(None, Told(frozenset()), None)
+
+    def _ways_past(self, joined: Mapping[str, frozenset[str]]) -> tuple[Way, ...]:
+        daemons = sorted(joined.get(_DAEMON, ()))
+        return ways(self._bus.namespace, self._environment, self._bus.name, daemons)
 
     def _meet(self, connected: frozenset[str]) -> None:
         self._met |= dict.fromkeys(connected)
@@ -115,12 +141,13 @@ class InstalledWorkers:
             del self._met[next(iter(self._met))]
         self.left = frozenset(self._met.keys() - connected)
 
-    def _learned(self, way: Way | None, reported: frozenset[str], names: frozenset[str] | None) -> None:
+    def _learned(self, way: Way | None, told: Told, names: frozenset[str] | None) -> None:
         """Take an answer, unless a later question is on its way: what this one says may be older news."""
         if self._task is asyncio.current_task():
-            self._way, self.reported, self.names = way, reported, names
+            self._way, self.reported, self.names = way, told.packages, names
+            self.are_all = way is not None and not told.others
 
-    async def _asked(self, way: Way) -> frozenset[str] | None:
+    async def _asked(self, way: Way) -> Told | None:
         try:
             answer = await self._bus.call(
                 way.function_id, way.payload, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=way.namespace
@@ -128,24 +155,35 @@ class InstalledWorkers:
         except CallError:
             return None
         if way.function_id == LIST:
-            return worker_names(answer)
-        return composed_names(answer, await asyncio.to_thread(self._declared))
+            names = worker_names(answer)
+            return None if names is None else Told(names)
+        if way.container is not None and way.container not in (containers_of(answer) or ()):
+            return None
+        return composed(answer, await asyncio.to_thread(self._declared, answer))
 
-    def _declared(self) -> Json:
+    def _declared(self, answer: object) -> Json:
         """The containers as the project's file declares them; nothing where there is none to be read."""
-        if self._compose_file is None:
+        path = Path(self._compose_file or text_of(object_of(answer).get("file")) or "")
+        # Where the daemon is, a relative path means something else.
+        if (not self._compose_file and not path.is_absolute()) or not _is_regular(path):
             return {}
-        document, _ = read_document(Path(self._compose_file))
-        return object_of(document.get("containers"))
+        return object_of(read_document(path)[0].get("containers"))
 
 
-def ways(own_namespace: str, environment: Mapping[str, str]) -> tuple[Way, ...]:
-    """Where to ask, in order. Pure but for what it is given."""
+def ways(
+    own_namespace: str, environment: Mapping[str, str], own_name: str = "", daemons: Sequence[str] = ()
+) -> tuple[Way, ...]:
+    """Where to ask, in order; ``daemons`` are namespaces of daemons that may have started this worker."""
     file = environment.get("III_COMPOSE_FILE")
     payload = {"file": file} if file else {}
-    daemon = environment.get("III_COMPOSE_NAMESPACE")
-    homes = dict.fromkeys(home for home in (daemon, own_namespace) if home)
-    return (*(Way(COMPOSE, home, payload) for home in homes), Way(LIST, DEFAULT_NAMESPACE, {}))
+    told = environment.get("III_COMPOSE_NAMESPACE")
+    homes = dict.fromkeys(home for home in (told, own_namespace) if home)
+    found = () if told else [home for home in daemons if home not in homes]
+    return (
+        *(Way(COMPOSE, home, payload) for home in homes),
+        *(Way(COMPOSE, home, payload, own_name) for home in found),
+        Way(LIST, DEFAULT_NAMESPACE, {}),
+    )
 
 
 def worker_names(answer: object) -> frozenset[str] | None:
@@ -153,12 +191,25 @@ def worker_names(answer: object) -> frozenset[str] | None:
     return _names_in(answer, "workers", "name")
 
 
-def composed_names(answer: object, declared: Json) -> frozenset[str] | None:
-    """The packages behind the containers of an answer of ``compose::status``, by what the file declares."""
-    containers = _names_in(answer, "containers", "container")
+def composed(answer: object, declared: Json) -> Told | None:
+    """What an answer of ``compose::status`` says, by what the file declares.
+
+    Daemons say of a container no more than its key; one without a file, as the embedded engine's is, says in
+    its row what a file would.
+    """
+    containers = containers_of(answer)
     if containers is None:
         return None
-    return frozenset(_package(name, object_of(declared.get(name)).get("worker")) for name in containers)
+    rows = {name: row for row in rows_of(answer, "containers") if (name := text_of(row.get("container")))}
+    specs = {name: object_of(declared.get(name)) or rows.get(name, {}) for name in containers}
+    packages = {name: _package(name, spec.get("worker")) for name, spec in specs.items()}
+    unknown = frozenset(name for name, package in packages.items() if package is None)
+    return Told(frozenset(package for package in packages.values() if package is not None), unknown)
+
+
+def containers_of(answer: object) -> frozenset[str] | None:
+    """The keys of the containers in an answer of ``compose::status``, or None if it has no such shape."""
+    return _names_in(answer, "containers", "container")
 
 
 def every_spelling(names: frozenset[str]) -> frozenset[str]:
@@ -168,12 +219,24 @@ def every_spelling(names: frozenset[str]) -> frozenset[str]:
     return names | prefixed | bare
 
 
-def _package(container: str, worker: object) -> str:
-    """``package://host/name`` and ``name@version`` name a package; a worker of a path is its container."""
+def _package(container: str, worker: object) -> str | None:
+    """``package://host/name`` and ``name@version`` name a package; a worker of a path is its container.
+
+    What is neither, or has a variable that Compose alone can fill in, names nothing.
+    """
     spec = text_of(worker) or ""
-    if not spec or spec.startswith("path://"):
+    if spec.startswith("path://"):
         return container
-    return spec.rsplit("/", 1)[-1].partition("@")[0] or container
+    name = spec.rsplit("/", 1)[-1].partition("@")[0]
+    return name if name and set(name).isdisjoint("${}") else None
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file to be read; what another worker names may as well be a pipe that never ends."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
@@ -182,12 +245,15 @@ def _names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
     return frozenset(name for row in rows_of(answer, rows) if (name := text_of(row.get(key))) is not None)
 
 
-async def _connected(bus: Bus) -> frozenset[str]:
-    """The workers that are connected; nobody where the engine does not tell us."""
+async def _joined(bus: Bus) -> dict[str, frozenset[str]]:
+    """The workers that are connected, with their namespaces; nobody where the engine does not tell us."""
     try:
         answer = await bus.call(CONNECTED, {}, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE)
     except CallError:
-        return frozenset()
-    # What is part of the engine is nobody's worker.
-    joined = [row for row in rows_of(answer, "workers") if row.get("runtime") != "engine"]
-    return frozenset(name for row in joined if (name := text_of(row.get("name"))) is not None)
+        return {}
+    homes: dict[str, set[str]] = {}
+    for row in rows_of(answer, "workers"):
+        # What is part of the engine is nobody's worker.
+        if row.get("runtime") != "engine" and (name := text_of(row.get("name"))) is not None:
+            homes.setdefault(name, set()).add(text_of(row.get("namespace")) or DEFAULT_NAMESPACE)
+    return {name: frozenset(spaces) for name, spaces in homes.items()}
