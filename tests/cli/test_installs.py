@@ -102,7 +102,7 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
 
     done = desk.type("add", "db")
 
-    assert done.stdout == "installed db 1.0.0: 3 skills, 1 prompt, 1 file\n"
+    assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 file\n"
     told = [line.split(" INFO    ")[1] for line in done.stderr.splitlines()]
     # On a slow disk there are more between them.
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
@@ -136,7 +136,7 @@ def test_add_installs_a_folder_of_a_repository(desk: Desk, repo: Path) -> None:
     assert pinned["source"]["commit"] == pinned["resolved"] == first
 
     done = desk.type("add", GITHUB, "--skill", "web")
-    assert done.stdout == f"installed web {git(repo, 'rev-parse', 'HEAD')}: 2 skills\n"
+    assert done.stdout == f"installed web {git(repo, 'rev-parse', 'HEAD')}: 2 documents\n"
     assert "iii-directory: web/.hidden: it is a dot file" in done.stderr
 
 
@@ -459,7 +459,7 @@ def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
     assert "writing db" in output
     assert "5/5" in output
     assert "INFO" not in output
-    assert "installed db 1.0.0: 3 skills, 1 prompt, 1 file" in output
+    assert "installed db 1.0.0: 3 documents, 1 prompt, 1 file" in output
 
 
 def on_a_terminal(desk: Desk, *arguments: str) -> str:
@@ -496,7 +496,7 @@ def test_every_command_has_json_and_documents_its_exit_codes(command: Any) -> No
 def test_reading_stays_quick() -> None:
     program = (
         "import sys, iii_directory.cli.skills\n"
-        "print([name for name in ('asyncio', 'httpx', 'rich', 'yaml') if name in sys.modules])"
+        "print([name for name in ('asyncio', 'httpx2', 'rich', 'yaml') if name in sys.modules])"
     )
 
     done = subprocess.run(

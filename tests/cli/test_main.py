@@ -23,7 +23,7 @@ from iii_directory.cli.main import COMMANDS
 if TYPE_CHECKING:
     from tests.support.engine import EngineThread
 
-SLOW = ("iii", "asyncio", "click", "yaml", "httpx", "websockets", "rich", "mcp", "pydantic")
+SLOW = ("iii", "asyncio", "click", "yaml", "httpx2", "websockets", "rich", "mcp", "pydantic")
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version", "--manifest"])

@@ -402,7 +402,7 @@ def test_listing_a_folder_imports_nothing_slow(home: Folder) -> None:
         "try:\n"
         "    main(['skills', 'list'])\n"
         "except SystemExit:\n"
-        "    slow = ('iii', 'asyncio', 'rich', 'httpx', 'websockets', 'mcp', 'pydantic', 'yaml', 'ssl')\n"
+        "    slow = ('iii', 'asyncio', 'rich', 'httpx2', 'websockets', 'mcp', 'pydantic', 'yaml', 'ssl')\n"
         "    print('slow:', [name for name in slow if name in sys.modules])\n"
     )
 

@@ -183,7 +183,7 @@ def test_a_running_server_shows_new_versions_at_once_and_skills_are_installed_fr
 
         (tmp_path / "config.yaml").write_text(f"registry_url: {url}\n", encoding="utf-8")
         installed = run("skills", "add", "db", cwd=tmp_path)
-        assert installed.stdout == "installed db 1.1.0: 1 skill, 1 prompt\n"
+        assert installed.stdout == "installed db 1.1.0: 1 document, 1 prompt\n"
         assert get(f"{url}/w")["workers"][0]["total_downloads"] == 1
         assert server.stop() == 0
 

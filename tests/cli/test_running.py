@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,29 @@ def test_up_runs_engine_and_worker_and_says_what_to_type_next(tmp_path: Path) ->
     assert code == 0
     assert "Traceback" not in up.output
     assert (tmp_path / ".iii-directory" / "engine.db").exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_what_an_engine_keeps_in_a_project_is_not_added_to_git(tmp_path: Path) -> None:
+    git = ("git", "-C", str(tmp_path))
+    subprocess.run([*git, "init", "--quiet"], check=True)
+
+    with running("engine", "--port", str(free_port()), "--token", "auto", cwd=tmp_path) as engine:
+        engine.wait_for("engine at")
+        subprocess.run([*git, "add", "--all"], check=True)
+        added = subprocess.run([*git, "ls-files"], check=True, capture_output=True, text=True).stdout
+
+    assert (tmp_path / ".iii-directory" / "token").exists()
+    assert added == ""
+
+
+def test_a_folder_with_other_things_in_it_is_not_hidden_from_git(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("mine\n", encoding="utf-8")
+
+    with running("engine", "--port", str(free_port()), "--data", str(tmp_path), cwd=tmp_path) as engine:
+        engine.wait_for("engine at")
+
+    assert not (tmp_path / ".gitignore").exists()
 
 
 def test_up_joins_an_engine_that_answers(tmp_path: Path, engine: EngineThread) -> None:

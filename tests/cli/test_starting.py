@@ -185,6 +185,38 @@ def test_status_tells_an_engine_without_a_directory(tmp_path: Path, engine: Engi
     assert done.stderr.startswith(f"iii-directory: the engine at {engine.url} has no directory; start one")
 
 
+def test_status_shows_an_engine_alone_which_is_nobody_s_directory(tmp_path: Path) -> None:
+    here, other = project(tmp_path / "a", "alpha"), project(tmp_path / "b", "beta")
+    port = free_port()
+    url = f"ws://127.0.0.1:{port}"
+
+    with running("engine", "--port", str(port), cwd=here) as engine:
+        engine.wait_for("Ctrl-C")
+        alone = answers(port, "status", cwd=other)
+        [run] = json.loads(answers(port, "status", "--json", cwd=other).stdout)["runs"]
+        with running_program(*with_usual_port(port, "up"), cwd=other) as up:
+            joined = banner(up)
+            listed = answers(port, "skills", "list", cwd=other)
+            state = answers(port, "status", cwd=other)
+
+    assert alone.stdout == f"{url}\t(an engine alone)\t\t{engine.process.pid}\n"
+    assert f"the engine at {url} has no directory" in alone.stderr
+    assert (run["url"], run["home"], run["skills_folder"]) == (url, str(here), None)
+    assert run["data"] == str(here / ".iii-directory")
+    assert joined["engine"] == f"{url} (already there)"
+    assert "beta" in listed.stdout
+    assert listed.stderr == ""
+    assert f"the directory of {other} answers at {url}" in state.stderr
+
+
+def test_up_joins_the_engine_that_runs_alone_for_its_folder(tmp_path: Path) -> None:
+    port = free_port()
+    with running("engine", "--port", str(port), cwd=tmp_path) as engine:
+        engine.wait_for("Ctrl-C")
+        with running_program(*with_usual_port(port, "up"), cwd=tmp_path) as up:
+            assert banner(up)["engine"] == f"ws://127.0.0.1:{port} (already there)"
+
+
 # Where state is kept
 
 
@@ -328,16 +360,19 @@ others = set(sys.modules)  # such as what counts the lines that are run
 from pathlib import Path
 import iii_directory.cli.serve
 from iii_directory.cli.common import settings_from
+from iii_directory.worker import parts
 from iii_directory.worker.main import DirectoryWorker
+parts.AFTER_START_SECONDS = 600  # however slow this machine is
 worker = DirectoryWorker.join(settings_from(Path(sys.argv[2])), sys.argv[1])
 assert worker.wait_ready(30)
 print(*(set(sys.modules) - others))
 worker.stop()
 """
 LATER = {
-    *("httpx", "iii", "jsonschema", "mcp", "msgspec", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
+    *("httpx2", "iii", "jsonschema", "mcp", "msgspec", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
     *("websockets.asyncio", "websockets.sync", "iii_directory.authoring", "iii_directory.engine.server"),
-    *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib"),
+    *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib", "iii_directory.exposure"),
+    *("iii_directory.install.service", "iii_directory.registry.client", "iii_directory.search.index"),
 }
 """What takes long to import, and what the first answer does not need."""
 

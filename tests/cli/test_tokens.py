@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from tests.access.test_ownership import HANDSHAKE, UPGRADE, as_nobody, needs_kernel, needs_root
-from tests.support.commands import free_port, run, running
+from tests.support.commands import Running, free_port, run, running, running_program, with_usual_port
+from tests.support.engine import WAIT, EngineThread
 
 from iii_directory.bus.client import EngineUnreachableError, call_function
 from iii_directory.cli.tokens import engine_token
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+TOKEN = "a-token-of-twenty-letters"
+WITHHELD = "the token is not sent"
 
 
 @pytest.fixture(autouse=True)
@@ -146,9 +154,158 @@ def test_a_token_that_was_made_goes_to_no_address_that_may_be_somebody_else_s(
     file.touch(mode=0o600)
     file.write_text("x" * 40, encoding="ascii")
 
-    assert engine_token("ws://127.0.0.1:1", tmp_path) == shown
-    assert engine_token("ws://engine.example:1", tmp_path) is None
+    assert engine_token("ws://127.0.0.1:1", tmp_path, named=True) == shown
+    assert engine_token("ws://engine.example:1", tmp_path, named=True) is None
 
+
+def test_where_nobody_says_who_listens_a_token_goes_to_an_engine_of_ours_or_one_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = f"ws://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("III_TOKEN", TOKEN)
+    monkeypatch.setattr("iii_directory.cli.tokens.can_tell", lambda: False)
+    monkeypatch.setattr("iii_directory.cli.tokens.DEFAULT_URL", usual)
+
+    assert engine_token(usual, tmp_path, named=False) is None
+    assert WITHHELD in capsys.readouterr().err
+    assert engine_token(usual, tmp_path, named=True) == TOKEN
+    with running("serve", "--url", usual, cwd=tmp_path) as worker:
+        worker.wait_for("worker iii-directory for the engine")
+        assert engine_token(usual, tmp_path, named=False) is None
+    port = str(urlsplit(usual).port)
+    with running("up", "--port", port, "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        assert engine_token(usual, tmp_path, named=False) == TOKEN
+    assert engine_token(usual, tmp_path, named=False) is None
+
+
+# Where the system does not say who listens
+
+
+def unsure(port: int, *arguments: str, cwd: Path, **env: str) -> AbstractContextManager[Running]:
+    """Our command with a token on such a system, with another port as the usual one."""
+    python, option, program, *words = with_usual_port(port, *arguments)
+    blind = "import iii_directory.access.ownership as kernel\nkernel.can_tell = lambda: False\n"
+    return running_program(python, option, blind + program, *words, cwd=cwd, III_TOKEN=TOKEN, **env)
+
+
+def said(port: int, *arguments: str, cwd: Path, code: int = 0, env: Mapping[str, str] | None = None) -> str:
+    """What such a command says until its end."""
+    with unsure(port, *arguments, cwd=cwd, **(env or {})) as done:
+        done.process.wait(WAIT * 3)
+    assert done.process.returncode == code, done.output
+    return done.output
+
+
+ASK = ("trigger", "engine::health::check")
+
+
+@pytest.mark.parametrize("how", ["--url", "III_URL"])
+def test_the_usual_address_is_sent_the_token_if_it_is_named(tmp_path: Path, how: str) -> None:
+    with EngineThread(token=TOKEN) as engine:
+        port = urlsplit(engine.url).port or 0
+        words = ("--url", engine.url) if how == "--url" else ()
+        env = {} if words else {how: engine.url}
+
+        assert "healthy" in said(port, *ASK, *words, cwd=tmp_path, env=env)
+        assert said(port, "status", *words, cwd=tmp_path, code=1, env=env).count("has no directory") == 1
+        assert "asks for a token" not in said(port, "config", "show", *words, cwd=tmp_path, env=env)
+        with unsure(port, "serve", *words, cwd=tmp_path, **env) as worker:
+            worker.wait_for("connected to the engine")
+            assert "iii-directory" in said(port, "skills", "list", *words, cwd=tmp_path, env=env)
+        with unsure(port, "mcp", "--http", "--http-port", "0", *words, cwd=tmp_path, **env) as bridge:
+            bridge.wait_for("connected to the engine")
+
+    assert WITHHELD not in worker.output + bridge.output
+
+
+def test_up_sends_the_token_to_an_engine_whose_port_is_named(tmp_path: Path) -> None:
+    with EngineThread(token=TOKEN) as engine:
+        port = urlsplit(engine.url).port or 0
+        with unsure(port, "up", "--port", str(port), "--http-port", "0", cwd=tmp_path) as up:
+            up.wait_for("Ctrl-C")
+            up.wait_for("mcp ")
+
+    assert f"{engine.url} (already there)" in up.output
+    assert WITHHELD not in up.output
+
+
+def test_whoever_might_listen_at_the_usual_address_is_sent_no_token_and_that_is_said_once(
+    tmp_path: Path,
+) -> None:
+    with EngineThread(token=TOKEN) as engine:
+        port = urlsplit(engine.url).port or 0
+        for words in (ASK, ("skills", "list"), ("up", "--in-memory")):
+            output = said(port, *words, cwd=tmp_path, code=1)
+            assert output.count(WITHHELD) == 1
+            assert f"name it: --url {engine.url}" in output
+            assert "asks for a token" in output
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_our_own_engine_is_sent_the_token_without_being_named(tmp_path: Path, host: str) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    port = free_port()
+    with unsure(port, "engine", "--host", host, "--port", str(port), cwd=here) as engine:
+        engine.wait_for("Ctrl-C")
+        for place in (here, elsewhere):
+            assert "healthy" in said(port, *ASK, cwd=place)
+        with unsure(port, "serve", cwd=elsewhere) as worker:
+            worker.wait_for("connected to the engine")
+        with unsure(port, "up", "--http-port", "0", cwd=here) as up:
+            up.wait_for("(already there)")
+
+    assert WITHHELD not in worker.output + up.output
+
+
+def test_a_token_that_was_made_for_our_own_engine_is_found_from_another_folder(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    url = f"ws://127.0.0.1:{(port := free_port())}"
+    start = ("engine", "--host", "0.0.0.0", "--port", str(port), "--token", "auto")
+    with running(*start, cwd=here) as engine:
+        engine.wait_for("Ctrl-C")
+        done = run(*ASK, "--url", url, cwd=elsewhere)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_printed_configuration_has_room_for_the_token_whoever_listens(tmp_path: Path) -> None:
+    output = said(free_port(), "mcp", "--print-config", "cursor", cwd=tmp_path)
+
+    entry = json.loads(output[output.index("{") :])["mcpServers"]["iii-directory"]
+    assert entry["env"] == {"III_TOKEN": "<the engine's token>"}
+    assert WITHHELD not in output
+
+
+def test_where_nobody_listens_there_is_no_talk_of_tokens(tmp_path: Path) -> None:
+    port = free_port()
+    with unsure(port, "up", "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
+        up.wait_for("Ctrl-C")
+        up.stop()
+    quick = (said(port, *ASK, cwd=tmp_path, code=1), said(port, "skills", "list", cwd=tmp_path))
+
+    assert WITHHELD not in up.output + "".join(quick)
+
+
+def test_the_tab_key_finds_functions_of_our_own_engine_and_says_nothing_else(tmp_path: Path) -> None:
+    port = free_port()
+    tab = {
+        "_III_DIRECTORY_COMPLETE": "bash_complete",
+        "COMP_WORDS": "iii-directory trigger state::ge",
+        "COMP_CWORD": "2",
+    }
+    with EngineThread(port=port, token=TOKEN):
+        assert said(port, cwd=tmp_path, env=tab).strip() == ""
+    with unsure(port, "engine", "--in-memory", "--port", str(port), cwd=tmp_path) as engine:
+        engine.wait_for("Ctrl-C")
+        assert said(port, cwd=tmp_path, env=tab).strip() == "plain,state::get"
+
+
+# Passwords in addresses
 
 PASSWORD = "hunter2-hunter2"
 

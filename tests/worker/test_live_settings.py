@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.commands import free_port
 from tests.support.directory import Client, client
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
@@ -36,8 +37,12 @@ class House:
         fresh.rename(self.config)
 
     def findings(self) -> list[str]:
+        return [reason for _, reason in self.named()]
+
+    def named(self) -> list[tuple[str, str]]:
+        """What each finding is about, and what it says."""
         found = self.call("directory::diagnostics")["findings"]
-        return [row["reason"] for row in found if row["kind"] == "settings"]
+        return [(row["subject"], row["reason"]) for row in found if row["kind"] == "settings"]
 
     def told(self, function_id: str) -> dict[str, Any]:
         return self.call("engine::functions::info", function_id=function_id)["metadata"]
@@ -139,6 +144,81 @@ def test_what_the_engine_configures_wins_over_the_file_until_it_is_taken_back(ho
     assert not house.hides()
     house.configure()
     until(house.hides, "the file's value is in force again")
+
+
+def test_a_value_of_the_engine_that_cannot_be_used_is_named_as_the_engine_s_and_the_file_s_counts(
+    house: House,
+) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+
+    house.configure(registry_url="ftp://x", filter_unregistered=False)
+
+    until(lambda: not house.hides(), "what can be used of it is in force")
+    assert house.named() == [
+        ("configuration iii-directory", "'registry_url' must be an http or https address; it is not used")
+    ]
+    house.write("registry_url: http://127.0.0.1:1\n")
+    until(lambda: house.worker._settings.registry_url == "http://127.0.0.1:1", "the file's value is in force")
+    assert len(house.findings()) == 1
+    house.configure()
+    until(lambda: house.findings() == [], "the finding goes with its cause")
+
+
+def test_what_the_engine_cannot_tell_is_a_finding_and_the_file_counts(house: House) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+    house.configure(filter_unregistered=False)
+    until(lambda: not house.hides(), "the engine's value is in force")
+
+    house.configure(filter_unregistered=False, registry_url="${NOPE_X}")
+
+    until(house.hides, "the file's value is in force")
+    ((subject, reason),) = house.named()
+    assert subject == "configuration iii-directory"
+    assert reason.startswith("what is set there cannot be used: ")
+    assert "NOPE_X" in reason
+    house.configure(filter_unregistered=False)
+    until(lambda: not house.hides(), "what the engine can tell counts again")
+    assert house.findings() == []
+
+
+@pytest.mark.parametrize("broken", ["filter_unregistered: perhaps\n", "filter_unregistered: [\n"])
+def test_a_broken_edit_is_named_beside_the_engine_s_value_which_goes_when_it_is_taken_back(
+    house: House, broken: str
+) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+    house.configure(filter_unregistered=False)
+    until(lambda: not house.hides(), "the engine's value is in force")
+
+    house.write(broken)
+
+    until(lambda: [subject for subject, _ in house.named()] == ["config.yaml"], "the edit is a finding")
+    assert not house.hides()
+    house.configure()
+    until(house.hides, "what the file said before is in force again")
+
+
+def test_nothing_of_an_earlier_engine_is_in_force_on_one_without_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("filter_unregistered: true\n")
+    port = free_port()
+    worker = DirectoryWorker.join(load_settings(config)[0], f"ws://127.0.0.1:{port}", config=config)
+    try:
+        with EngineThread(port=port) as first, client(first.url) as caller:
+            assert worker.wait_ready(WAIT)
+            house = House(config, caller, worker)
+            until(lambda: _is_registered(house), "the schema is registered")
+            house.configure(filter_unregistered=False, registry_url="ftp://x")
+            until(lambda: not house.hides(), "the engine's value is in force")
+            assert len(house.findings()) == 1
+        monkeypatch.setattr("iii_directory.engine.builtins.provide_configuration", lambda *_: None)
+        with EngineThread(port=port) as second, client(second.url) as caller:
+            until(house.hides, "the file's value is in force")
+            assert worker.wait_ready(WAIT)
+            assert House(config, caller, worker).findings() == []
+    finally:
+        worker.stop()
 
 
 def test_what_opens_this_machine_cannot_be_configured_on_the_engine(house: House) -> None:

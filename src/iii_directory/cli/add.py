@@ -286,7 +286,8 @@ def _print_preview(preview: Preview) -> None:
 
 
 def _print_installed(done: Installation) -> None:
-    counted = {kind: len(done.reply[f"{kind}s_written"]) for kind in ("skill", "prompt", "file")}
+    kinds = {"document": "skills_written", "prompt": "prompts_written", "file": "files_written"}
+    counted = {kind: len(done.reply[field]) for kind, field in kinds.items()}
     written = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
     named = f"{done.namespace} {shown_commit(done.resolved)}"
     if done.is_current:

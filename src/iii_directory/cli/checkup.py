@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
 
-_PACKAGES: Final = {"iii-sdk": (0, 23), "mcp": (2, 3)}
+_PACKAGES: Final = {"mcp": (2, 3), "websockets": (16, 0)}
 """Packages that another program may have replaced by an older one, and the first that does."""
 
 

@@ -26,6 +26,7 @@ log = logging.getLogger("iii_directory")
 CONNECT_SECONDS: Final = 2.0
 
 PROGRAM: Final = "iii-directory"
+URL_VARIABLE: Final = "III_URL"
 STATE_FOLDER: Final = ".iii-directory"
 
 COMMAND_OF: Final = {
@@ -68,7 +69,7 @@ def engine_url(given: str | None, home: Path | None = None) -> str:
 
     The folder is that of the configuration; without one, where we stand.
     """
-    url = given or os.environ.get("III_URL") or _running_url(home or Path()) or DEFAULT_URL
+    url = given or os.environ.get(URL_VARIABLE) or _running_url(home or Path()) or DEFAULT_URL
     if not url.startswith(("ws://", "wss://")):
         fail(f"'{shown_url(url)}' is no address of an engine; it starts with ws:// or wss://", code=2)
     try:
@@ -78,6 +79,11 @@ def engine_url(given: str | None, home: Path | None = None) -> str:
     if not usable:
         fail(f"'{shown_url(url)}' is no address of an engine; it looks like {DEFAULT_URL}", code=2)
     return url
+
+
+def is_named(given: str | None) -> bool:
+    """Whether somebody chose the address, with the command or in the environment."""
+    return bool(given or os.environ.get(URL_VARIABLE))
 
 
 def _running_url(home: Path) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_url, listens
+from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_url, is_named, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE
 from iii_directory.cli.tokens import engine_token
 from iii_directory.text import has_unsafe
@@ -144,7 +144,6 @@ def _functions(_: click.Context) -> Iterator[str]:
         return iter(())
     from iii_directory.bus.client import call_function
 
-    reply: Any = call_function(
-        url, "engine::functions::list", {}, timeout=_WAIT_SECONDS, token=engine_token(url)
-    )
+    token = engine_token(url, named=is_named(None))
+    reply: Any = call_function(url, "engine::functions::list", {}, timeout=_WAIT_SECONDS, token=token)
     return (row["function_id"] for row in reply["functions"])

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, config_option, fail
+from iii_directory.cli.common import (
+    CONNECT_SECONDS,
+    EXIT_CODES,
+    config_option,
+    engine_url,
+    fail,
+    is_named,
+    listens,
+    url_option,
+)
 from iii_directory.cli.output import note, print_json, print_table, print_text
+from iii_directory.cli.runs import directories, run_of
+from iii_directory.cli.tokens import engine_token
+from iii_directory.shapes import object_of
+from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from iii_directory.cli.runs import Run
+    from iii_directory.config import InForce, Origin, Settings
+    from iii_directory.shapes import Json
 
 
 @click.group(
@@ -23,23 +42,26 @@ def command() -> None:
     """The commands read the file themselves: a broken one is what they are asked about."""
 
 
-@command.command(help="Show every setting, its value and where that comes from.", epilog=EXIT_CODES)
+@command.command(
+    help="Show every setting, its value and where that comes from: the default, the file, the start of the "
+    "directory that runs for this folder, or the engine it is on. What the file changes at the next start "
+    "says so.",
+    epilog=EXIT_CODES,
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @config_option
-def show(as_json: bool, config_path: Path) -> None:
-    from iii_directory.config import SETTINGS, read_document
-
-    document, _ = read_document(config_path)
-    rows = [_row(setting.key, setting.default, document, str(config_path)) for setting in SETTINGS]
+@url_option
+def show(as_json: bool, config_path: Path, url: str | None) -> None:
+    rows, problems = _in_force(config_path, url)
     if as_json:
-        print_json({"settings": rows})
+        print_json({"settings": [{"key": row.key, "value": row.value, "from": row.origin} for row in rows]})
     else:
         print_table(
-            ("key", "value", "from"),
-            [(row["key"], _written(row["value"]), row["from"]) for row in rows],
-            whole=True,
+            ("key", "value", "from"), [(row.key, _written(row.value), row.origin) for row in rows], whole=True
         )
     _warn(config_path)
+    for problem in problems:
+        note(f"{problem}; it is not used")
 
 
 @command.command(help="Say what is wrong with the file; nothing is started.", epilog=EXIT_CODES)
@@ -74,9 +96,107 @@ def schema() -> None:
     print_text(json.dumps(json_schema(), indent=2))
 
 
-def _row(key: str, default: object, document: dict[str, Any], path: str) -> dict[str, Any]:
-    is_set = document.get(key) is not None
-    return {"key": key, "value": document[key] if is_set else default, "from": path if is_set else "default"}
+def _in_force(config_path: Path, url: str | None) -> tuple[list[InForce], list[str]]:
+    """Every setting; and a sentence for each value beside the file's that cannot be used."""
+    from iii_directory.config import Origin, in_force, parse_settings, read_document
+
+    home, file = config_path.parent, str(config_path)
+    document, _ = read_document(config_path)
+    now, _ = parse_settings(document, config_path.resolve().parent)
+    run, address = run_of(home), _engine_of(home, url)
+    waiting = _waiting(now, run)
+    said = Origin(file, {key: value for key, value in document.items() if key not in waiting})
+    usual: list[Origin] = []
+    elsewhere = list(_of_run(now, run, waiting))
+    if address is not None:
+        token = engine_token(address, home, named=is_named(url))
+        usual += _usual_on(address, token)
+        elsewhere += _of_engine(address, token)
+    rows, _ = in_force((*usual, said, *elsewhere))
+    return _with_waiting(rows, waiting, file), in_force(elsewhere)[1]
+
+
+def _waiting(now: Settings, run: Run | None) -> Json:
+    """What a directory started with where the file says something else now, which the next start applies."""
+    from iii_directory.config import at_next_start
+
+    before = (run.at_start if run else None) or {}
+    return {key: before[key] for key, value in at_next_start(now).items() if before.get(key, value) != value}
+
+
+def _with_waiting(rows: list[InForce], waiting: Json, file: str) -> list[InForce]:
+    later = f"what {file} says takes effect at the next start"
+    return [row._replace(origin=f"{row.origin}; {later}") if row.key in waiting else row for row in rows]
+
+
+def _of_run(now: Settings, run: Run | None, waiting: Json) -> Iterator[Origin]:
+    """What a directory was started with, where it is not what the file says now."""
+    from iii_directory.config import Origin
+
+    if run is not None:
+        # The folder may be that of an option.
+        other = run.skills_folder != str(now.skills_folder)
+        folder = {"skills_folder": run.skills_folder} if other else {}
+        yield Origin(f"the start of pid {run.pid}", {**waiting, **folder})
+
+
+def _engine_of(home: Path, url: str | None) -> str | None:
+    """The engine to ask: the one that is named, else this folder's; none with others' directories alone."""
+    address = engine_url(url, home)
+    homes = [run.home for run in directories() if run.url == address]
+    of_others = homes and str(home.resolve()) not in homes
+    return address if url is not None or (not of_others and listens(address)) else None
+
+
+def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
+    """What is by default otherwise on an engine of its kind."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError
+    from iii_directory.bus.seam import is_embedded
+    from iii_directory.config import Origin
+
+    # One that does not answer is spoken of where its configuration is asked for.
+    with suppress(EngineUnreachableError, RemoteError):
+        if is_embedded(_ask(address, token, "engine::health::check", {})):
+            yield Origin("default on the embedded engine", {"auto_download": False})
+
+
+def _of_engine(address: str, token: str | None) -> Iterator[Origin]:
+    """What is set on an engine."""
+    from iii_directory.config import Origin, set_on_engine
+
+    values, alone = set_on_engine(_configuration(address, token))
+    for sentence in alone:
+        note(f"the engine: {sentence}")
+    yield Origin(f"the engine at {shown_url(address)}", values)
+
+
+def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:
+    from iii_directory.bus.client import call_function
+    from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+
+    return call_function(
+        address, function_id, payload, timeout=CONNECT_SECONDS, token=token, namespace=DEFAULT_NAMESPACE
+    )
+
+
+def _configuration(url: str, token: str | None) -> object:
+    """What ``configuration::get`` answers; None, and a sentence about it, where that is nothing to go by."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError
+    from iii_directory.config import CONFIGURATION_ID
+    from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
+
+    get, asked = "configuration::get", {"id": CONFIGURATION_ID}
+    try:
+        # Before anything was set, only what is kept can be read: nothing is no value of the schema.
+        kept = _ask(url, token, get, {**asked, "raw": True})
+        return kept if object_of(kept).get("value") is None else _ask(url, token, get, asked)
+    except EngineUnreachableError as error:
+        note(f"{error}; what is set there is not shown")
+    except RemoteError as error:
+        # An engine without a configuration, or none of ours in it: nothing is set there.
+        if error.body.get("code") not in (FUNCTION_NOT_FOUND, NOT_FOUND):
+            note(f"what is set on the engine cannot be used: {error}")
+    return None
 
 
 def _written(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from iii_directory.cli.common import config_option, default_data, set_up_log, settings_from
 from iii_directory.cli.output import say
+from iii_directory.cli.runs import Run, announced
 from iii_directory.cli.tokens import rule_for, token_option
 
 if TYPE_CHECKING:
@@ -62,17 +64,31 @@ def command(
         database=open_database(kept),
         dialect=dialect,
     )
-    asyncio.run(_serve(server, f"in {kept}" if kept else "in memory", rule))
+    asyncio.run(_serve(server, config_path.resolve().parent, kept, rule))
 
 
-async def _serve(server: EngineServer, kept: str, rule: TokenRule) -> None:
+async def _serve(server: EngineServer, home: Path, kept: Path | None, rule: TokenRule) -> None:
     from iii_directory.cli.running import listen, stop_signal
 
     stopped = stop_signal()
     await listen(server)
     if rule.kept_in is not None:
         say(f"token {rule.told()}")
-    say(f"engine at {server.url}, state {kept}. Ctrl-C stops it.")
-    await stopped.wait()
-    await server.stop()
+    with announced(_run(server, home, kept)):
+        say(f"engine at {server.url}, state {f'in {kept}' if kept else 'in memory'}. Ctrl-C stops it.")
+        await stopped.wait()
+        await server.stop()
     say("stopped")
+
+
+def _run(server: EngineServer, home: Path, kept: Path | None) -> Run:
+    return Run(
+        pid=os.getpid(),
+        home=str(home),
+        # As our commands on this machine write it, by which they know it.
+        url=server.url.replace("//0.0.0.0:", "//127.0.0.1:"),
+        embedded=True,
+        skills_folder=None,
+        data=str(kept.resolve()) if kept else None,
+        mcp=None,
+    )

@@ -15,6 +15,7 @@ from iii_directory.cli.common import (
     default_data,
     engine_url,
     fail,
+    is_named,
     listens,
     log,
     set_up_log,
@@ -95,14 +96,15 @@ def command(
     set_up_log()
     if up and http:
         fail("--up is for clients that start the bridge; iii-directory up serves the same over HTTP", code=2)
-    address = engine_url(url)
+    address, named = engine_url(url), is_named(url)
     if print_config is not None:
         words = _up_words(skills_folder) if up else []
         _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None, words))
     elif http:
-        asyncio.run(_serve_http(address, expose, http_host, http_port, _rule(token)))
+        shown = engine_token(address, named=named)
+        asyncio.run(_serve_http(address, shown, expose, http_host, http_port, _rule(token)))
     else:
-        asyncio.run(_serve_stdio(address, expose, _home(skills_folder) if up else None))
+        asyncio.run(_serve_stdio(address, expose, _home(skills_folder) if up else None, named=named))
 
 
 def _rule(token: str | None) -> TokenRule:
@@ -124,14 +126,15 @@ def _up_words(skills_folder: Path | None) -> list[str]:
 
 
 async def start_beside(
-    url: str, port: int, rule: TokenRule, *, host: str = DEFAULT_HOST, inside: EngineServer | None = None
+    url: str, token: str | None, port: int, rule: TokenRule, *, host: str, inside: EngineServer | None
 ) -> tuple[Bridge, str] | None:
     """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all.
 
-    On an engine of this process it is a guest of its loop; otherwise it joins the one at the address.
+    On an engine of this process it is a guest of its loop; otherwise it joins the one at the address,
+    and shows it the token.
     """
     try:
-        return await _listening(url, (), host, port, rule, inside=inside)
+        return await _listening(url, token, (), host, port, rule, inside=inside)
     except _NotServedError as error:
         log.warning("MCP is not served: %s", error)
         return None
@@ -150,7 +153,8 @@ def _print_config(client: str, target: Launch | Address) -> None:
 def _target(
     url: str, expose: Sequence[str], http: tuple[str, int] | None, words: Sequence[str]
 ) -> Launch | Address:
-    needs_token = engine_token(url) is not None
+    # What is printed names the address.
+    needs_token = engine_token(url, named=True) is not None
     if http is not None:
         return Address(endpoint_url(*http), needs_token)
     # Beside the interpreter, since a client knows nothing of the environment this was installed in.
@@ -160,12 +164,14 @@ def _target(
     return Launch(start[0], [*start[1:], "mcp", "--url", shown_url(url), *words, *globs], needs_token)
 
 
-async def _serve_http(url: str, expose: Sequence[str], host: str, port: int, rule: TokenRule) -> None:
+async def _serve_http(
+    url: str, token: str | None, expose: Sequence[str], host: str, port: int, rule: TokenRule
+) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopped = stop_signal()
     try:
-        bridge, address = await _listening(url, expose, host, port, rule)
+        bridge, address = await _listening(url, token, expose, host, port, rule)
     except _NotServedError as error:
         fail(str(error))
     if rule.kept_in is not None:
@@ -176,11 +182,11 @@ async def _serve_http(url: str, expose: Sequence[str], host: str, port: int, rul
     say("stopped")
 
 
-async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None) -> None:
+async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None, *, named: bool) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopping = asyncio.create_task(stop_signal().wait())
-    serving = asyncio.create_task(_serve_client(url, expose, home))
+    serving = asyncio.create_task(_serve_client(url, expose, home, named=named))
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
         serving.cancel()
@@ -191,7 +197,7 @@ async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None) -> No
     await serving
 
 
-async def _serve_client(url: str, expose: Sequence[str], home: Path | None) -> None:
+async def _serve_client(url: str, expose: Sequence[str], home: Path | None, *, named: bool) -> None:
     """Greet the client of stdin and stdout, and only then import what is needed for the rest.
 
     With a home, its directory is started here if no engine answers.
@@ -205,7 +211,8 @@ async def _serve_client(url: str, expose: Sequence[str], home: Path | None) -> N
     if inside is not None:
         bus = bridges.bus_inside(inside[0])
     else:
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token(url, home))
+        token = engine_token(url, home, named=named)
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
     bridge = bridges.Bridge(bus, expose=expose)
     try:
         await asyncio.to_thread(bridge.serve_stdio, wire)
@@ -231,6 +238,7 @@ async def _started_here(url: str, home: Path) -> tuple[EngineServer, DirectoryWo
 
 async def _listening(
     url: str,
+    token: str | None,
     expose: Sequence[str],
     host: str,
     port: int,
@@ -252,7 +260,7 @@ async def _listening(
     if inside is not None:
         bus = bridges.bus_inside(inside)
     else:
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=engine_token(url))
+        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
     bridge = bridges.Bridge(bus, expose=expose)
     await asyncio.to_thread(bridge.start_http, listener)
     return bridge, listener.url

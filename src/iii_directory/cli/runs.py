@@ -1,4 +1,4 @@
-"""Which directories run on this machine for this person: where each answers, and whose folder it shows.
+"""Which directories and engines of this person run here: where each answers, and for which folder.
 
 Whoever runs one says so in a file of a folder that is private to the person, and holds the file locked: one
 that can be locked is of a process that died. Everything here is a help and no more: where that folder cannot
@@ -12,30 +12,33 @@ import json
 import os
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import MAX_RUN_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from iii_directory.shapes import Json
+
 _SUFFIX: Final = ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A directory that runs."""
+class Run(NamedTuple):
+    """A directory that runs, or an engine alone."""
 
     pid: int
     home: str
     """The folder it was started for, which is that of its configuration."""
     url: str
     embedded: bool
-    skills_folder: str
+    skills_folder: str | None
+    """What it shows; an engine alone shows none, and is no directory."""
     data: str | None
     mcp: str | None
+    at_start: Json | None = None
+    """The settings of its file that only a start applies, as they were at its own; None if nobody says."""
 
 
 @contextmanager
@@ -53,7 +56,7 @@ def announced(run: Run) -> Generator[None]:
 
 
 def all_runs() -> list[Run]:
-    """Every directory that runs, those started last at the end."""
+    """Everything that runs, what was started last at the end."""
     folder = _private_folder()
     if folder is None:
         return []
@@ -66,7 +69,17 @@ def all_runs() -> list[Run]:
 def run_of(home: Path) -> Run | None:
     """The directory that runs for a folder."""
     wanted = str(home.resolve())
-    return next((run for run in all_runs() if run.home == wanted), None)
+    return next((run for run in directories() if run.home == wanted), None)
+
+
+def directory_at(url: str) -> Run | None:
+    """The directory that runs at an address."""
+    return next((run for run in directories() if run.url == url), None)
+
+
+def directories() -> list[Run]:
+    """Every directory that runs, without the engines that run alone."""
+    return [run for run in all_runs() if run.skills_folder is not None]
 
 
 def _announce(run: Run) -> tuple[Path, int] | None:
@@ -81,12 +94,20 @@ def _announce(run: Run) -> tuple[Path, int] | None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(handle, json.dumps(asdict(run)).encode())
+        os.write(handle, _told(run))
         path = new.rename(folder / f"{run.pid}{_SUFFIX}")
     except OSError:
         os.close(handle)
         return None
     return path, handle
+
+
+def _told(run: Run) -> bytes:
+    """What others are told of a run; where that is more than they read, its settings are left out."""
+    everything = json.dumps(run._asdict()).encode()
+    if len(everything) <= MAX_RUN_FILE_BYTES:
+        return everything
+    return json.dumps(run._replace(at_start=None)._asdict()).encode()
 
 
 def _live(path: Path) -> Run | None:

@@ -11,7 +11,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.cli.source import answer, reading_options
-from iii_directory.search.finding import KINDS
+from iii_directory.search.request import KINDS
 from iii_directory.search.words import fold
 from iii_directory.text import escaped, one_line
 

@@ -14,6 +14,7 @@ from iii_directory.cli.common import (
     EXIT_CODES,
     config_option,
     engine_url,
+    is_named,
     program,
     set_up_log,
     settings_from,
@@ -22,6 +23,7 @@ from iii_directory.cli.common import (
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, announced
 from iii_directory.cli.tokens import engine_token
+from iii_directory.config import at_next_start
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -40,16 +42,17 @@ _LOOK_SECONDS: Final = 0.5
 @url_option
 def command(config_path: Path, url: str | None) -> None:
     set_up_log()
-    asyncio.run(_serve(settings_from(config_path), config_path.resolve(), engine_url(url)))
+    settings, address = settings_from(config_path), engine_url(url)
+    asyncio.run(_serve(settings, config_path.resolve(), address, named=is_named(url)))
 
 
-async def _serve(settings: Settings, config: Path, url: str) -> None:
+async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> None:
     from iii_directory.cli.running import end_on_ctrl_c, reread_on_hangup, stop_signal
 
     end_on_ctrl_c()
     from iii_directory.worker.main import DirectoryWorker
 
-    token = engine_token(url, config.parent)
+    token = engine_token(url, config.parent, named=named)
     worker = await asyncio.to_thread(DirectoryWorker.join, settings, url, token=token, config=config)
     stopped = stop_signal()
     reread_on_hangup(worker.reread_settings, stopped)
@@ -74,6 +77,7 @@ def _run(settings: Settings, home: Path, url: str) -> Run:
         skills_folder=str(settings.skills_folder),
         data=None,
         mcp=None,
+        at_start=at_next_start(settings),
     )
 
 

@@ -18,13 +18,14 @@ from iii_directory.cli.common import (
     engine_url,
     fail,
     in_commands,
+    is_named,
     listens,
     program,
     settings_from,
     url_option,
 )
 from iii_directory.cli.output import note
-from iii_directory.cli.runs import all_runs
+from iii_directory.cli.runs import directory_at
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
@@ -72,7 +73,7 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     given = {key: value for key, value in payload.items() if value is not None}
     url = engine_url(where.url, where.config_path.parent)
     try:
-        reply = _ask_engine(url, function_id, given, engine_token(url, where.config_path.parent))
+        reply = _ask_engine(where, url, function_id, given)
     except _NoDirectoryError as absence:
         if where.url is not None:
             fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
@@ -96,16 +97,17 @@ def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Ans
 def _say_whose(where: Where, url: str) -> None:
     """Tell somebody who named no address, and has a skills folder here, that this is another one's."""
     home = where.config_path.resolve().parent
-    run = next((run for run in all_runs() if run.url == url), None)
+    run = directory_at(url)
     if where.url is None and run is not None and run.home != str(home) and (home / "skills").is_dir():
         note(f"this is the directory of {run.home}; for this folder, start one here: {program()} up")
 
 
-def _ask_engine(url: str, function_id: str, payload: Answer, token: str | None) -> Answer:
+def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> Answer:
     if not listens(url):
         raise _NoDirectoryError(f"no engine answers at {shown_url(url)}")
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
+    token = engine_token(url, where.config_path.parent, named=is_named(where.url))
     try:
         return call_function(url, function_id, payload, token=token)
     except EngineUnreachableError as error:

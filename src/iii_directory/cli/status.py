@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.cli.common import engine_url, listens, program, url_option
+from iii_directory.cli.common import engine_url, is_named, listens, program, url_option
 from iii_directory.cli.output import note, print_json, print_table
-from iii_directory.cli.runs import all_runs
+from iii_directory.cli.runs import all_runs, directory_at
 from iii_directory.cli.tokens import engine_token
 from iii_directory.text import shown_url
 
@@ -24,7 +23,7 @@ _CODES = (
 
 
 @click.command(
-    help="Say what runs where: the directories of this machine with the folder each was started for, and "
+    help="Say what runs where: the directories and engines of this machine with the folder each shows, and "
     "whether one answers at the address that commands use here.",
     epilog=_CODES,
 )
@@ -33,7 +32,7 @@ _CODES = (
 def command(as_json: bool, url: str | None) -> None:
     address = engine_url(url)
     runs = all_runs()
-    state, sentence = _state(address, runs)
+    state, sentence = _state(address, named=is_named(url))
     if as_json:
         print_json({"url": shown_url(address), "state": state, "runs": [_shown(run) for run in runs]})
     elif runs:
@@ -43,7 +42,7 @@ def command(as_json: bool, url: str | None) -> None:
         raise SystemExit(1)
 
 
-def _state(url: str, runs: list[Run]) -> tuple[str, str]:
+def _state(url: str, *, named: bool) -> tuple[str, str]:
     """What is at the address: a word for programs, and a sentence."""
     if not listens(url):
         return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {program()} up"
@@ -51,7 +50,8 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
     from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 
     try:
-        index: Any = call_function(url, "directory::skills::list", {}, token=engine_token(url))
+        token = engine_token(url, named=named)
+        index: Any = call_function(url, "directory::skills::list", {}, token=token)
     except EngineUnreachableError as error:
         return "no engine", str(error)
     except RemoteError as error:
@@ -61,15 +61,15 @@ def _state(url: str, runs: list[Run]) -> tuple[str, str]:
             "engine",
             f"the engine at {shown_url(url)} has no directory; start one there: {program()} serve",
         )
-    shown = next((run for run in runs if run.url == url), None)
+    shown = directory_at(url)
     whose = f"the directory of {shown.home}" if shown else "a directory"
     elsewhere = "" if not shown or shown.home == str(Path.cwd()) else ", which is not this folder,"
-    return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} skills"
+    return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} documents"
 
 
 def _shown(run: Run) -> dict[str, Any]:
-    return {**asdict(run), "url": shown_url(run.url)}
+    return {**run._asdict(), "url": shown_url(run.url)}
 
 
 def _row(run: Run) -> tuple[str, str, str | None, str]:
-    return shown_url(run.url), run.skills_folder, run.mcp, str(run.pid)
+    return shown_url(run.url), run.skills_folder or "(an engine alone)", run.mcp, str(run.pid)

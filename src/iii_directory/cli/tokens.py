@@ -7,7 +7,6 @@ Our own commands find it there; whoever else should connect is given it by the o
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +18,9 @@ import click
 from iii_directory.access.ownership import can_tell
 from iii_directory.access.policy import KEPT_TOKEN, is_loopback
 from iii_directory.cli.common import STATE_FOLDER, Command, fail
+from iii_directory.cli.output import say
 from iii_directory.cli.runs import all_runs
-from iii_directory.config import TOKEN_VARIABLE
+from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE
 from iii_directory.limits import MAX_TOKEN_FILE_BYTES, MIN_TOKEN_CHARS
 
 if TYPE_CHECKING:
@@ -68,17 +68,37 @@ def rule_for(given: str | None, data: Path | None) -> TokenRule:
         fail(f"{error}; delete it, and a new token is made")
 
 
-def engine_token(url: str, home: Path | None = None) -> str | None:
+def engine_token(url: str, home: Path | None = None, *, named: bool) -> str | None:
     """What to show the engine at an address: the token of the environment, else one that was made for it.
 
-    The folder is that of the configuration; without one, where we stand.
+    The folder is that of the configuration; without one, where we stand. Ask for a connection that is to be
+    made: if the token is kept from it, that is said.
     """
     chosen = os.environ.get(TOKEN_VARIABLE)
     if chosen or not is_loopback(urlsplit(url).hostname or ""):
-        return chosen or None
+        return kept_from_squatters(url, chosen or None, named=named)
     for folder in _data_folders(url, home or Path()):
         with suppress(OSError, _ExposedError):
             return _kept_token(folder)
+    return None
+
+
+def kept_from_squatters(url: str, token: str | None, *, named: bool) -> str | None:
+    """A token for an address that was named; for the usual one else, unless anybody might listen there.
+
+    Where the kernel says who listens, it is asked when there is a connection to make. Where it does not, only
+    an engine that has said so in the private folder of our runs, and holds its file locked, is known as ours.
+    """
+    ours = (run.url for run in all_runs() if run.embedded)
+    # Nobody named it here, but it is not the usual one: then it is that of a directory of ours.
+    known = named or url != DEFAULT_URL
+    if token is None or known or can_tell() or url in ours:
+        return token
+    say(
+        f"the token is not sent to {url}: this system does not say who listens there. "
+        f"If it is your engine, name it: --url {url}",
+        err=True,
+    )
     return None
 
 
@@ -114,6 +134,9 @@ def _kept_token(folder: Path) -> str:
 
 
 def _made_token(folder: Path) -> str:
+    # Only here, because most commands make none.
+    import secrets
+
     with suppress(FileNotFoundError):
         return _kept_token(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, engine_url, fail, listens, program, url_option
+from iii_directory.cli.common import EXIT_CODES, engine_url, fail, is_named, listens, program, url_option
 from iii_directory.cli.completion import function_ids
 from iii_directory.cli.output import json_text, note, print_json, print_string, say
 from iii_directory.cli.terminal import no_pager_option
@@ -95,13 +95,16 @@ def command(
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     address = engine_url(url)
+    named = is_named(url)
+    # Where nobody listens there is no talk of a token; one who was named is sent it, however long that takes.
+    wanted = named or listens(address)
     try:
         result = call_function(
             address,
             target,
             build_payload(payload, fields),
             timeout=timeout_ms / 1000,
-            token=engine_token(address),
+            token=engine_token(address, named=named) if wanted else None,
             namespace=namespace,
         )
     except EngineUnreachableError as error:

@@ -20,6 +20,8 @@ from iii_directory.cli.common import (
     default_data,
     engine_url,
     fail,
+    is_named,
+    listens,
     log,
     program,
     set_up_log,
@@ -28,15 +30,16 @@ from iii_directory.cli.common import (
 )
 from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
 from iii_directory.cli.output import say
-from iii_directory.cli.runs import Run, all_runs, announced, run_of
-from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_option
-from iii_directory.config import DEFAULT_URL
+from iii_directory.cli.runs import Run, announced, directory_at, run_of
+from iii_directory.cli.tokens import TokenRule, engine_token, kept_from_squatters, rule_for, token_option
+from iii_directory.config import DEFAULT_URL, at_next_start
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
+    from iii_directory.shapes import Json
     from iii_directory.worker.main import DirectoryWorker
 
 READY_SECONDS = 20.0
@@ -56,11 +59,15 @@ class Plan:
     http_port: int | None
     rule: TokenRule
     """What the engine and /mcp ask for, if they are started here."""
+    at_start: Json | None = None
+    """What the file alone said of the settings that only a start applies."""
 
     def shown_to(self, url: str) -> str | None:
         """The token for an engine that is there: the chosen one; what we made ourselves is for our own."""
-        chosen = None if self.rule.kept_in else self.rule.token
-        return chosen or engine_token(url, self.config.parent)
+        chosen, named = None if self.rule.kept_in else self.rule.token, self.url is not None
+        if chosen:
+            return kept_from_squatters(url, chosen, named=named)
+        return engine_token(url, self.config.parent, named=named)
 
 
 @click.command(
@@ -115,6 +122,7 @@ def command(
     if url is not None and (port is not None or host is not None):
         fail("--url says where the engine is; leave --port and --host out", code=2)
     settings = settings_from(config_path)
+    at_start = at_next_start(settings)
     if skills_folder is not None:
         settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
     kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
@@ -127,6 +135,7 @@ def command(
         http_host=http_host,
         http_port=http_port,
         rule=rule_for(token, kept),
+        at_start=at_start,
     )
     asyncio.run(_up(plan))
 
@@ -135,7 +144,7 @@ def _named_address(url: str | None, port: int | None, host: str | None) -> str |
     """The address that somebody chose, if somebody did."""
     if port is not None or host is not None:
         return f"ws://127.0.0.1:{port or urlsplit(DEFAULT_URL).port}"
-    return engine_url(url) if url or os.environ.get("III_URL") else None
+    return engine_url(url) if is_named(url) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,8 @@ class Place:
 
     url: str
     engine_is_there: bool = False
+    token: str | None = None
+    """What to show that engine."""
     whose: str | None = None
     """The directory that answers there already, in words."""
 
@@ -196,7 +207,9 @@ async def _start(plan: Plan) -> Started:
             f"it was given {READY_SECONDS:g} seconds"
         )
     http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
-    beside = await start_beside(place.url, http_port, plan.rule, host=plan.http_host, inside=server)
+    beside = await start_beside(
+        place.url, place.token, http_port, plan.rule, host=plan.http_host, inside=server
+    )
     return Started(place, server, worker, beside, await asyncio.to_thread(worker.summary))
 
 
@@ -210,14 +223,17 @@ async def _place(plan: Plan) -> Place:
             f"the directory of {plan.config.parent} runs already, at {shown_url(own.url)} (pid {own.pid}); "
             "stop it first, or pass --port to run another beside it"
         )
-    whose = _known(url)
+    whose, token = _known(url), None
     if plan.url is not None or whose is None:
+        if plan.url is None and not listens(url):
+            # Before a token is spoken of: nobody is there who could be shown one.
+            return Place(url)
         token = plan.shown_to(url)
         if not await _engine_answers(url, token):
             return Place(url)
         whose = whose or await asyncio.to_thread(_directory_at, url, token)
     if plan.url is not None or whose is None:
-        return Place(url, engine_is_there=True, whose=whose)
+        return Place(url, engine_is_there=True, token=token, whose=whose)
     free = f"ws://127.0.0.1:{_first_free(DEFAULT_HOST, (urlsplit(url).port or 0) + 1)}"
     log.info("%s has %s; this one takes %s", whose, url, free)
     return Place(free)
@@ -225,7 +241,7 @@ async def _place(plan: Plan) -> Place:
 
 def _known(url: str) -> str | None:
     """Whose directory is known to run at an address."""
-    run = next((run for run in all_runs() if run.url == url), None)
+    run = directory_at(url)
     return f"the directory of {run.home} (pid {run.pid})" if run else None
 
 
@@ -260,9 +276,9 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     from iii_directory.worker.main import DirectoryWorker, bus_inside
 
     if place.engine_is_there:
-        token, joined = plan.shown_to(place.url), DirectoryWorker.join
+        joined = DirectoryWorker.join
         return None, await asyncio.to_thread(
-            joined, plan.settings, place.url, token=token, config=plan.config
+            joined, plan.settings, place.url, token=place.token, config=plan.config
         )
     host, port = _loopback_address(place.url)
     server = new_engine(
@@ -307,6 +323,7 @@ def _run(plan: Plan, started: Started) -> Run:
         skills_folder=str(plan.settings.skills_folder),
         data=str(plan.data.resolve()) if plan.data and started.server else None,
         mcp=started.beside[1] if started.beside else None,
+        at_start=plan.at_start,
     )
 
 

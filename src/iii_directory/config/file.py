@@ -37,7 +37,7 @@ class Reread(NamedTuple):
 
 def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
     """Settings from a parsed document; relative folders are taken from ``base``."""
-    values, wrong, unknown = _values(document)
+    values, wrong, unknown = read_values(document)
     warnings = [
         *unknown,
         *(f"'{key}' must be {expected}; the default is used" for key, expected in wrong.items()),
@@ -50,7 +50,7 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
 
     A wrong value changes nothing.
     """
-    values, wrong, unknown = _values(document)
+    values, wrong, unknown = read_values(document)
     fresh = _beside(Settings(**values), base, has_roots="roots" in values)
     hot: dict[str, Any] = {}
     waiting: list[str] = []
@@ -69,7 +69,7 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
     return Reread(hot, tuple(waiting), (*unknown, *kept))
 
 
-def _values(document: object) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[str]]:
     """The fields that a document sets; what was expected of each key with a wrong value; other warnings."""
     values: dict[str, Any] = {}
     wrong: dict[str, str] = {}

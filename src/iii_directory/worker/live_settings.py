@@ -1,7 +1,8 @@
 """The settings while the worker runs: the file is read again when it changes, and the engine sets some.
 
 Where the engine has ``configuration::register``, the keys that open nothing of this machine can be set there,
-and win over the file's. A value that cannot be used changes nothing, and the diagnostics say so.
+and win over the file's. A value that cannot be used changes nothing, and the diagnostics say so: one of the
+file leaves what the file said before, one of the engine leaves what the file says.
 """
 
 from __future__ import annotations
@@ -9,33 +10,41 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
-from iii_directory.config import SETTINGS, load_settings, read_document, remote_schema, reread_settings
+from iii_directory.config import (
+    CONFIGURATION_ID,
+    SETTINGS,
+    load_settings,
+    read_document,
+    read_values,
+    remote_schema,
+    reread_settings,
+    set_on_engine,
+)
 from iii_directory.disk.stamps import stamp_of
 from iii_directory.documents.model import Finding
+from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.limits import CONFIG_LOOK_SECONDS
 from iii_directory.shapes import object_of
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.notes import Notes
     from iii_directory.config import Settings
     from iii_directory.disk.stamps import Stamp
-    from iii_directory.shapes import Json
     from iii_directory.worker.engine_calls import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 LISTENER: Final = "directory::__on_settings_changed"
-CONFIGURATION_ID: Final = "iii-directory"
 _NOTES: Final = "settings "
 _ON_ENGINE: Final = "configuration iii-directory"
-_REMOTE: Final = frozenset(setting.key for setting in SETTINGS if setting.remote)
 
 
 class LiveSettings:
@@ -55,13 +64,15 @@ class LiveSettings:
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
+        self._of_file = replace(settings)
+        """What would be in force without an engine's configuration."""
         self._at_start = replace(settings) if path is None else load_settings(path)[0]
         self._path = path
         self._bus = bus
         self._engine = engine
         self._notes = notes
         self._changed = changed
-        self._remote: Json = {}
+        self._of_engine: dict[str, Any] = {}
         self._bound = False
         self._stamp = _stamp(path)
         self._tasks = Tasks()
@@ -86,39 +97,38 @@ class LiveSettings:
         self._tasks.cancel()
 
     def reread(self) -> None:
-        """Bring the settings in line with the file and the engine's configuration as they are now."""
+        """Bring the settings in line with the file as it is now."""
         self._stamp = _stamp(self._path)
-        document = self._document()
-        if document is None:
+        if self._path is None:
             return
-        base = Path.cwd() if self._path is None else self._path.resolve().parent
-        found = reread_settings(self._settings, self._at_start, {**document, **self._remote}, base)
-        hot = {key: value for key, value in found.hot.items() if self._path is not None or key in _REMOTE}
-        self._note("file", found.warnings, "correct it; iii-directory config check tells the same")
+        correct = "correct it; iii-directory config check tells the same"
+        document, problem = read_document(self._path)
+        if problem is not None:
+            self._note("file", self._path.name, [f"it {problem}; what was before is kept"], correct)
+            return
+        found = reread_settings(self._of_file, self._at_start, document, self._path.resolve().parent)
+        self._note("file", self._path.name, found.warnings, correct)
         waiting = [f"'{key}' was changed and takes effect at the next start" for key in found.waiting]
-        self._note("waiting", waiting if self._path is not None else (), "start the worker again")
-        for name, value in hot.items():
-            setattr(self._settings, name, value)
-        if hot:
-            log.info("settings changed: %s", ", ".join(sorted(hot)))
-            self._changed()
+        self._note("waiting", self._path.name, waiting, "start the worker again")
+        for name, value in found.hot.items():
+            setattr(self._of_file, name, value)
+        self._apply()
 
     # Inner workings
 
-    def _document(self) -> Json | None:
-        """What the file says; None when it cannot be used, which changes nothing."""
-        if self._path is None:
-            return {key: getattr(self._at_start, key) for key in _REMOTE}
-        document, problem = read_document(self._path)
-        if problem is None:
-            return object_of(document)
-        reason = f"it {problem}; what was before is kept"
-        self._note("file", [reason], "correct it; iii-directory config check tells the same")
-        return None
+    def _apply(self) -> None:
+        """Bring what is in force in line with what the file and the engine have said."""
+        hot = [field for setting in SETTINGS if setting.hot for field in setting.fields]
+        wanted = {field: getattr(self._of_file, field) for field in hot} | self._of_engine
+        changed = {name: value for name, value in wanted.items() if value != getattr(self._settings, name)}
+        for name, value in changed.items():
+            setattr(self._settings, name, value)
+        if changed:
+            log.info("settings changed: %s", ", ".join(sorted(changed)))
+            self._changed()
 
-    def _note(self, about: str, reasons: Iterable[str], fix: str) -> None:
+    def _note(self, about: str, subject: str, reasons: Iterable[str], fix: str) -> None:
         self._notes.drop(f"{_NOTES}{about} ")
-        subject = _ON_ENGINE if self._path is None or about == "engine" else self._path.name
         for number, reason in enumerate(reasons):
             self._notes.put(f"{_NOTES}{about} {number}", Finding("settings", subject, reason, fix))
 
@@ -139,7 +149,11 @@ class LiveSettings:
             "description": "Settings of the directory that apply at once; config.yaml has all of them.",
             "schema": remote_schema(),
         }
-        if await self._call("configuration::register", entry) is None:
+        try:
+            await self._engine.call("configuration::register", entry)
+        except CallError as error:
+            # It has no configuration, or none for us.
+            self._untold(error, ())
             return
         if not self._bound:
             self._bound = True
@@ -148,24 +162,38 @@ class LiveSettings:
         await self._look_up()
 
     async def _look_up(self) -> None:
-        answer = await self._call("configuration::get", {"id": CONFIGURATION_ID})
-        if answer is None:
-            return
-        value = object_of(object_of(answer).get("value"))
-        ours = [f"'{key}' can be set in config.yaml alone" for key in sorted(value.keys() - _REMOTE)]
-        self._note("engine", ours, "set it in config.yaml, or take it out of the engine's configuration")
-        remote = {key: value[key] for key in sorted(_REMOTE & value.keys()) if value[key] is not None}
-        if remote != self._remote:
-            self._remote = remote
-            self.reread()
-
-    async def _call(self, function_id: str, payload: Json) -> Any:
-        """An answer, or None where the engine has no such function, or none to give."""
+        asked = {"id": CONFIGURATION_ID}
         try:
-            return await self._engine.call(function_id, payload)
+            # Before anything was set, only what is kept can be read: nothing is no value of the schema.
+            answer = await self._engine.call("configuration::get", {**asked, "raw": True})
+            if object_of(answer).get("value") is not None:
+                answer = await self._engine.call("configuration::get", asked)
         except CallError as error:
-            log.debug("%s: %s", function_id, error)
-            return None
+            unknown = error.code in (FUNCTION_NOT_FOUND, NOT_FOUND)
+            reason = f"what is set there cannot be used: {quoted(str(error))}"
+            self._untold(error, () if unknown else (reason,))
+            return
+        remote, alone = set_on_engine(answer)
+        values, wrong, _ = read_values(remote)
+        self._note_on_engine(
+            alone, [f"'{key}' must be {expected}; it is not used" for key, expected in wrong.items()]
+        )
+        self._of_engine = values
+        self._apply()
+
+    def _untold(self, error: CallError, reasons: Iterable[str]) -> None:
+        """An engine that does not tell what is set there sets nothing, and the one before it no more."""
+        log.debug("the configuration of the engine: %s", error)
+        # From a connection that is gone nothing follows: the next one is asked.
+        if error.sent and error.code != CONNECTION_LOST:
+            self._note_on_engine((), reasons)
+            self._of_engine = {}
+            self._apply()
+
+    def _note_on_engine(self, alone: Iterable[str], unusable: Iterable[str]) -> None:
+        here = "set it in config.yaml, or take it out of the engine's configuration"
+        self._note("alone", _ON_ENGINE, alone, here)
+        self._note("engine", _ON_ENGINE, unusable, "correct it in the engine's configuration, or take it out")
 
 
 def _stamp(path: Path | None) -> Stamp | None:
