@@ -16,7 +16,8 @@ from iii import InitOptions, InvocationError
 from iii.iii import III
 
 from benchmarks.harness import Measurement, goal, interleave, repeat, timed
-from benchmarks.processes import engine, engine_with_directory, process, subscribers
+from benchmarks.processes import engine, engine_with_directory, process, run_up, subscribers
+from benchmarks.trees import make_tree, path_of
 from iii_directory.config import Settings
 from iii_directory.engine.server import EngineServer
 from iii_directory.worker.main import DirectoryWorker
@@ -88,6 +89,38 @@ def other_instance() -> Measurement:
         measured = repeat(lambda: milliseconds_until_seen(client), rounds=50)
         client.shutdown()
     return measured
+
+
+@goal("registered.external-edit", at_most=1000, unit="ms")
+def external_edit() -> Measurement:
+    """From an edit of one of 10,000 documents on disk to the event that a subscriber hears."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_tree(Path(folder), SKILLS)
+        with process(run_up, Path(folder)) as url:
+            client, told = sdk_client(url), threading.Event()
+
+            async def heard(event: dict[str, Any]) -> None:
+                if event["op"] == "external":
+                    told.set()
+
+            client.register_function("bench::heard", heard)
+            bind(client, "directory::skills::on-change", "bench::heard")
+            measured = repeat(lambda: milliseconds_until_told(Path(folder), told, 1), rounds=15)
+            many = repeat(lambda: milliseconds_until_told(Path(folder), told, 1000), rounds=3)
+            client.shutdown()
+    return Measurement(measured.values, (f"{many.median:.0f} ms from the first of 1,000 edits at once",))
+
+
+def milliseconds_until_told(folder: Path, told: threading.Event, edits: int) -> float:
+    # Those of the last time have been told of: what follows an event in a moment would be another one.
+    time.sleep(1.0)
+    told.clear()
+    start = time.perf_counter()
+    for number in range(edits):
+        (folder / path_of(number)).write_text(f"# Edited {next(_numbers)}\n", encoding="utf-8")
+    if not told.wait(READY_SECONDS):
+        raise TimeoutError("nobody was told of the edit")
+    return (time.perf_counter() - start) * 1000
 
 
 @goal("registered.bad-subscribers", at_most=1.5)

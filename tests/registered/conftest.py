@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.registered.stage import House
 from tests.support.engine import REAL_ENGINE, EngineThread
+from tests.support.real_engine import EmbeddedMortal, RealMortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.support.real_engine import MortalEngine
 
 
 @pytest.fixture(scope="module", params=["inside", "joined", *(["real"] if REAL_ENGINE else [])])
@@ -27,12 +30,38 @@ def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def build(engine: EngineThread, tmp_path: Path) -> Iterator[Callable[..., House]]:
-    """Opens houses on an engine that nobody else uses, with settings of the test's own."""
+def engine_url(request: pytest.FixtureRequest) -> str:
+    """Of an engine that nobody else uses; for tests that are ``on_every_engine``, of the real one too."""
+    if REAL_ENGINE and getattr(request, "param", "embedded") == "real":
+        return REAL_ENGINE
+    embedded: EngineThread = request.getfixturevalue("engine")
+    return embedded.url
+
+
+@pytest.fixture(params=["embedded", "real"])
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MortalEngine]:
+    """An engine of the test's own that runs, to be killed and started again."""
+    engine = RealMortal(tmp_path / "engine") if request.param == "real" else EmbeddedMortal()
+    engine.start()
+    yield engine
+    engine.kill()
+
+
+@pytest.fixture
+def mortal_house(mortal: MortalEngine, tmp_path: Path) -> Iterator[House]:
+    """A directory on such an engine; whatever became of it, nobody goes on looking for it after the test."""
+    house = House(mortal.url, tmp_path / "skills")
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def build(engine_url: str, tmp_path: Path) -> Iterator[Callable[..., House]]:
+    """Opens houses on such an engine, with settings of the test's own."""
     with ExitStack() as opened:
 
         def open_house(**settings: Any) -> House:
-            running = House(engine.url, tmp_path / "skills", **settings)
+            running = House(engine_url, tmp_path / "skills", **settings)
             opened.callback(running.close)
             return running
 

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.registered.stage import House
+from tests.registered.stage import House, on_every_engine
 from tests.support.engine import EngineThread, RawClient
 from tests.support.reader import until
+from tests.support.real_engine import RealMortal, program_or_skip, redis_server
 
 from iii_directory.engine.store import MemoryStore
 from iii_directory.worker.neighbours import TOPIC
@@ -19,6 +20,8 @@ from iii_directory.worker.neighbours import TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.support.real_engine import MortalEngine
 
     from iii_directory.engine.sqlite_store import Database
 
@@ -79,26 +82,46 @@ class Relay(threading.Thread):
         self._target.socket.close()
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Callable[..., tuple[House, House]]]:
-    """Opens directories on two engines with one state, with or without a relay between their topics."""
+@pytest.fixture(params=["embedded", "real"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., tuple[House, House]]]:
+    """Opens directories on two engines with one state, whose topics reach one another or do not."""
     with ExitStack() as opened:
 
         def build(*, relayed: bool) -> tuple[House, House]:
-            shared = cast("Database", SharedState())
-            engines = [opened.enter_context(EngineThread(database=shared)) for _ in range(2)]
-            if relayed:
-                carried: Counter[str] = Counter()
-                for source, target in (engines, reversed(engines)):
-                    relay = Relay(source, target, carried)
-                    relay.start()
-                    opened.callback(relay.close)
-            houses = [House(engine.url, tmp_path / f"skills-{n}") for n, engine in enumerate(engines)]
+            engines = real_pair if request.param == "real" else embedded_pair
+            houses = [
+                House(url, tmp_path / f"skills-{n}")
+                for n, url in enumerate(engines(opened, tmp_path, relayed=relayed))
+            ]
             for house in houses:
                 opened.callback(house.close)
             return houses[0], houses[1]
 
         yield build
+
+
+def embedded_pair(opened: ExitStack, _: Path, *, relayed: bool) -> list[str]:
+    """The addresses of two embedded engines, with one state in memory and relays for their topics."""
+    shared = cast("Database", SharedState())
+    engines = [opened.enter_context(EngineThread(database=shared)) for _ in range(2)]
+    carried: Counter[str] = Counter()
+    for source, target in (engines, reversed(engines)) if relayed else ():
+        relay = Relay(source, target, carried)
+        relay.start()
+        opened.callback(relay.close)
+    return [engine.url for engine in engines]
+
+
+def real_pair(opened: ExitStack, folder: Path, *, relayed: bool) -> list[str]:
+    """The addresses of two real engines, with their state and perhaps their topics in one Redis."""
+    program_or_skip()
+    redis, address = redis_server(folder)
+    opened.enter_context(redis).wait_for("eady to accept connections")
+    engines = [RealMortal(folder / name, redis=address, shared_topics=relayed) for name in ("one", "two")]
+    for engine in engines:
+        engine.start()
+        opened.callback(engine.kill)
+    return [engine.url for engine in engines]
 
 
 def test_what_a_directory_on_another_engine_writes_and_deletes_is_seen_here(
@@ -140,11 +163,13 @@ def test_the_state_is_looked_at_now_and_then_though_nobody_told(
     until(lambda: there.skill_rows() == {}, "its deletion is found")
 
 
+@on_every_engine
 def test_a_forged_word_of_writes_elsewhere_changes_nothing(own_house: House) -> None:
     own_house.call("skills::register", id="real", skill="# real")
+    scope = own_house.scope("skills")
     forged: list[Any] = [
-        {"by": "me", "writes": [{"scope": "skills", "key": "real", "at": None}]},
-        {"by": "me", "writes": [{"scope": "skills", "key": "ghost", "at": "2099-01-01T00:00:00Z"}]},
+        {"by": "me", "writes": [{"scope": scope, "key": "real", "at": None}]},
+        {"by": "me", "writes": [{"scope": scope, "key": "ghost", "at": "2099-01-01T00:00:00Z"}]},
         {"writes": "everything"},
         "no object",
         None,
@@ -154,23 +179,24 @@ def test_a_forged_word_of_writes_elsewhere_changes_nothing(own_house: House) -> 
     assert list(own_house.skill_rows()) == ["real"]
 
 
-def test_an_engine_killed_before_its_flush_is_told_again_and_nobody_hears_of_removals(tmp_path: Path) -> None:
-    with EngineThread() as engine:
-        house, port = House(engine.url, tmp_path / "skills"), engine.server.port
-        ids = [f"kept/{number:04}" for number in range(1000)]
-        for skill_id in ids:
-            house.call("skills::register", id=skill_id, skill="# x")
-        house.call("prompts::register", name="kept", **PROMPT)
-        listener = house.listener("skills::on-change")
+def test_an_engine_killed_before_its_flush_is_told_again_and_nobody_hears_of_removals(
+    mortal: MortalEngine, mortal_house: House
+) -> None:
+    house = mortal_house
+    ids = [f"kept/{number:04}" for number in range(mortal.writes)]
+    for skill_id in ids:
+        house.call("skills::register", id=skill_id, skill="# x")
+    house.call("prompts::register", name="kept", **PROMPT)
+    listener = house.listener("skills::on-change")
+    mortal.kill()
     # It comes back with nothing: all of it was in its memory.
-    with EngineThread(port=port):
-        until(lambda: house.is_back(listener.function_id), "the directory is back")
-        assert list(house.skill_rows()) == ids
-        assert list(house.prompt_rows()) == ["kept"]
-        assert len(house.state()) == 1000
-        found = house.call("directory::diagnostics")["findings"]
-        (restored,) = [row for row in found if row["kind"] == "restored"]
-        assert "without 1001 of the last registrations" in restored["reason"]
-        house.call("skills::register", id="after", skill="# x")
-        assert listener.heard_nothing_before({"op": "register", "id": "after"})
-        house.close()
+    mortal.start()
+    until(lambda: house.is_back(listener.function_id), "the directory is back")
+    assert list(house.skill_rows()) == ids
+    assert list(house.prompt_rows()) == ["kept"]
+    assert len(house.state()) == mortal.writes
+    found = house.call("directory::diagnostics")["findings"]
+    (restored,) = [row for row in found if row["kind"] == "restored"]
+    assert f"without {mortal.writes + 1} of the last registrations" in restored["reason"]
+    house.call("skills::register", id="after", skill="# x")
+    assert listener.heard_nothing_before({"op": "register", "id": "after"})

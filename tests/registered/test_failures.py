@@ -6,7 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.registered.stage import House, SdkClient
+from tests.registered.stage import House, SdkClient, on_every_engine
+from tests.support.between import Between
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
@@ -124,3 +125,52 @@ def test_a_registration_before_the_first_load_is_not_lost_by_it(
     state.put_back()
     until(lambda: house.call("directory::diagnostics")["findings"] == [], "the state was listed")
     assert list(house.skill_rows()) == ["demo"]
+
+
+# Writes that nobody answers in time
+
+
+@pytest.fixture
+def between(engine_url: str) -> Iterator[Between]:
+    with Between(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def far_house(engine_url: str, between: Between, tmp_path: Path) -> Iterator[House]:
+    """A directory whose messages somebody can keep back, beside a caller whose messages pass."""
+    house = House(engine_url, tmp_path / "skills", worker_url=between.url, state_timeout_ms=1000)
+    yield house
+    between.let_pass()
+    house.close()
+
+
+@on_every_engine
+@pytest.mark.parametrize(("lost", "done"), [("invocationresult", True), ("invokefunction", False)])
+def test_a_write_without_an_answer_is_said_to_be_in_doubt_and_the_truth_is_found_out(
+    far_house: House, between: Between, *, lost: str, done: bool
+) -> None:
+    far_house.call("skills::register", id="before", skill="# x")
+    listener = far_house.listener("skills::on-change")
+    between.swallow(lost, "state::set")
+    sentence = far_house.refusal("skills::register", id="doubtful", skill="# x")
+    assert sentence.startswith("D412 outcome_unknown: iii-state did not say whether it was done")
+    assert "nothing was changed" not in sentence
+    between.let_pass()
+    far_house.call("skills::register", id="later", skill="# x")
+    expected = ["before", *(["doubtful"] if done else []), "later"]
+    until(lambda: list(far_house.skill_rows()) == expected, "the truth is shown")
+    assert sorted(row["id"] for row in far_house.state()) == expected
+    told = [event["id"] for event in listener.take(2 if done else 1)]
+    assert sorted(told) == expected[1:]
+
+
+@on_every_engine
+def test_a_deletion_without_an_answer_is_said_to_be_in_doubt_and_the_truth_is_found_out(
+    far_house: House, between: Between
+) -> None:
+    far_house.call("skills::register", id="doubtful", skill="# x")
+    between.swallow("invocationresult", "state::delete")
+    sentence = far_house.refusal("skills::unregister", id="doubtful")
+    assert sentence.startswith("D412 outcome_unknown: ")
+    until(lambda: far_house.skill_rows() == {}, "the truth is shown")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
 from iii import InvocationError
-from tests.registered.stage import House, Listener, SdkClient
+from tests.registered.stage import House, Listener, SdkClient, on_every_engine
 from tests.support.commands import free_port, running
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
@@ -70,14 +70,15 @@ def test_subscribers_of_either_are_told_of_writes_through_both(two: House) -> No
         assert there.next() == event
 
 
+@on_every_engine
 def test_a_record_written_past_the_directory_is_seen_and_told(own_house: House) -> None:
     listener = own_house.listener("skills::on-change")
     record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00.5+00:00"}
-    own_house.call("state::set", scope="skills", key="theirs", value=record)
+    own_house.call("state::set", scope=own_house.scope("skills"), key="theirs", value=record)
     assert listener.next() == {"op": "register", "id": "theirs"}
     row = own_house.skill_rows()["theirs"]
     assert (row["title"], row["registered_at"]) == ("theirs", "2026-01-01T00:00:00.5+00:00")
-    own_house.call("state::delete", scope="skills", key="theirs")
+    own_house.call("state::delete", scope=own_house.scope("skills"), key="theirs")
     assert listener.next() == {"op": "unregister", "id": "theirs"}
 
 
@@ -148,10 +149,11 @@ def test_an_engine_that_signs_no_events_is_followed_all_the_same(
     house = build()
     listener = house.listener("skills::on-change")
     record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00Z"}
-    house.call("state::set", scope="skills", key="theirs", value=record)
+    house.call("state::set", scope=house.scope("skills"), key="theirs", value=record)
     assert listener.next() == {"op": "register", "id": "theirs"}
 
 
+@on_every_engine
 def test_bindings_that_somebody_ended_are_made_again_and_what_was_missed_is_found(
     build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,16 +163,17 @@ def test_bindings_that_somebody_ended_are_made_again_and_what_was_missed_is_foun
     for row in bound:
         assert house.call("engine::unregister_trigger", id=row["id"]) == {"removed": True}
     record = {"id": "late", "skill": "# late", "registered_at": "2026-01-01T00:00:00Z"}
-    house.call("state::set", scope="skills", key="late", value=record)
+    house.call("state::set", scope=house.scope("skills"), key="late", value=record)
 
     until(lambda: "late" in house.skill_rows(), "what no event told of is found")
     until(lambda: len(house.client.bindings(FOLLOWER)) >= 2, "the directory listens again")
 
 
+@on_every_engine
 def test_an_older_record_that_is_put_back_is_what_is_served(own_house: House) -> None:
     own_house.call("skills::register", id="demo", skill="# new")
     older = {"id": "demo", "skill": "# older", "registered_at": "2020-01-01T00:00:00Z"}
-    own_house.call("state::set", scope="skills", key="demo", value=older)
+    own_house.call("state::set", scope=own_house.scope("skills"), key="demo", value=older)
     until(
         lambda: own_house.call("directory::skills::get", id="demo")["body"] == "# older",
         "the older record is served",
@@ -192,7 +195,7 @@ def test_records_that_do_not_decode_are_left_out_and_reported(
     assert house.prompt_rows() == {}
     found = house.call("directory::diagnostics")
     assert found["counts"] == {"undecodable": 3}
-    house.call("state::set", scope="skills", key="live", value={"id": "live"})
+    house.call("state::set", scope=house.scope("skills"), key="live", value={"id": "live"})
     until(
         lambda: house.call("directory::diagnostics")["counts"] == {"undecodable": 4}, "the fourth is reported"
     )
@@ -322,14 +325,15 @@ def test_everything_is_there_after_the_engine_was_restarted_on_its_data(tmp_path
 
 
 def test_what_changed_while_the_directory_was_cut_off_is_known_after_the_reconnect(tmp_path: Path) -> None:
-    with EngineThread() as engine:
-        house, port = House(engine.url, tmp_path / "skills"), engine.server.port
+    port = free_port()
+    with EngineThread(port=port) as engine:
+        house = House(engine.url, tmp_path / "skills")
         old = {"id": "lost", "skill": "# lost", "registered_at": "2026-01-01T00:00:00Z"}
-        house.call("state::set", scope="skills", key="lost", value=old)
+        house.call("state::set", scope=house.scope("skills"), key="lost", value=old)
         house.call("skills::register", id="acknowledged", skill="# x")
     # The next engine has none of the old state, but what another directory wrote; and what ours has just
     # acknowledged is written again.
-    with EngineThread(port=port) as engine, SdkClient(engine.url) as other:
+    with EngineThread(port=port) as engine, closing(house), SdkClient(engine.url) as other:
         record = {"id": "found", "skill": "# found", "registered_at": "2026-01-01T00:00:00Z"}
         other.call("state::set", scope="skills", key="found", value=record)
         until(
@@ -338,7 +342,6 @@ def test_what_changed_while_the_directory_was_cut_off_is_known_after_the_reconne
         )
         other.call("skills::register", id="after", skill="# x")
         assert registered_ids(other) == ["acknowledged", "after", "found"]
-        house.close()
 
 
 def registered_ids(client: SdkClient, **where: str) -> list[str] | None:
@@ -353,6 +356,7 @@ def registered_ids(client: SdkClient, **where: str) -> list[str] | None:
 # One worker of a name in a namespace
 
 
+@on_every_engine
 def test_a_second_directory_in_the_namespace_says_who_is_there_and_takes_over(
     own_house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

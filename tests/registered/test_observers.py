@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registered.stage import House, Listener, SdkClient
+from tests.support.commands import free_port
 from tests.support.engine import EngineThread, RawClient
 from tests.support.reader import until
 
@@ -93,14 +94,14 @@ def test_who_observes_before_the_directory_is_there_hears_it_all_the_same(
 
 
 def test_observers_are_there_again_after_the_engine_came_back(tmp_path: Path) -> None:
-    with EngineThread(dialect="0.25") as engine:
-        house, port = House(engine.url, tmp_path / "skills"), engine.server.port
+    port = free_port()
+    with EngineThread(dialect="0.25", port=port) as engine:
+        house = House(engine.url, tmp_path / "skills")
         listener, _ = observer(house.client, "skills::on-change")
-    with EngineThread(dialect="0.25", port=port):
+    with EngineThread(dialect="0.25", port=port), closing(house):
         until(lambda: house.is_back(listener.function_id), "the directory and the observer are back")
         house.call("skills::register", id="demo", skill="# x")
         assert listener.next() == {"op": "register", "id": "demo"}
-        house.close()
 
 
 def test_what_is_observed_is_nobodys_to_call_and_in_no_list(house: House) -> None:

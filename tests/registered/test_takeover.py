@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from tests.registered.stage import House, SdkClient
-from tests.support.engine import EngineThread, RawClient
+import pytest
+from iii import InvocationError
+from tests.registered.stage import House, SdkClient, on_every_engine
+from tests.support.engine import RawClient
 from tests.support.reader import until
 
+from iii_directory.engine import messages
+from iii_directory.worker.offers import Offers
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
+    from tests.support.engine import EngineThread
+    from tests.support.real_engine import MortalEngine
 
 RECORD = {"id": "early", "skill": "# early", "registered_at": "2026-01-01T00:00:00Z"}
 
@@ -25,10 +30,11 @@ def refused(house: House) -> dict[str, dict[str, Any]]:
     return {row["subject"]: row for row in found if row["kind"] == "refused"}
 
 
+@on_every_engine
 def test_functions_that_another_worker_has_are_findings_with_its_name_and_are_taken_over(
-    engine: EngineThread, build: Callable[..., House], caplog: pytest.LogCaptureFixture
+    engine_url: str, build: Callable[..., House], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with SdkClient(engine.url, name="old-skills") as other:
+    with SdkClient(engine_url, name="old-skills") as other:
         other.answer("skills::list", {"skills": "of the other"})
         other.answer("skills::register", {})
         house = build()
@@ -40,17 +46,18 @@ def test_functions_that_another_worker_has_are_findings_with_its_name_and_are_ta
         assert "III_NAMESPACE" in row["fix"]
         assert house.call("skills::list") == {"skills": "of the other"}
         assert house.call("directory::skills::list")["skills"]
-        house.call("state::set", scope="skills", key="early", value=RECORD)
+        house.call("state::set", scope=house.scope("skills"), key="early", value=RECORD)
     until(lambda: refused(house) == {}, "what the other left is taken over")
     assert list(house.skill_rows()) == ["early"]
     lines = [record.message for record in caplog.records if "another worker had" in record.message]
     assert lines == ["took over what another worker had: skills::list, skills::register"]
 
 
+@on_every_engine
 def test_many_refused_functions_are_one_line_in_the_log(
-    engine: EngineThread, build: Callable[..., House], caplog: pytest.LogCaptureFixture
+    engine_url: str, build: Callable[..., House], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with RawClient(engine.url, name="other") as other, caplog.at_level(logging.INFO):
+    with RawClient(engine_url, name="other") as other, caplog.at_level(logging.INFO):
         for number in range(5):
             other.send(
                 type="registerfunction", id=f"skills::{('list', 'register', 'unregister')[number % 3]}"
@@ -64,23 +71,72 @@ def test_many_refused_functions_are_one_line_in_the_log(
         assert len(lines) == 1
 
 
+@on_every_engine
 def test_a_worker_that_also_has_the_listeners_is_followed_with_everything_it_knew(
-    engine: EngineThread, build: Callable[..., House]
+    engine_url: str, build: Callable[..., House]
 ) -> None:
-    with RawClient(engine.url, name="other") as other:
+    with RawClient(engine_url, name="other") as other:
         for function_id in (FOLLOWER, "skills::list"):
             other.send(type="registerfunction", id=function_id)
         assert other.result("engine::workers::list")
         house = build()
         until(lambda: len(refused(house)) == 2, "both are findings")
         # The events of this write go to the other one.
-        house.call("state::set", scope="skills", key="early", value=RECORD)
+        house.call("state::set", scope=house.scope("skills"), key="early", value=RECORD)
     until(lambda: refused(house) == {}, "what the other left is taken over")
     assert list(house.skill_rows()) == ["early"]
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory looks all the time for what others have no more."""
+    monkeypatch.setattr("iii_directory.worker.offers.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("iii_directory.worker.offers.OFFER_PAUSE_SECONDS", 0.01)
+
+
+@on_every_engine
+@pytest.mark.usefixtures("often")
+def test_a_function_that_a_worker_gives_up_is_taken_over_though_it_keeps_our_listener(
+    engine_url: str, build: Callable[..., House]
+) -> None:
+    with RawClient(engine_url, name="other") as other:
+        for function_id in (FOLLOWER, "skills::list", "skills::register"):
+            other.send(type="registerfunction", id=function_id)
+        assert other.result("engine::workers::list")
+        house = build()
+        until(lambda: len(refused(house)) == 3, "all are findings")
+        # The events of this write go to the other one.
+        house.call("state::set", scope=house.scope("skills"), key="early", value=RECORD)
+        other.send(type="unregisterfunction", id="skills::list")
+        assert other.result("engine::workers::list")
+        assert first_list(house) == ["early"]
+        until(lambda: set(refused(house)) == {FOLLOWER, "skills::register"}, "what it kept stays a finding")
+
+
+@pytest.mark.usefixtures("often")
+def test_where_an_engine_names_no_owners_what_one_worker_leaves_does_not_wait_for_another(
+    build: Callable[..., House], engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = messages.function_rejected
+
+    def without_owner(namespace: str, function_id: str, _: str, *rest: Any) -> Any:
+        return really(namespace, function_id, "", *rest)
+
+    monkeypatch.setattr(messages, "function_rejected", without_owner)
+    with RawClient(engine.url, name="hearer") as hearer:
+        hearer.send(type="registerfunction", id=FOLLOWER)
+        assert hearer.result("engine::workers::list")
+        with RawClient(engine.url, name="other") as other:
+            other.send(type="registerfunction", id="skills::list")
+            assert other.result("engine::workers::list")
+            house = build()
+            until(lambda: len(refused(house)) == 2, "both are findings")
+        until(lambda: list(refused(house)) == [FOLLOWER], "what the other left is taken over")
+
+
+@on_every_engine
 def test_a_directory_of_another_name_waits_for_the_functions_and_knows_everything_from_its_first_answer(
-    engine: EngineThread, build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+    engine_url: str, build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = build()
     house.call("skills::register", id="before", skill="# x")
@@ -89,25 +145,72 @@ def test_a_directory_of_another_name_waits_for_the_functions_and_knows_everythin
     until(lambda: "skills::list" in second._bus.refused, "the second is refused")
     house.call("skills::register", id="after", skill="# x")
     house.retire(house.worker)
+    assert first_list(house) == ["after", "before"]
+
+
+def first_list(house: House) -> list[str]:
+    """What is registered by the first answer after a while in which nobody had the function."""
     listed: list[list[str]] = []
 
     def answers() -> bool:
         try:
             listed.append(list(house.skill_rows()))
-        except Exception:  # noqa: BLE001 (nobody has the function for a moment)
+        except InvocationError:
             return False
         return True
 
-    until(answers, "the second answers")
-    assert listed == [["after", "before"]]
+    until(answers, "somebody answers")
+    return listed[0]
 
 
-def test_a_function_that_is_refused_again_stays_a_finding(
-    engine: EngineThread, build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+@on_every_engine
+def test_a_worker_that_leaves_in_the_middle_of_a_round_is_followed_with_everything_it_knew(
+    engine_url: str, build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.worker.offers.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("iii_directory.worker.offers.OFFER_PAUSE_SECONDS", 0.01)
-    with RawClient(engine.url, name="other") as other:
+    begin, names = Offers._types_of_others, Offers._names
+    leaving: list[Callable[[], None]] = []
+    in_a_round: list[Callable[[], None]] = []
+
+    async def begun(offers: Offers) -> Any:
+        in_a_round.extend(leaving)
+        leaving.clear()
+        return await begin(offers)
+
+    async def asked_after_the_listeners(offers: Offers) -> dict[str, str]:
+        found = await names(offers)
+        while in_a_round:
+            in_a_round.pop()()
+        return found
+
+    monkeypatch.setattr(Offers, "_types_of_others", begun)
+    monkeypatch.setattr(Offers, "_names", asked_after_the_listeners)
+    with RawClient(engine_url, name="other") as other:
+        for function_id in (FOLLOWER, "skills::list"):
+            other.send(type="registerfunction", id=function_id)
+        assert other.result("engine::workers::list")
+        house = build()
+        until(lambda: len(refused(house)) == 2, "both are findings")
+
+        def leave() -> None:
+            house.call("state::set", scope=house.scope("skills"), key="early", value=RECORD)
+            other.socket.close()
+            until(lambda: "other" not in connected(house), "the other has left")
+
+        leaving.append(leave)
+        until(lambda: "other" not in connected(house), "the other has left")
+    assert first_list(house) == ["early"]
+
+
+def connected(house: House) -> set[str]:
+    return {row["name"] for row in house.call("engine::workers::list")["workers"]}
+
+
+@on_every_engine
+@pytest.mark.usefixtures("often")
+def test_a_function_that_is_refused_again_stays_a_finding(
+    engine_url: str, build: Callable[..., House]
+) -> None:
+    with RawClient(engine_url, name="other") as other:
         other.send(type="registerfunction", id="skills::list")
         assert other.result("engine::workers::list")
         house = build()
@@ -124,6 +227,7 @@ def provide(client: RawClient, type_id: str) -> None:
     assert client.result("engine::workers::list")
 
 
+@on_every_engine
 def test_a_second_provider_of_a_trigger_type_that_came_and_went_leaves_no_subscriber_deaf(
     own_house: House,
 ) -> None:
@@ -146,6 +250,7 @@ def test_a_second_provider_of_a_trigger_type_that_came_and_went_leaves_no_subscr
     assert gone.heard_nothing_before({"op": "register", "id": "later"})
 
 
+@on_every_engine
 def test_a_trigger_type_that_another_worker_provides_is_a_finding_until_it_leaves(
     own_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,26 +264,22 @@ def test_a_trigger_type_that_another_worker_provides_is_a_finding_until_it_leave
 
 
 def test_an_engine_that_is_away_is_one_line_in_the_log_and_a_finding_until_it_is_back(
-    tmp_path: Any, caplog: pytest.LogCaptureFixture
+    mortal: MortalEngine, mortal_house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with EngineThread() as engine:
-        house, port = House(engine.url, tmp_path / "skills"), engine.server.port
-    look = house.worker._catalogue._take_up
+    mortal.kill()
+    look = mortal_house.worker._catalogue._take_up
 
     def findings() -> list[str]:
         async def taken() -> list[str]:
             return [finding.reason for finding in look().noted]
 
-        return house.worker._bus.run(taken())
+        return mortal_house.worker._bus.run(taken())
 
     until(lambda: bool(findings()), "the engine is a finding")
-    assert findings() == [
-        f"the engine at ws://127.0.0.1:{port} is away; nobody can call this worker until it is back"
-    ]
-    with EngineThread(port=port):
-        until(lambda: not findings(), "the finding is gone")
-        house.close()
+    assert findings() == [f"the engine at {mortal.url} is away; nobody can call this worker until it is back"]
+    mortal.start()
+    until(lambda: not findings(), "the finding is gone")
     lines = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert [line for line in lines if "engine" in line] == [
-        f"the iii engine at ws://127.0.0.1:{port} has gone; waiting until it is back"
+        f"the iii engine at {mortal.url} has gone; waiting until it is back"
     ]

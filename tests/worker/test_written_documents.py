@@ -73,6 +73,19 @@ def test_a_created_document_is_got_byte_for_byte_or_was_refused_and_left_nothing
     assert list(writer.skills.root.iterdir()) == [writer.skills.root / "skills.lock.json"]
 
 
+def test_a_folder_that_took_the_place_of_the_one_at_the_start_is_not_written_to(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    (elsewhere / "skills").mkdir(parents=True)
+    with EngineThread() as engine, Reader(engine.url, home, engine, allow_writing=True) as writer:
+        home.rename(tmp_path / "away")
+        home.symlink_to(elsewhere)
+
+        said = writer.refusal("directory::skills::create", id="notes", content="# Notes\n")
+
+    assert said.startswith("D340 install_error: the skills folder is another one than at the start")
+    assert list((elsewhere / "skills").iterdir()) == []
+
+
 def replies(client: RawClient, function: str, payloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What each payload is answered, all of them in flight at once."""
     asked = [client.start_call(f"directory::skills::{function}", payload) for payload in payloads]

@@ -17,6 +17,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.limits import LOOK_SECONDS, MAX_SUGGESTIONS, OFFER_PAUSE_SECONDS
 from iii_directory.shapes import rows_of, text_of
 from iii_directory.text import quoted
+from iii_directory.worker.engine_rows import function_row
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -111,9 +112,43 @@ class Offers:
             subscribers.renewed()
         if hearing - self._bus.refused.keys():
             await self._learn()
-        self._bus.offer_again(self._bus.refused.keys() - self._listeners)
+        withheld = self._withheld()
+        given_up = await self._given_up(withheld)
+        if given_up:
+            await self._learn()
+        self._bus.offer_again(self._bus.refused.keys() - self._listeners - (withheld - given_up))
         self._say(await self._names(), taken)
         await self._catalogue.look()
+
+    def _withheld(self) -> frozenset[str]:
+        """The refused functions of whoever hears our news in our place.
+
+        If that one left at this moment, what it was told last would be missing from our answers: the next
+        round gets the listeners, learns, and takes its functions then.
+        """
+        refusals = {key: refusal for key, refusal in self._bus.refused.items() if refusal.message is None}
+        hearers = {refusals[key].owner_id for key in self._listeners & refusals.keys()}
+        return frozenset(key for key, row in refusals.items() if row.owner_id in hearers) - self._listeners
+
+    async def _given_up(self, withheld: frozenset[str]) -> frozenset[str]:
+        """Those of them that nobody has any more, though whoever had them has not left.
+
+        A refusal says who had a function then, and where an engine names no owners all seem to be one's.
+        """
+        if not withheld:
+            return withheld
+        try:
+            rows = rows_of(
+                await self._engine.call("engine::functions::list", {"include_internal": True}), "functions"
+            )
+        except CallError:
+            return frozenset()
+        here = self._bus.namespace
+        held = {function_row(row)["function_id"] for row in rows if row.get("namespace", here) == here}
+        # Asked after it: who is there now had not left when the functions were listed.
+        owners = {"", *await self._names()}
+        refused = self._bus.refused
+        return frozenset(key for key in withheld - held if key in refused and refused[key].owner_id in owners)
 
     async def _types_of_others(self) -> tuple[list[str], dict[str, str]]:
         """The trigger types of ours that nobody provides, and who provides those that somebody else does."""

@@ -174,14 +174,15 @@ class Registrations:
         if self._cut_short:
             # A listing too large for a message ends the connection; it must not do so again at once.
             await self._rest()
-        await self._recognise()
+        # What does not wait for one another is asked at once: nobody is answered before it is all known.
+        _, following = await asyncio.gather(self._recognise(), self._is_following())
         for look in itertools.count(1):
-            following = look > _MOST_LOOKS or await self._is_following()
             problem = await self._load_all()
             self._source.tried(problem)
             if problem is None and following:
                 break
             await self._rest()
+            following = look >= _MOST_LOOKS or await self._is_following()
         self._pause, self._cut_short = _FIRST_PAUSE_SECONDS, False
 
     async def _rest(self) -> None:
@@ -202,13 +203,17 @@ class Registrations:
 
     async def _load_all(self) -> str | None:
         """What went wrong, or None."""
-        try:
-            for collection in self._both:
-                self._source.told_again(await collection.load(first=not self._loaded))
-        except CallError as error:
-            return str(error)
-        self._loaded = True
-        return None
+        loads = (collection.load(first=not self._loaded) for collection in self._both)
+        problems: list[str] = []
+        for loaded in await asyncio.gather(*loads, return_exceptions=True):
+            if isinstance(loaded, CallError):
+                problems.append(str(loaded))
+            elif isinstance(loaded, BaseException):
+                raise loaded
+            else:
+                self._source.told_again(loaded)
+        self._loaded = self._loaded or not problems
+        return problems[0] if problems else None
 
     async def _is_following(self) -> bool:
         """Whether the engine has our bindings; it takes them in some time after a connect."""
