@@ -14,7 +14,7 @@ import pytest
 from tests.mcp.stage import HELLO, http_bridge
 from tests.support.engine import WAIT, EngineThread
 
-from iii_directory.limits import MAX_MCP_BODY_BYTES
+from iii_directory.limits import MAX_MCP_BODY_BYTES, MAX_READ_MARKS
 from iii_directory.mcp.http import Listener
 
 if TYPE_CHECKING:
@@ -154,6 +154,14 @@ def test_a_body_that_is_too_large_is_refused(port: int) -> None:
     assert ask(port, body=b" " * (MAX_MCP_BODY_BYTES + 1)).status == 413
     padded = json.dumps(HELLO).encode().ljust(MAX_MCP_BODY_BYTES)
     assert ask(port, body=padded).status == 200
+
+
+def test_a_body_that_takes_long_to_read_is_refused(port: int) -> None:
+    def with_rows(count: int) -> bytes:
+        return json.dumps({**HELLO, "junk": [[]] * count}).encode()
+
+    assert ask(port, body=with_rows(MAX_READ_MARKS // 2 + 1)).status == 413
+    assert ask(port, body=with_rows(MAX_READ_MARKS // 4)).status == 200
 
 
 @pytest.mark.parametrize(

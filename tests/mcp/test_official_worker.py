@@ -1,14 +1,16 @@
 """The official ``mcp`` worker in front of this directory: its calls, as it makes them, and what it passes on.
 
-The calls are written down from its sources, of both ways it has had: with the fields it picks out of a
-request, and with the request's params as they came. It hands the answers to MCP clients as they are, so each
-must be what the protocol wants. It takes "not found" in a failure for a missing worker, and answers nothing
-instead.
+One conversation was recorded on a real engine, with the worker itself between an MCP client and this
+directory: ``data/official_worker.json``. Later versions of the worker pass a request's params on as they
+came, and shorten the answers; those calls are written down from its sources. It hands the answers to MCP
+clients as they are, so each must be what the protocol wants. It takes "not found" in a failure for a missing
+worker, and answers nothing instead.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,11 +27,18 @@ from tests.support.engine import EngineThread, RawClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pydantic import BaseModel
 
 META = {"_meta": {"progressToken": 7}}
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "official_worker.json").read_text())
+SHAPES: dict[str, type[BaseModel]] = {
+    "resources/list": ListResourcesResult,
+    "resources/read": ReadResourceResult,
+    "resources/templates/list": ListResourceTemplatesResult,
+    "prompts/list": ListPromptsResult,
+    "prompts/get": GetPromptResult,
+}
 
 
 class OfficialWorker:
@@ -67,6 +76,61 @@ def worker(engine: EngineThread, tmp_path: Path) -> Iterator[OfficialWorker]:
     yield made
     made.close()
     house.close()
+
+
+# What was recorded
+
+
+@pytest.fixture(scope="module")
+def recorded_worker(engine_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OfficialWorker]:
+    """The worker beside a directory with what it had when the conversation was recorded."""
+    set_up, folder = RECORDED["set_up"], tmp_path_factory.mktemp("skills")
+    for path, text in set_up["files"].items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    house = House(engine_url, folder)
+    for call in set_up["calls"]:
+        house.call(call["function_id"], call["payload"])
+    for function_id, value in set_up["functions"].items():
+        house.client.answer(function_id, value)
+    made = OfficialWorker(engine_url)
+    yield made
+    made.close()
+    house.close()
+
+
+@pytest.mark.parametrize(
+    "row", RECORDED["conversation"], ids=lambda row: f"{row['method']}-{list(row['payload'].values())[:1]}"
+)
+def test_every_call_of_the_recorded_conversation_is_answered_as_it_was(
+    recorded_worker: OfficialWorker, row: dict[str, Any]
+) -> None:
+    if "error" in row:
+        message = recorded_worker.error(row["function_id"], row["payload"])["message"]
+        assert message.partition(". Next: ")[0] == row["error"]
+        return
+    answer = recorded_worker.asked(row["function_id"], row["payload"])
+    assert as_recorded(row, answer) == row["result"]
+    if row["method"] in SHAPES:
+        SHAPES[row["method"]].model_validate(answer)
+
+
+def as_recorded(row: dict[str, Any], answer: Any) -> Any:
+    """An answer without what the recording leaves out."""
+    if row["function_id"] == "engine::functions::list":
+        (kept,) = row["result"]["functions"]
+        (found,) = [one for one in answer["functions"] if one["function_id"] == kept["function_id"]]
+        return {"functions": [{key: found[key] for key in kept}]}
+    if row["function_id"] == "skills::resources-list":
+        return {"resources": [one for one in answer["resources"] if "iii-directory" not in one["uri"]]}
+    if row["payload"].get("uri") == "iii://skills":
+        (content,) = answer["contents"]
+        lines = [line for line in content["text"].splitlines(keepends=True) if "iii-directory" not in line]
+        return {"contents": [{**content, "text": "".join(lines)}]}
+    return answer
+
+
+# What is written down from its sources
 
 
 @pytest.mark.parametrize(

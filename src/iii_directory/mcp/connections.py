@@ -10,12 +10,21 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.limits import MAX_MCP_BODY_BYTES, MAX_MCP_CONNECTIONS, MCP_REQUEST_SECONDS
+from iii_directory.access.policy import Refused
+from iii_directory.engine.wire_json import is_long
+from iii_directory.limits import (
+    MAX_MCP_BODY_BYTES,
+    MAX_MCP_CONNECTIONS,
+    MAX_READ_MARKS,
+    MCP_REQUEST_SECONDS,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope
 
 log = logging.getLogger("iii_directory.mcp")
+_NOT_WHOLE: Final = Refused(408, f"A request must be whole within {MCP_REQUEST_SECONDS:g} s.\n")
+_TOO_MUCH: Final = Refused(413, f"A request has at most {MAX_READ_MARKS} commas and opening brackets.\n")
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -59,8 +68,8 @@ class Connections:
         if end in self._timers and self._timers[end] is None:
             self._wait(end, transport)
 
-    async def whole(self, receive: Receive) -> Receive | None:
-        """The body of a request once all of it is there; None if it does not come in time.
+    async def whole(self, receive: Receive) -> Receive | Refused:
+        """The body of a request once all of it is there; not if that takes long, or would to read it.
 
         One that is too large is handed on as far as it came, to whoever refuses it.
         """
@@ -73,7 +82,9 @@ class Connections:
                     size += len(message.get("body", b""))
                     more = message.get("more_body", False)
         except TimeoutError:
-            return None
+            return _NOT_WHOLE
+        if is_long(*(message.get("body", b"") for message in kept), most=2 * MAX_MCP_BODY_BYTES):
+            return _TOO_MUCH
 
         async def replay() -> Message:
             return kept.pop(0) if kept else await receive()

@@ -44,7 +44,6 @@ _BACKLOG: Final = 512
 _GOODBYE_SECONDS: Final = 2
 _NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {PATH}.\n")
 _SESSION_HEADER: Final = b"mcp-session-id"
-_NOT_WHOLE: Final = Refused(408, f"A request must be whole within {MCP_REQUEST_SECONDS:g} s.\n")
 _TOO_MANY_SESSIONS: Final = Refused(
     503, "All the sessions that one client can have are in use; end one of them, and try again.\n"
 )
@@ -176,8 +175,8 @@ class HttpEndpoint:
             await _refuse(refused, send)
             return
         whole = await self._connections.whole(receive)
-        if whole is None:
-            await _refuse(_NOT_WHOLE, send, (b"connection", b"close"))
+        if isinstance(whole, Refused):
+            await _refuse(whole, send, (b"connection", b"close"))
         elif (session_id := _header(scope, _SESSION_HEADER)) is not None:
             await self._in_session(session_id, scope, whole, send)
         elif _has_no_sessions(scope):
