@@ -1,4 +1,7 @@
-"""Every check runs for every SDK; on the embedded engine, and on a real one if III_ENGINE_WS_URL names it."""
+"""Every check runs for every SDK; on the embedded engine, and on a real one if III_ENGINE_WS_URL names it.
+
+The SDKs and the embedded engine are an ordinary user's, and no token is set.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import pytest
 from tests.sdk.process import DriverProcess
 from tests.sdk.sdks import SDKS
 from tests.sdk.stage import Stage
-from tests.support.engine import REAL_ENGINE, EngineThread
+from tests.sdk.user_engine import ORDINARY_USER, UserEngine
+from tests.support.engine import REAL_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +27,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Sdk]
 
     def driver_of(sdk: Sdk) -> DriverProcess:
         if sdk not in started:
-            started[sdk] = DriverProcess(sdk, tmp_path_factory.mktemp(sdk.name))
+            started[sdk] = DriverProcess(sdk, tmp_path_factory.mktemp(sdk.name), user=ORDINARY_USER)
         return started[sdk]
 
     yield driver_of
@@ -38,7 +42,7 @@ def driver(request: pytest.FixtureRequest, drivers: Callable[[Sdk], DriverProces
 
 @pytest.fixture(scope="session")
 def embedded_url() -> Iterator[str]:
-    with EngineThread() as engine:
+    with UserEngine() as engine:
         yield engine.url
 
 

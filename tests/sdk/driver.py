@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import queue
 import sys
 import threading
 import warnings
@@ -27,12 +28,18 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 OUT = sys.stdout
-OUT_LOCK = threading.Lock()
+# The one queue that may be given something while it is being given something: the SDK logs when
+# a task of it is collected as garbage, which can be at any moment and in any thread.
+LINES: queue.SimpleQueue[str] = queue.SimpleQueue()
 
 
 def say(**line: Any) -> None:
-    with OUT_LOCK:
-        OUT.write(json.dumps(line) + "\n")
+    LINES.put(json.dumps(line) + "\n")
+
+
+def write_lines() -> None:
+    while True:
+        OUT.write(LINES.get())
         OUT.flush()
 
 
@@ -237,6 +244,7 @@ def main() -> None:
         become(int(os.environ["DRIVER_USER"]))
     warnings.simplefilter("ignore", DeprecationWarning)
     logging.getLogger("iii").addHandler(Log(logging.WARNING))
+    threading.Thread(target=write_lines, daemon=True).start()
     driver = Driver()
     for line in sys.stdin:
         threading.Thread(target=driver.obey, args=(json.loads(line),), daemon=True).start()

@@ -55,6 +55,10 @@ class DriverProcess:
         self._listener = threading.Thread(target=self._listen, name=f"driver {sdk.name}", daemon=True)
         self._listener.start()
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     def start(self, do: str, client: str, **arguments: Any) -> Future[Any]:
         """Give a command; the future is the SDK's answer or its SdkError."""
         number = next(self._numbers)

@@ -10,7 +10,7 @@ import pytest
 from tests.sdk.process import SdkError
 from tests.sdk.sdks import MIB, SDKS, Sdk
 from tests.sdk.stage import Stage, unique, until
-from tests.support.engine import EngineThread
+from tests.sdk.user_engine import UserEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_a_function_that_is_taken_stays_with_its_owner(stage: Stage) -> None:
 
 def test_a_client_that_brings_the_token_joins_a_guarded_engine_and_streams(driver: DriverProcess) -> None:
     token = {"Authorization": "Bearer open sesame, please"}
-    with EngineThread(token="open sesame, please") as guarded:
+    with UserEngine(token="open sesame, please") as guarded:
         name = unique("guest")
         driver.ask("connect", name, name=name, url=guarded.url, headers=token)
 

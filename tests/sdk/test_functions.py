@@ -149,7 +149,8 @@ def test_a_call_to_a_client_that_leaves_is_stopped(stage: Stage) -> None:
 
     with pytest.raises(SdkError) as raised:
         call.result(10)
-    assert raised.value.code == "invocation_stopped"
+    # The engine's word; an SDK that ends its handlers before it goes may say so first.
+    assert raised.value.code in ("invocation_stopped", "invocation_failed")
 
 
 def test_a_caller_that_gives_up_can_call_again(stage: Stage) -> None:

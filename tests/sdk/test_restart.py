@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sdk.line import Line
 from tests.sdk.stage import SdkClient, Stage, unique, until
-from tests.support.engine import EngineThread
+from tests.sdk.user_engine import UserEngine
+from tests.support.commands import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,14 +20,14 @@ class Engines:
     """One engine after another on the same port."""
 
     def __init__(self) -> None:
-        self._running = EngineThread().__enter__()
+        self._running = UserEngine(port=free_port()).__enter__()
         self.url = self._running.url
 
     def stop(self) -> None:
         self._running.__exit__(None, None, None)
 
     def start(self) -> None:
-        self._running = EngineThread(port=self._running.server.port).__enter__()
+        self._running = UserEngine(port=self._running.port).__enter__()
 
 
 @pytest.fixture
