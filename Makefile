@@ -56,8 +56,8 @@ docs: $(VENV)/.dev  ## write the reference anew from the tables of the code
 	@$(BIN)/python -m docs.generate
 
 requirements:  ## pin dependencies anew, with hashes and without index addresses (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-config requirements.in pyproject.toml -o requirements.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-config --group dev -c requirements.txt -o requirements-dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-config requirements.in pyproject.toml -o requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-config --group dev -c requirements.txt -o requirements-dev.txt
 
 clean:  ## remove what was set up
 	rm -rf $(VENV) .sdks .coverage .pytest_cache .ruff_cache .hypothesis dist

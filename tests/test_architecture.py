@@ -33,7 +33,7 @@ OUTSIDE = {
     "ctypes",
     "fcntl",
     "http",
-    "httpx",
+    "httpx2",
     "iii",
     "multiprocessing",
     "os",

@@ -75,20 +75,32 @@ def test_the_compose_file_opens_what_the_image_exposes() -> None:
 
 
 def test_the_manifest_has_what_the_tools_of_the_engine_read() -> None:
-    """By the reference's contract: a name for the registry, and a version in the manifest that is named."""
+    """A name for the registry, and a version in the manifest that is named.
+
+    The engine's tools refuse other keys when a worker is added by its path, and what it depends on by a name
+    that they do not know: the state is called ``iii-state`` up to 0.22 and ``state`` from then on.
+    """
     manifest: dict[str, Any] = yaml.safe_load((ROOT / "iii.worker.yaml").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / manifest["manifest"]).read_text(encoding="utf-8"))["project"]
 
     assert manifest["iii"] == "v1"
     assert manifest["language"] in ("rust", "javascript", "node", "python")
     assert manifest["deploy"] in ("binary", "image", "bundle")
-    assert (manifest["name"], manifest["license"]) == (project["name"], project["license"])
+    assert manifest.keys() <= {
+        "iii",
+        "name",
+        "description",
+        "language",
+        "deploy",
+        "manifest",
+        "tags",
+        "scripts",
+    }
+    assert manifest["name"] == project["name"]
     assert project["version"] == __version__
     assert 20 < len(manifest["description"]) < 200
-    assert {"install", "start"} <= manifest["scripts"].keys()
+    assert manifest["scripts"].keys() == {"install", "start"}
     assert "III_URL" in manifest["scripts"]["start"]
-    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in manifest["dependencies"])
-    assert all(re.fullmatch(r"[\^~>=<*. 0-9]+", wanted) for wanted in manifest["dependencies"].values())
 
 
 def test_the_manifest_starts_the_worker() -> None:
@@ -96,7 +108,6 @@ def test_the_manifest_starts_the_worker() -> None:
 
     assert (manifest["iii"], manifest["name"], manifest["language"]) == ("v1", "iii-directory", "python")
     assert (ROOT / manifest["manifest"]).is_file()
-    assert (ROOT / manifest["runtime"]["entry"]).is_file()
     program, name, *_ = manifest["scripts"]["start"].split()
     assert (program, name in COMMANDS) == ("iii-directory", True)
     shown = subprocess.run(
