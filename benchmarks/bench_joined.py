@@ -61,8 +61,9 @@ def register() -> Measurement:
 def start() -> Measurement:
     """From the start of ``iii-directory serve`` to its first answer, against one that imports the SDK.
 
-    Both with their modules compiled, as an installed package has them.
+    Both with their modules compiled, as an installed package has them, and started as its command is.
     """
+    by_us = "import sys; from iii_directory.cli.main import main; main(sys.argv[1:])"
     by_sdk = "import sys; from benchmarks.bench_joined import serve_by_sdk as serve; serve(sys.argv[1:])"
     with tempfile.TemporaryDirectory() as folder, process(engine) as url:
         config = Path(folder) / "config.yaml"
@@ -70,7 +71,7 @@ def start() -> Measurement:
         options = ("serve", "--url", url, "--config", str(config))
         compiled = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
         return interleave(
-            lambda: _until_answered(url, ("-m", "iii_directory", *options), compiled),
+            lambda: _until_answered(url, ("-c", by_us, *options), compiled),
             lambda: _until_answered(url, ("-c", by_sdk, *options), compiled),
             rounds=STARTS,
         )

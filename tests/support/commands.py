@@ -152,8 +152,8 @@ def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
 def free_port() -> int:
     """A port of loopback that is this test's: whoever names it may listen on it, again and again.
 
-    It stays bound without listening until this process ends, so nobody who asks for any free port is given it:
-    not before the test has started its engine there, and not while that engine is away.
+    It stays bound without listening until this process ends, so nobody who asks for any free port is given
+    it: not before the test has started its engine there, and not while that engine is away.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -18,10 +18,10 @@ from iii_directory.bus.calls import Calls, new_id
 from iii_directory.bus.registering import (
     Listening,
     bound_by,
-    is_same,
     not_here,
     observable,
     observed_by,
+    place_of,
     registration,
 )
 from iii_directory.bus.seam import Refusal, guarded, is_forged, listener, own_namespace
@@ -84,7 +84,7 @@ class MessageBus(ABC):
         self._owners: dict[str, TriggerOwner] = {}
         self._calls = Calls(loop)
         self._repeats = Repeats()
-        self._registered: list[Registration] = []
+        self._registered: dict[tuple[str, ...], Registration] = {}
         """Everything that the engine was told to know, in its order."""
         self.refused: dict[str, Refusal] = {}
         self._observes = False
@@ -154,7 +154,7 @@ class MessageBus(ABC):
 
     def offer_again(self, ids: Iterable[str]) -> None:
         wanted = frozenset(ids)
-        for message in self._registered:
+        for message in self._registered.values():
             if isinstance(message, RegisterFunction | RegisterTriggerType) and message.id in wanted:
                 self.refused.pop(message.id, None)
                 self._register(message)
@@ -240,8 +240,9 @@ class MessageBus(ABC):
 
     def _keep(self, message: Registration) -> None:
         # A binding that somebody ended is made again, a function described anew, in the place of the old one.
-        self._registered = [known for known in self._registered if not is_same(known, message)]
-        self._registered.append(message)
+        place = place_of(message)
+        self._registered.pop(place, None)
+        self._registered[place] = message
         self._register(message)
 
     def _turned_down(self, message: Json) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
+
 from iii_directory.bus.seam import Subscription
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
@@ -52,19 +54,16 @@ def observed_by(observer: Json) -> Subscription:
     return Subscription(observer["id"], observer["target"], None, None, observes=True)
 
 
-def is_same(known: Registration, other: Registration) -> bool:
-    """Whether the other takes the place of what is known: the same function, or the same binding."""
-    match known, other:
-        case RegisterTrigger(), RegisterTrigger():
-            return (known.trigger_type, known.function_id, known.config) == (
-                other.trigger_type,
-                other.function_id,
-                other.config,
-            )
-        case RegisterFunction(), RegisterFunction():
-            return known.id == other.id
-        case _:
-            return False
+def place_of(message: Registration) -> tuple[str, ...]:
+    """What two messages have in common of which the later one takes the place of the other.
+
+    Of a binding not its id: one that is made again has a new one.
+    """
+    kind = type(message).__name__
+    if isinstance(message, RegisterTrigger):
+        config = orjson.dumps(message.config, option=orjson.OPT_SORT_KEYS)
+        return kind, message.trigger_type, message.function_id, config.decode()
+    return kind, message.id
 
 
 def not_here(message: Json) -> InvocationResult:

@@ -192,7 +192,7 @@ class WireBus(MessageBus):
 
     async def _offer(self, socket: WireSocket) -> None:
         """Everything but the functions, what waits for a connection, and then the functions."""
-        for message in self._registered:
+        for message in self._registered.values():
             if not self._is_function(message):
                 self._send(self._in_its_words(message))
         self._joined.set()
@@ -206,7 +206,7 @@ class WireBus(MessageBus):
             actions.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             return
         self._offering = True
-        for message in self._registered:
+        for message in self._registered.values():
             if self._is_function(message):
                 self._send(message)
 

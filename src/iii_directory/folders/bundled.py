@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.disk.reasons import GONE, RefusedError
@@ -19,13 +19,14 @@ MODIFIED_AT: Final = "2026-11-15T00:00:00Z"
 
 
 class BundledDocuments(ShownTree):
-    """What is in ``iii_directory/bundled_skills``, read once, wherever the package is installed from."""
+    """What is in ``iii_directory/bundled_skills``, read once."""
 
     label = None
     path = None
 
     def __init__(self) -> None:
-        folder = resources.files("iii_directory") / "bundled_skills"
+        # Not by importlib.resources, which takes longer to import than they to read (``joined.start``).
+        folder = Path(__file__).parent.parent / "bundled_skills"
         super().__init__(Tree())
         self.problems: dict[str, Finding] = {}
         self._raw: dict[str, bytes] = {}
