@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     """What an internal caller does with a result, or with an error body."""
 
 QUEUE_PROVIDER: Final = "engine::queue::enqueue"
+_CALLER: Final = protocol.CALLER.encode()
 
 
 @dataclass(slots=True)
@@ -288,7 +289,7 @@ def _signed(function_id: str, data: object, caller: str) -> object:
     if isinstance(data, Unread):
         if not data.text.startswith(b"{"):
             return data
-        signed = with_field(data.text, protocol.CALLER.encode(), caller)
+        signed = with_field(data.text, _CALLER, caller)
         if signed is not None:
             return Unread(signed)
         _check_quick(function_id, data)

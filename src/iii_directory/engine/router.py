@@ -88,14 +88,17 @@ class Router:
 
     def receive_decoded(self, connection_id: str, decoded: Callable[[], m.Message | None]) -> list[Effect]:
         """The same for a frame that was decoded already, or could not be."""
-        if connection_id not in self.engine_state.connections:
+        connection = self.engine_state.connections.get(connection_id)
+        if connection is None:
             return []
         try:
             message = decoded()
         except UndecodableError as error:
             self._answer_undecodable(connection_id, error)
-            return self._effects()
-        return self._effects() if message is None else self.accept(connection_id, message)
+        else:
+            if message is not None:
+                self._handle(connection, message)
+        return self._effects()
 
     def accept(self, connection_id: str, message: m.Message) -> list[Effect]:
         """A message came; one from a worker in this process came without a frame."""

@@ -245,14 +245,21 @@ def marks_in(piece: bytes) -> bytes:
     Raises:
         NotSoundError: it is no UTF-8.
     """
-    if not piece.isascii():
-        try:
-            piece.decode()
-        except UnicodeDecodeError:
-            raise NotSoundError from None
+    if not is_utf8(piece):
+        raise NotSoundError
     if b"\\" in piece:
         piece = _without_escapes(piece)
     return piece.translate(None, _OTHERS)
+
+
+def is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def outside_of_strings(text: bytes) -> bytes:

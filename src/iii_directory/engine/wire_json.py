@@ -8,7 +8,6 @@ stays :class:`Unread`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, Final
@@ -241,8 +240,10 @@ def _value_of(data: bytes) -> object:
     # A fifth of the time, but integers of more than 64 bits, which others may read, would lose digits. What
     # is refused is read once more, to say what is wrong as ever.
     if _LONG_NUMBER not in data.translate(_DIGITS):
-        with contextlib.suppress(orjson.JSONDecodeError):
+        try:
             return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
     text = data.decode()
     if text.startswith("{"):
         value, end = _DECODER.raw_decode(text)
