@@ -10,10 +10,12 @@ import pytest
 from tests.support.engine import WAIT, RawClient
 from tests.support.reader import until
 
+from iii_directory.bus import local_bus, tasks
 from iii_directory.bus.local_bus import LocalBus
 from iii_directory.bus.seam import CallError, Function, Subscription
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
+from iii_directory.limits import LARGE_VALUE_BYTES, MAX_READ_MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -353,3 +355,61 @@ def test_a_channel_in_a_payload_and_in_an_answer_is_passed_on_as_it_is(inside: W
     inside.offer("inside::again", gives_back)
 
     assert inside.client.result("inside::again", {"channel": CHANNEL}) == {"again": CHANNEL}
+
+
+# What is long
+
+
+def stored(worker: Worker, values: list[Any]) -> list[Any]:
+    for number, value in enumerate(values):
+        worker.client.call("state::set", {"scope": "long", "key": str(number), "value": value})
+    return values
+
+
+def test_large_values_of_a_list_are_read_like_small_ones(inside: Worker) -> None:
+    values = stored(inside, [{"n": 1}, {"text": "x" * LARGE_VALUE_BYTES}, 2, ["y" * LARGE_VALUE_BYTES]])
+
+    assert inside.call("state::list", {"scope": "long"}, namespace="default") == values
+
+
+def test_others_have_the_loop_while_a_long_list_is_read(
+    engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.0)
+    turns, read_in, original = [0], list[int](), local_bus.read
+
+    def next_turn() -> None:
+        turns[0] += 1
+        if len(read_in) < len(values):
+            engine.loop.call_soon(next_turn)
+
+    def counted(value: object) -> object:
+        if not read_in:
+            engine.loop.call_soon(next_turn)
+        read_in.append(turns[0])
+        return original(value)
+
+    with RawClient(engine.url, name="outside") as client:
+        worker = Worker(engine, client, "inside")
+        worker.start()
+        values = stored(worker, [[number, "x" * LARGE_VALUE_BYTES] for number in range(20)])
+        monkeypatch.setattr(local_bus, "read", counted)
+
+        assert worker.call("state::list", {"scope": "long"}, namespace="default") == values
+        worker.close()
+
+    assert len(set(read_in)) == len(values)
+
+
+def test_a_value_that_takes_long_to_read_is_null_in_a_list_and_holds_nobody_up(engine: EngineThread) -> None:
+    with RawClient(engine.url, name="outside") as client:
+        worker = Worker(engine, client, "inside")
+        worker.start()
+        stored(worker, [{"n": 1}, [[]] * (MAX_READ_MARKS + 1), {"n": 2}])
+
+        assert worker.call("state::list", {"scope": "long"}, namespace="default") == [
+            {"n": 1},
+            None,
+            {"n": 2},
+        ]
+        worker.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +14,9 @@ from iii_directory.catalog.records import SKILLS, decode, size_of
 from iii_directory.catalog.registered import Outcome, Table
 from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 from iii_directory.shapes import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOTHING, REGISTERED, UNREGISTERED, DOUBTFUL = Outcome
 SECOND = 1_000_000_000
@@ -35,6 +38,11 @@ def written(table: Table, key: str, value: dict[str, Any]) -> Outcome:
 
 def stamp(table: Table, key: str, now: int) -> int:
     return table.draft({"id": key, "skill": "# A skill"}, now).stamp
+
+
+def news_of(steps: Iterator[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
+    """Every step taken, and what was news."""
+    return [(key, outcome) for key, outcome in steps if outcome is not NOTHING]
 
 
 @pytest.fixture
@@ -210,7 +218,7 @@ def test_a_listing_replaces_everything(table: Table) -> None:
     written(table, "a", record(5))
     written(table, "b", record(5, "b"))
     table.listing_asked()
-    outcomes = table.listed([record(1), record(1, "c")])
+    outcomes = news_of(table.listed([record(1), record(1, "c")]))
     assert sorted((key, outcome.value) for key, outcome in outcomes) == [
         ("a", "register"),
         ("b", "unregister"),
@@ -224,12 +232,39 @@ def test_a_listing_leaves_alone_what_was_touched_since_it_was_asked_for(table: T
     table.listing_asked()
     written(table, "a", record(5))
     table.seen("gone", record(1, "gone"), None)
-    assert table.listed([record(1), record(1, "gone")]) == []
+    assert news_of(table.listed([record(1), record(1, "gone")])) == []
     assert (held(table), held(table, "gone")) == ("# at 5", None)
 
 
+def test_what_happens_between_the_steps_of_a_listing_is_newer_than_it(table: Table) -> None:
+    for key in ("gone", "kept", "other"):
+        written(table, key, record(1, key))
+    table.listing_asked()
+    steps = table.listed([record(1, "kept"), record(2, "other"), record(2, "new")])
+    assert [next(steps)[0] for _ in range(3)] == ["kept", "other", "new"]
+
+    written(table, "gone", record(3, "gone"))
+    table.seen("other", record(1, "other"), None)
+    assert next(steps) == ("gone", NOTHING)
+    assert next(steps) == ("kept", NOTHING)
+    table.seen("kept", record(1, "kept"), record(4, "kept"))
+
+    assert news_of(steps) == [("new", REGISTERED)]
+    assert (held(table, "gone"), held(table, "kept"), held(table, "other")) == ("# at 3", "# at 4", None)
+    assert table.seen("new", record(2, "new"), None) is UNREGISTERED
+
+
+def test_a_listing_of_what_is_held_checks_nothing_again(table: Table) -> None:
+    written(table, "a", record(1))
+    before = table.get("a")
+    table.listing_asked()
+
+    assert news_of(table.listed([record(1)])) == []
+    assert table.get("a") is before
+
+
 def test_a_listing_with_a_key_twice_serves_the_newer(table: Table) -> None:
-    table.listed([record(2), record(1)])
+    news_of(table.listed([record(2), record(1)]))
     assert held(table) == "# at 2"
 
 
@@ -261,12 +296,12 @@ def test_a_record_that_becomes_undecodable_is_gone_for_readers(table: Table) -> 
 
 
 def test_deleting_an_undecodable_record_is_told(table: Table) -> None:
-    table.listed([{"id": "a"}])
+    news_of(table.listed([{"id": "a"}]))
     assert table.seen("a", {"id": "a"}, None) is UNREGISTERED
 
 
 def test_a_record_without_a_name_is_forgotten_when_it_goes(table: Table) -> None:
-    table.listed([5, record(1)])
+    news_of(table.listed([5, record(1)]))
     assert "skill:(unnamed 0)" in table.take_changes()
     table.seen("whatever", 5, None)
     assert table.take_changes() == {"skill:(unnamed 0)": None}

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.registered.stage import Listener, SdkClient
+from tests.registered.stage import House, Listener, SdkClient
 from tests.support.commands import free_port, running
+
+from iii_directory.bus import tasks
+from iii_directory.catalog import registered
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.engine import EngineThread
+
 CLIENTS = 8
+SOME = 50
 EACH = 1250
 IN_FLIGHT = 16
 
@@ -78,3 +84,32 @@ async def register(client: SdkClient, number: int) -> None:
             )
 
     await asyncio.gather(*(one_after_the_other() for _ in range(IN_FLIGHT)))
+
+
+def test_others_have_the_loop_between_one_record_of_a_listing_and_the_next(
+    engine: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody's records are looked at again once a minute, and whenever somebody asks for it."""
+    monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.0)
+    turns, seen_in, original = [0], list[int](), registered.decode
+
+    def next_turn() -> None:
+        turns[0] += 1
+        engine.loop.call_soon(next_turn)
+
+    def counted(*arguments: Any) -> Any:
+        seen_in.append(turns[0])
+        return original(*arguments)
+
+    with SdkClient(engine.url) as client:
+        for number in range(SOME):
+            record = {"id": f"n{number}", "skill": "# x", "registered_at": "2026-01-01T00:00:00Z"}
+            client.call("state::set", scope="skills", key=f"n{number}", value=record)
+        monkeypatch.setattr(registered, "decode", counted)
+        engine.on_loop(next_turn)
+
+        house = House(engine.url, tmp_path / "skills", engine)
+        assert len(house.skill_rows()) == SOME
+        house.close()
+
+    assert len(set(seen_in)) == len(seen_in) == SOME

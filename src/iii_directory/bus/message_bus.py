@@ -191,7 +191,7 @@ class MessageBus(ABC):
             case protocol.INVOKE_FUNCTION:
                 self._asked(message)
             case protocol.INVOCATION_RESULT:
-                self._calls.answered(message)
+                self._answered(message)
             case protocol.WORKER_REGISTERED:
                 self._observes = protocol.OBSERVE_FEATURE in items_of(message.get("features"))
             case protocol.REGISTRATION_REJECTED if message.get("code") == protocol.FUNCTION_CONFLICT:
@@ -314,6 +314,9 @@ class MessageBus(ABC):
                 listening.doubted(object_of(data))
         finally:
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
+
+    def _answered(self, message: Json) -> None:
+        self._calls.answered(message)
 
     def _bound(self, message: Json) -> None:
         trigger_type, function_id = message["trigger_type"], message["function_id"]

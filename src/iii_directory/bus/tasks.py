@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
+T = TypeVar("T")
 log = logging.getLogger("iii_directory.worker")
+# How long one turn of the loop is had by work that could go on for long.
+_TURN_SECONDS: Final = 0.002
 
 
 class Tasks:
@@ -45,6 +49,16 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
+
+
+async def each_in_turns(items: Iterable[T], act: Callable[[T], None]) -> None:
+    """Do something with each of many; others have the loop whenever that has taken a while."""
+    until = time.monotonic() + _TURN_SECONDS
+    for item in items:
+        act(item)
+        if time.monotonic() >= until:
+            await asyncio.sleep(0)
+            until = time.monotonic() + _TURN_SECONDS
 
 
 async def in_turns(step: Callable[[], bool]) -> None:

@@ -60,5 +60,6 @@ class FindingLog:
         for urgent, line in log_lines(new):
             log.log(logging.WARNING if urgent else logging.INFO, "%s", escaped(line))
         self._logged.update(dict.fromkeys(new))
-        while len(self._logged) > MAX_LOGGED_FINDINGS:
-            del self._logged[next(iter(self._logged))]
+        if len(self._logged) > MAX_LOGGED_FINDINGS:
+            # Not one by one: with many, each look for the oldest takes longer than the last.
+            self._logged = dict.fromkeys(list(self._logged)[-MAX_LOGGED_FINDINGS:])

@@ -17,7 +17,7 @@ from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 from iii_directory.shapes import object_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from iii_directory.catalog.records import RecordKind
     from iii_directory.documents.model import ParsedFile
@@ -46,8 +46,8 @@ class Table:
         """The newest ``registered_at`` seen of each key that is held."""
         self._deleted: dict[str, int] = {}
         """The same of keys that are not, for as many as are remembered."""
-        self._changed: dict[str, None] = {}
-        """Keys whose document is to be made anew; a dictionary for its order."""
+        self._changed: dict[str, ParsedFile | None] = {}
+        """Keys whose document is other than when it was last taken, with it if it was made already."""
         self._touched: set[str] | None = None
         """While a listing is awaited: the keys that a write or an event spoke of since it was asked for."""
         self._doubts: dict[str, bool] = {}
@@ -94,8 +94,7 @@ class Table:
         """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
         changed, self._changed = self._changed, {}
         return {
-            f"{self.kind.name}:{key}": self._held[key].parsed(self.kind) if key in self._held else None
-            for key in changed
+            f"{self.kind.name}:{key}": document or self._document(key) for key, document in changed.items()
         }
 
     # News
@@ -173,20 +172,41 @@ class Table:
         """The listing on its way is no news of this key: it was written again since."""
         self._touch(key)
 
-    def listed(self, values: Iterable[object]) -> list[tuple[str, Outcome]]:
-        """The listing came: everything is as it says, but for keys touched since it was asked for."""
+    def listed(self, values: Iterable[object]) -> Iterator[tuple[str, Outcome]]:
+        """The listing came: everything is as it says, but for keys touched since it was asked for.
+
+        A step for each record, mostly without news: whoever takes the steps can let others in between, and
+        what these do to a key counts.
+        """
         listed: dict[str, Record] = {}
         for number, value in enumerate(values):
-            record = decode(self.kind, value, f"{_UNNAMED}{number})")
+            record = self._known(value) or decode(self.kind, value, f"{_UNNAMED}{number})")
             known = listed.get(record.key)
             if known is None or record.stamp > known.stamp:
                 listed[record.key] = record
-        touched, self._touched = self._touched or set[str](), None
-        gone = [(key, self._drop(key, 0)) for key in self._held.keys() - listed.keys() - touched]
-        put = [(key, self._put(record)) for key, record in listed.items() if key not in touched]
-        return [(key, outcome) for key, outcome in (*gone, *put) if outcome is not Outcome.NOTHING]
+            yield record.key, Outcome.NOTHING
+        for key in self._held.keys() - listed.keys():
+            yield key, Outcome.NOTHING if self._is_touched(key) else self._drop(key, 0)
+        for key, record in listed.items():
+            yield key, Outcome.NOTHING if self._is_touched(key) else self._put(record)
+            # Made in steps too, and not all at once for the next reader.
+            if key in self._changed:
+                self._changed[key] = self._document(key)
+        self._touched = None
 
     # Inner workings
+
+    def _document(self, key: str) -> ParsedFile | None:
+        held = self._held.get(key)
+        return None if held is None else held.parsed(self.kind)
+
+    def _known(self, value: object) -> Record | None:
+        """The record that is held for a value, if it is the same: most are, and need no checks again."""
+        held = self._held.get(self._named(value) or "")
+        return held if held is not None and held.value == value else None
+
+    def _is_touched(self, key: str) -> bool:
+        return self._touched is not None and key in self._touched
 
     def _put(self, record: Record) -> Outcome:
         key, held = record.key, self._held.get(record.key)

@@ -11,7 +11,7 @@ from iii_directory.engine.engine_state import EngineFault, EngineState, Function
 from iii_directory.engine.envelope import fields_of, with_field
 from iii_directory.engine.messages import InvocationResult, InvokeFunction
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import ABSENT, Json, Unread, read, takes_long, whole
+from iii_directory.engine.wire_json import ABSENT, Json, Unread, is_read_in_turns, read, takes_long, whole
 from iii_directory.limits import (
     LARGE_VALUE_BYTES,
     MAX_READ_ANSWER_BYTES,
@@ -250,7 +250,8 @@ class Calls:
             caller.held.pending_calls -= 1
             if caller.inside and isinstance(result, Unread) and takes_long(result, MAX_READ_ANSWER_BYTES):
                 result, error = ABSENT, too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
-            told = whole(result) if caller.inside else result
+            # What a worker inside would read for long comes to it unread, like that of a socket.
+            told = whole(result) if caller.inside and not is_read_in_turns(result) else result
             self._engine_state.send(caller.id, messages.invocation_result(about, told, error))
 
         return reply

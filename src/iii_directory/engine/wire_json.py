@@ -136,8 +136,13 @@ def whole(value: object) -> object:
         unread = {key: read(item) for key, item in value.items() if type(item) in _TEXTS}
         return {**value, **unread} if unread else value
     if is_list(value):
-        return [read(item) for item in value] if value and isinstance(value[0], Unread) else value
+        return [read(item) for item in value] if _TEXTS.intersection(map(type, value)) else value
     return read(value)
+
+
+def is_read_in_turns(value: object) -> bool:
+    """Whether a list has so much unread in it that its items are to be read in several turns of the loop."""
+    return is_list(value) and sum(len(item) for item in value if type(item) is Unread) > LARGE_VALUE_BYTES
 
 
 def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError
-from iii_directory.bus.tasks import Tasks
+from iii_directory.bus.tasks import Tasks, each_in_turns
 from iii_directory.catalog.recent_writes import RecentWrites
 from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome, stamp_of
@@ -139,10 +139,9 @@ class Collection:
         values = values_of(await self._engine.call("state::list", {"scope": self.scope}))
         lost = self._recent.lost(self._table.stamps_in(values)) if self._recent.endangered else []
         await self._tell_again(lost)
-        for key, outcome in self._table.listed(values):
-            # The first load is no change; later ones tell of what happened meanwhile.
-            if not first:
-                self._learned(key, outcome)
+        # The first load is no change; later ones tell of what happened meanwhile.
+        tell = _quietly if first else self._learned
+        await each_in_turns(self._table.listed(values), lambda step: tell(*step))
         return len(lost)
 
     def close(self) -> None:
@@ -197,3 +196,7 @@ class Collection:
             raise DirectoryError(
                 OUTCOME_UNKNOWN, f"iii-state did not say whether it was done, and it may have been: {error}"
             ) from None
+
+
+def _quietly(_key: str, _outcome: Outcome) -> None:
+    pass
