@@ -10,7 +10,7 @@ from tests.engine.driver import Driver, uuid_of
 
 from iii_directory.engine.engine_state import Send
 from iii_directory.engine.sqlite_store import Database
-from iii_directory.engine.wire_json import encode_message
+from iii_directory.engine.wire_json import Unread, encode_message, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,10 +69,22 @@ def test_a_large_value_is_read_for_whoever_is_inside(on_store: Driver) -> None:
         if isinstance(effect, Send) and effect.connection_id == inside.id
     )
     assert heard["data"]["new_value"] == LARGE
-    for function_id, expected in (("state::get", LARGE), ("state::list", [LARGE])):
-        inside.start(function_id, {"scope": "s", "key": "k"})
-        answer = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
-        assert answer["result"] == expected
+    inside.start("state::get", {"scope": "s", "key": "k"})
+    answer = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
+    assert answer["result"] == LARGE
+
+
+def test_a_list_of_large_values_is_left_to_whoever_is_inside_to_read_one_by_one(on_store: Driver) -> None:
+    inside = on_store.connect("inside", inside=True)
+    outside = on_store.connect("outside")
+    for key in ("one", "two"):
+        outside.start("state::set", {"scope": "s", "key": key, "value": LARGE})
+
+    inside.start("state::list", {"scope": "s"})
+
+    answer = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
+    assert all(isinstance(value, Unread) for value in answer["result"])
+    assert [read(value) for value in answer["result"]] == [LARGE, LARGE]
 
 
 def test_a_large_call_that_is_no_object_is_told_so() -> None:
