@@ -1,4 +1,4 @@
-"""Making any text harmless for one line, a label, a log or a terminal. Pure."""
+"""Whether bytes are text, and making any text harmless for one line, a label, a log or a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def cut_at_word(text: str, limit: int) -> str:
     if text[limit - 1] != " ":
         start = start.rpartition(" ")[0] or start
     return start.rstrip() + "…"
+
+
+def is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def has_unsafe(text: str) -> bool:

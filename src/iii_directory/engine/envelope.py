@@ -20,7 +20,6 @@ from iii_directory.engine.hollow import hollowed
 from iii_directory.engine.stretches import (
     PIECE_BYTES,
     NotSoundError,
-    is_utf8,
     marks_in,
     outside_of_strings,
     stretches_of,
@@ -29,6 +28,7 @@ from iii_directory.engine.stretches import (
 )
 from iii_directory.engine.wire_json import Unread, is_long
 from iii_directory.limits import KIB, MAX_JSON_DEPTH
+from iii_directory.text import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

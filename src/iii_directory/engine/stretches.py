@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from iii_directory.limits import KIB, MAX_JSON_DEPTH
+from iii_directory.text import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -250,16 +251,6 @@ def marks_in(piece: bytes) -> bytes:
     if b"\\" in piece:
         piece = _without_escapes(piece)
     return piece.translate(None, _OTHERS)
-
-
-def is_utf8(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def outside_of_strings(text: bytes) -> bytes:

@@ -30,7 +30,7 @@ from iii_directory.registry_server.store import (
     load_worker,
     prompt_of,
 )
-from iii_directory.text import quoted
+from iii_directory.text import is_utf8, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def publish(path: Path, registry: Path, version: str, tag: str | None = None) ->
         raise _unfit(f"{quoted(version)} is no semantic version such as 1.2.3")
     with disk_errors("nothing was published", next_steps=()):
         found = dict(_files(path))
-        left_out = {name for name, content in found.items() if is_hidden(name) or not _is_text(content)}
+        left_out = {name for name, content in found.items() if is_hidden(name) or not is_utf8(content)}
         contents = {name: content for name, content in found.items() if name not in left_out}
         worker = worker_request(_name(path, contents), tag=tag).worker
         _check(contents)
@@ -210,14 +210,6 @@ def _check(contents: dict[str, bytes]) -> None:
 
 def _is_prompt(path: str) -> bool:
     return path.startswith("prompts/") and path.endswith(".md")
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _unfit(problem: str) -> DirectoryError:
