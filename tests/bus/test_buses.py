@@ -10,12 +10,12 @@ import pytest
 from tests.support.engine import WAIT, RawClient
 from tests.support.reader import until
 
-from iii_directory.bus import local_bus, tasks
+from iii_directory.bus import message_bus, tasks
 from iii_directory.bus.local_bus import LocalBus
 from iii_directory.bus.seam import CallError, Function, Subscription
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
-from iii_directory.limits import LARGE_VALUE_BYTES, MAX_READ_MARKS
+from iii_directory.limits import LARGE_VALUE_BYTES, LONG_FRAME_BYTES, MAX_READ_MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -373,43 +373,48 @@ def test_large_values_of_a_list_are_read_like_small_ones(inside: Worker) -> None
 
 
 def test_others_have_the_loop_while_a_long_list_is_read(
-    engine: EngineThread, monkeypatch: pytest.MonkeyPatch
+    inside: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.0)
-    turns, read_in, original = [0], list[int](), local_bus.read
+    turns, read_in, original = [0], list[int](), message_bus.read
+    values = stored(inside, [[number, "x" * LARGE_VALUE_BYTES] for number in range(20)])
 
     def next_turn() -> None:
         turns[0] += 1
         if len(read_in) < len(values):
-            engine.loop.call_soon(next_turn)
+            asyncio.get_running_loop().call_soon(next_turn)
 
     def counted(value: object) -> object:
         if not read_in:
-            engine.loop.call_soon(next_turn)
+            asyncio.get_running_loop().call_soon(next_turn)
         read_in.append(turns[0])
         return original(value)
 
-    with RawClient(engine.url, name="outside") as client:
-        worker = Worker(engine, client, "inside")
-        worker.start()
-        values = stored(worker, [[number, "x" * LARGE_VALUE_BYTES] for number in range(20)])
-        monkeypatch.setattr(local_bus, "read", counted)
+    monkeypatch.setattr(message_bus, "read", counted)
 
-        assert worker.call("state::list", {"scope": "long"}, namespace="default") == values
-        worker.close()
-
+    assert inside.call("state::list", {"scope": "long"}, namespace="default") == values
     assert len(set(read_in)) == len(values)
 
 
-def test_a_value_that_takes_long_to_read_is_null_in_a_list_and_holds_nobody_up(engine: EngineThread) -> None:
-    with RawClient(engine.url, name="outside") as client:
-        worker = Worker(engine, client, "inside")
-        worker.start()
-        stored(worker, [{"n": 1}, [[]] * (MAX_READ_MARKS + 1), {"n": 2}])
+def test_a_value_that_takes_long_to_read_is_null_in_a_list_and_holds_nobody_up(inside: Worker) -> None:
+    stored(inside, [{"n": 1}, [[]] * (MAX_READ_MARKS + 1), {"n": 2}])
 
-        assert worker.call("state::list", {"scope": "long"}, namespace="default") == [
-            {"n": 1},
-            None,
-            {"n": 2},
-        ]
-        worker.close()
+    assert inside.call("state::list", {"scope": "long"}, namespace="default") == [{"n": 1}, None, {"n": 2}]
+
+
+@pytest.mark.parametrize("blanks", [0, 2 * LONG_FRAME_BYTES])
+def test_a_long_answer_is_read_however_little_is_in_it(inside: Worker, blanks: int) -> None:
+    with RawClient(inside.engine.url, name="author") as author:
+        author.send(type="registerfunction", id="author::list")
+        author.result("engine::functions::list")
+        future = asyncio.run_coroutine_threadsafe(
+            inside.bus.call("author::list", {}, timeout_ms=10_000, namespace="default"),
+            inside.engine.loop if inside.kind == "inside" else inside.bus._loop,  # pyright: ignore[reportAttributeAccessIssue]
+        )
+        asked = author.receive_type("invokefunction")
+        about = f'"invocation_id":"{asked["invocation_id"]}","function_id":"author::list"'
+        author.socket.send(
+            f'{{"type":"invocationresult",{about},"result":[1,{" " * blanks}{{"two":null}},null]}}'
+        )
+
+        assert future.result(WAIT) == [1, {"two": None}, None]

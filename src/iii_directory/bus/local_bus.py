@@ -11,15 +11,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from iii_directory.bus.message_bus import MessageBus
-from iii_directory.bus.tasks import each_in_turns
-from iii_directory.engine.wire_json import is_read_in_turns, read, takes_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.messages import Message, Registration
     from iii_directory.engine.server import EngineServer
-    from iii_directory.engine.wire_json import Json
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -61,20 +58,6 @@ class LocalBus(MessageBus):
 
     def _register(self, message: Registration) -> None:
         self._send(self._in_its_words(message))
-
-    def _answered(self, message: Json) -> None:
-        if is_read_in_turns(message.get("result")):
-            self._tasks.start(self._read(message))
-        else:
-            super()._answered(message)
-
-    async def _read(self, answer: Json) -> None:
-        """Read a long list before whoever waits has it; what takes too long to read by itself is null."""
-        values: list[object] = []
-        await each_in_turns(
-            answer["result"], lambda value: values.append(None if takes_long(value) else read(value))
-        )
-        super()._answered({**answer, "result": values})
 
     async def _leave(self) -> None:
         self._engine.lost(self._id)

@@ -25,7 +25,7 @@ from iii_directory.bus.registering import (
     registration,
 )
 from iii_directory.bus.seam import Refusal, guarded, is_forged, listener, own_namespace
-from iii_directory.bus.tasks import Tasks, in_turns
+from iii_directory.bus.tasks import Tasks, each_in_turns, in_turns
 from iii_directory.bus.turns import Turns
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
@@ -39,7 +39,7 @@ from iii_directory.engine.messages import (
 )
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.repeats import Repeats
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.engine.wire_json import ABSENT, is_read_in_turns, read, takes_long
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import items_of, object_of, rows_of, text_of
 
@@ -316,7 +316,18 @@ class MessageBus(ABC):
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
 
     def _answered(self, message: Json) -> None:
-        self._calls.answered(message)
+        if is_read_in_turns(message.get("result")):
+            self._tasks.start(self._read(message))
+        else:
+            self._calls.answered(message)
+
+    async def _read(self, answer: Json) -> None:
+        """Read a long list before whoever waits has it; what takes too long to read by itself is null."""
+        values: list[object] = []
+        await each_in_turns(
+            answer["result"], lambda value: values.append(None if takes_long(value) else read(value))
+        )
+        self._calls.answered({**answer, "result": values})
 
     def _bound(self, message: Json) -> None:
         trigger_type, function_id = message["trigger_type"], message["function_id"]

@@ -102,7 +102,7 @@ class WireBus(MessageBus):
     # What the socket calls
 
     def received(self, message: bytes) -> None:
-        if len(message) > LONG_FRAME_BYTES and self._is_refused(message):
+        if len(message) > LONG_FRAME_BYTES and self._took_unread(message):
             return
         try:
             said: object = orjson.loads(message)
@@ -121,20 +121,27 @@ class WireBus(MessageBus):
             self._socket = None
             self._disconnected()
 
-    def _is_refused(self, message: bytes) -> bool:
-        """Whether it is a call that takes long to read: it is answered unread, as inside an engine."""
-        if not is_long(message, most=MAX_MESSAGE_BYTES):
-            return False
+    def _took_unread(self, message: bytes) -> bool:
+        """Take what would be read for long, as inside an engine: a call is refused, a list read in turns.
+
+        False for what is neither.
+        """
         # Only here, because a start would wait for what it imports.
         from iii_directory.engine.allowances import too_long
-        from iii_directory.engine.envelope import unchecked_envelope
+        from iii_directory.engine.envelope import items_of, unchecked_envelope
 
-        asked = unchecked_envelope(message)
-        if asked is None or asked.type != protocol.INVOKE_FUNCTION:
+        found = unchecked_envelope(message)
+        if found is None:
             return False
-        if asked.invocation_id is not None:
-            refusal = too_long(f"{asked.function_id} reads what a call carries").body()
-            self._send(InvocationResult(asked.invocation_id, asked.function_id, None, refusal))
+        if found.type == protocol.INVOKE_FUNCTION and is_long(message, most=MAX_MESSAGE_BYTES):
+            if found.invocation_id is not None:
+                refusal = too_long(f"{found.function_id} reads what a call carries").body()
+                self._send(InvocationResult(found.invocation_id, found.function_id, None, refusal))
+            return True
+        items = items_of(found.result) if found.type == protocol.INVOCATION_RESULT else None
+        if items is None:
+            return False
+        self._tasks.start(self._read({"invocation_id": found.invocation_id, "result": items}))
         return True
 
     # Connecting

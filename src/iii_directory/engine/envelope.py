@@ -191,6 +191,14 @@ def fields_of(value: Unread) -> dict[str, Unread | None] | None:
         return None
 
 
+def items_of(raw: msgspec.Raw) -> list[Unread | None] | None:
+    """The items of a list of JSON, None for null; None where it is no list."""
+    try:
+        return [unread(item) for item in _ITEMS.decode(raw)]
+    except msgspec.DecodeError:
+        return None
+
+
 def with_field(text: bytes, field: bytes, value: str) -> bytes | None:
     """An object of JSON with a field more, both of characters that need no escape.
 
@@ -252,6 +260,7 @@ def _pieces(text: bytes) -> Iterator[bytes]:
 
 _ENVELOPES: Final = msgspec.json.Decoder(Envelope)
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 _BESIDE: Final = frozenset(("error", "action", "metadata", "activation"))
 _NOT_JSON: Final = "not JSON, or nested too deeply"
