@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 DOCUMENTS = 1000
 IN_FLIGHT = 32
-ROUNDS = 15
+# Which of the processes share a core is luck, and changes from one round to the next.
+ROUNDS = 31
 STARTS = 5
 READY_SECONDS = 30.0
 BODY = f"# A skill\n\nWhat it is for, in a sentence or two.\n\n{'Some words of explanation. ' * 60}\n"
