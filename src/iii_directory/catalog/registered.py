@@ -149,6 +149,8 @@ class Table:
             return Outcome.NOTHING
         if news:
             return self._doubt(key)
+        # While a listing is taken in step by step, this was asked later than that.
+        self._touch(key)
         return self._drop(key, 0) if value is None else self._put(decode(self.kind, value, key))
 
     def leave_doubtful(self, key: str) -> None:
