@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError
+from iii_directory.bus.tasks import each_in_turns
 from iii_directory.engine.protocol import TIMEOUT
+from iii_directory.engine.wire_json import is_read_in_turns, read, takes_long
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from iii_directory.bus.tasks import Tasks
     from iii_directory.engine.wire_json import Json
 
 
@@ -24,8 +27,9 @@ def new_id() -> str:
 class Calls:
     """The calls under way, by their ids. They belong to one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tasks: Tasks) -> None:
         self._loop = loop
+        self._tasks = tasks
         self._waiting: dict[str, asyncio.Future[Any]] = {}
 
     async def make(self, function_id: str, say: Callable[[str], None], timeout_ms: float) -> Any:
@@ -51,6 +55,30 @@ class Calls:
 
     def answered(self, message: Json) -> None:
         """The engine answers a call; one that was waited for long enough is nobody's any more."""
+        if is_read_in_turns(message.get("result")):
+            self.answered_unread(message)
+        else:
+            self._settle(message)
+
+    def answered_unread(self, message: Json) -> None:
+        """It answers one with a list that is read before whoever waits has it, and in turns."""
+        self._tasks.start(self._read(message))
+
+    def fail(self, code: str, problem: str) -> None:
+        """None of the calls under way can be answered any more."""
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(CallError(code, problem))
+
+    async def _read(self, message: Json) -> None:
+        """What takes too long to read by itself is null."""
+        values: list[object] = []
+        await each_in_turns(
+            message["result"], lambda value: values.append(None if takes_long(value) else read(value))
+        )
+        self._settle({**message, "result": values})
+
+    def _settle(self, message: Json) -> None:
         answer = self._waiting.get(message["invocation_id"])
         if answer is None or answer.done():
             return
@@ -59,12 +87,6 @@ class Calls:
             answer.set_result(message.get("result"))
         else:
             answer.set_exception(CallError(str(error.get("code")), str(error.get("message"))))
-
-    def fail(self, code: str, problem: str) -> None:
-        """None of the calls under way can be answered any more."""
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(CallError(code, problem))
 
 
 def _too_late(answer: asyncio.Future[Any], function_id: str, timeout_ms: float) -> None:

@@ -25,7 +25,7 @@ from iii_directory.bus.registering import (
     registration,
 )
 from iii_directory.bus.seam import Refusal, guarded, is_forged, listener, own_namespace
-from iii_directory.bus.tasks import Tasks, each_in_turns, in_turns
+from iii_directory.bus.tasks import Tasks, in_turns
 from iii_directory.bus.turns import Turns
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
@@ -39,7 +39,7 @@ from iii_directory.engine.messages import (
 )
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.engine.repeats import Repeats
-from iii_directory.engine.wire_json import ABSENT, is_read_in_turns, read, takes_long
+from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import items_of, object_of, rows_of, text_of
 
@@ -82,7 +82,8 @@ class MessageBus(ABC):
         self._listeners: dict[str, Listening] = {}
         self._mark = {"listener": new_id()}
         self._owners: dict[str, TriggerOwner] = {}
-        self._calls = Calls(loop)
+        self._tasks = Tasks()
+        self._calls = Calls(loop, self._tasks)
         self._repeats = Repeats()
         self._registered: dict[tuple[str, ...], Registration] = {}
         """Everything that the engine was told to know, in its order."""
@@ -93,7 +94,6 @@ class MessageBus(ABC):
         self._on_refused: list[Callable[[], None]] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._turns = Turns(loop)
-        self._tasks = Tasks()
 
     @abstractmethod
     def _send(self, message: Message) -> None:
@@ -191,7 +191,7 @@ class MessageBus(ABC):
             case protocol.INVOKE_FUNCTION:
                 self._asked(message)
             case protocol.INVOCATION_RESULT:
-                self._answered(message)
+                self._calls.answered(message)
             case protocol.WORKER_REGISTERED:
                 self._observes = protocol.OBSERVE_FEATURE in items_of(message.get("features"))
             case protocol.REGISTRATION_REJECTED if message.get("code") == protocol.FUNCTION_CONFLICT:
@@ -314,20 +314,6 @@ class MessageBus(ABC):
                 listening.doubted(object_of(data))
         finally:
             self._send(InvocationResult(message["invocation_id"], function_id, None, None))
-
-    def _answered(self, message: Json) -> None:
-        if is_read_in_turns(message.get("result")):
-            self._tasks.start(self._read(message))
-        else:
-            self._calls.answered(message)
-
-    async def _read(self, answer: Json) -> None:
-        """Read a long list before whoever waits has it; what takes too long to read by itself is null."""
-        values: list[object] = []
-        await each_in_turns(
-            answer["result"], lambda value: values.append(None if takes_long(value) else read(value))
-        )
-        self._calls.answered({**answer, "result": values})
 
     def _bound(self, message: Json) -> None:
         trigger_type, function_id = message["trigger_type"], message["function_id"]

@@ -141,7 +141,7 @@ class WireBus(MessageBus):
         items = items_of(found.result) if found.type == protocol.INVOCATION_RESULT else None
         if items is None:
             return False
-        self._tasks.start(self._read({"invocation_id": found.invocation_id, "result": items}))
+        self._calls.answered_unread({"invocation_id": found.invocation_id, "result": items})
         return True
 
     # Connecting

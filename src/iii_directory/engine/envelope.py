@@ -214,10 +214,7 @@ def with_field(text: bytes, field: bytes, value: str) -> bytes | None:
 
 def has_odd_number(text: bytes) -> bool:
     """Whether a number of a JSON text is too large for others."""
-    digits = text.translate(_DIGITS)
     # Mostly nothing looks like one, not even in a string.
-    if _LONG_NUMBER not in digits and _LONG_EXPONENT not in digits:
-        return False
     return _looks_odd(text) and _looks_odd(outside_of_strings(text))
 
 
@@ -239,10 +236,10 @@ def is_readable(text: bytes) -> bool:
     Without a line of Python for each value: the text is cut down to its brackets and quotes. Most are short,
     and have fewer brackets than may be open at once, wherever these stand.
     """
-    if len(text) <= _AT_HAND_BYTES and text.count(b"{") + text.count(b"[") <= MAX_JSON_DEPTH:
+    short = len(text) <= _AT_HAND_BYTES
+    if short and text.count(b"{") + text.count(b"[") <= MAX_JSON_DEPTH:
         return is_utf8(text)
     try:
-        short = len(text) <= _AT_HAND_BYTES
         marks = marks_in(text) if short else b"".join(map(marks_in, _pieces(text)))
     except NotSoundError:
         return False
