@@ -46,6 +46,7 @@ BROKEN = [
     "? [a]\n: b",
     "state_timeout_ms: 1.5",
     "state_timeout_ms: -1",
+    "state_timeout_ms: 999",
     "registry_url: https://host:99999",
     "registry_url: https://",
     "registry_url: 'http://['",
@@ -171,6 +172,9 @@ def test_config_show_names_the_start_and_the_engine_where_these_have_the_last_wo
         assert values["sections"] == (None, "default")
         assert values["skills_folder"] == (str(elsewhere), f"the start of pid {up.process.pid}")
         assert said == ""
+        examined = run("doctor", cwd=home).stdout
+        assert "'state_timeout_ms' is 7000 by the engine's configuration" in examined
+        assert "config.yaml and the defaults say 5000" in examined
 
         # Of another folder it is another's, unless somebody asks for it.
         assert {origin for _, origin in shown(cwd=other)[0].values()} == {"default"}
@@ -280,30 +284,33 @@ def test_config_show_reads_nothing_of_an_engine_that_has_no_settings_of_ours(tmp
 def test_config_show_says_what_the_engine_says_of_values_that_cannot_be_used(tmp_path: Path) -> None:
     with EngineThread() as engine, client(engine.url) as owner:
         entry = {"id": "iii-directory", "name": "x", "description": "x", "schema": {}}
-        owner.call("configuration::register", {**entry, "initial_value": {"registry_url": "${NOWHERE}"}})
+        owner.call("configuration::register", {**entry, "initial_value": {"state_timeout_ms": "${NOWHERE}"}})
         values, said = shown("--url", engine.url, cwd=tmp_path)
-        owner.call("configuration::set", id="iii-directory", value={"registry_url": 7, "show_paths": True})
+        owner.call(
+            "configuration::set", id="iii-directory", value={"state_timeout_ms": 7, "show_paths": True}
+        )
         others, complained = shown("--url", engine.url, cwd=tmp_path)
 
-    assert values["registry_url"][1] == others["registry_url"][1] == "default"
+    assert values["state_timeout_ms"][1] == others["state_timeout_ms"][1] == "default"
     assert "what is set on the engine cannot be used: " in said
     assert "NOWHERE" in said
     assert "'show_paths' can be set in config.yaml alone" in complained
-    assert f"the engine at {engine.url}: 'registry_url' must be an http or https address" in complained
+    expected = f"a number of milliseconds from 1000 to {MAX_SETTING_MS}"
+    assert f"the engine at {engine.url}: 'state_timeout_ms' must be {expected}" in complained
 
 
 def test_a_value_that_cannot_be_used_leaves_what_was_before_it() -> None:
     file = Origin("config.yaml", {"state_timeout_ms": 5000, "show_paths": "perhaps"})
-    engine = Origin("the engine", {"state_timeout_ms": "soon", "registry_url": "http://b"})
+    engine = Origin("the engine", {"state_timeout_ms": "soon", "filter_unregistered": False})
 
     rows, problems = in_force((file, engine))
 
     found = {row.key: (row.value, row.origin) for row in rows}
     assert found["state_timeout_ms"] == (5000, "config.yaml")
     assert found["show_paths"] == (False, "default")
-    assert found["registry_url"] == ("http://b", "the engine")
+    assert found["filter_unregistered"] == (False, "the engine")
     assert problems == [
-        f"the engine: 'state_timeout_ms' must be a number of milliseconds, at most {MAX_SETTING_MS}",
+        f"the engine: 'state_timeout_ms' must be a number of milliseconds from 1000 to {MAX_SETTING_MS}",
         "config.yaml: 'show_paths' must be true or false",
     ]
 
@@ -311,11 +318,11 @@ def test_a_value_that_cannot_be_used_leaves_what_was_before_it() -> None:
 def test_what_is_not_to_be_set_on_an_engine_is_named_and_not_taken() -> None:
     answer = {
         "id": "iii-directory",
-        "value": {"show_paths": True, "state_timeout_ms": 1, "registry_url": None},
+        "value": {"registry_url": "http://b", "state_timeout_ms": 1, "filter_unregistered": None},
     }
 
     assert set_on_engine(answer) == (
         {"state_timeout_ms": 1},
-        ["'show_paths' can be set in config.yaml alone"],
+        ["'registry_url' can be set in config.yaml alone"],
     )
     assert set_on_engine(None) == ({}, [])

@@ -18,6 +18,8 @@ MIB: Final = 1024 * KIB
 MAX_CONFIG_BYTES: Final = 64 * KIB
 MAX_SETTING_MS: Final = 24 * 60 * 60 * 1000
 MAX_ROOTS: Final = 16
+# With a shorter deadline every download and every write would fail.
+MIN_TIMEOUT_MS: Final = 1000
 # Inner: how often a worker that runs looks whether its configuration changed; one call of the system each.
 CONFIG_LOOK_SECONDS: Final = 0.5
 

@@ -39,10 +39,16 @@ class House:
     def findings(self) -> list[str]:
         return [reason for _, reason in self.named()]
 
-    def named(self) -> list[tuple[str, str]]:
-        """What each finding is about, and what it says."""
+    def named(self, words: str = "") -> list[tuple[str, str]]:
+        """Subject and reason of each finding about settings whose reason has these words."""
         found = self.call("directory::diagnostics")["findings"]
-        return [(row["subject"], row["reason"]) for row in found if row["kind"] == "settings"]
+        rows = [(row["subject"], row["reason"]) for row in found if row["kind"] == "settings"]
+        return [(subject, reason) for subject, reason in rows if words in reason]
+
+    def loosen_schema(self) -> None:
+        """Register the directory's entry again with a schema that allows everything, as any worker can."""
+        entry = {"id": "iii-directory", "name": "x", "description": "x", "schema": {}}
+        self.call("configuration::register", entry)
 
     def told(self, function_id: str) -> dict[str, Any]:
         return self.call("engine::functions::info", function_id=function_id)["metadata"]
@@ -134,11 +140,10 @@ def test_a_broken_edit_keeps_what_was_and_is_a_finding(house: House, broken: str
 def test_what_the_engine_configures_wins_over_the_file_until_it_is_taken_back(house: House) -> None:
     until(lambda: _is_registered(house), "the schema is registered")
 
-    house.configure(filter_unregistered=False, registry_url="http://127.0.0.1:1")
+    house.configure(filter_unregistered=False, state_timeout_ms=7000)
 
     until(lambda: not house.hides(), "the engine's value is in force")
-    assert house.worker._settings.registry_url == "http://127.0.0.1:1"
-    assert house.failure("directory::registry::workers::list").message.startswith("D320 ")
+    assert house.worker._settings.state_timeout_ms == 7000
     house.write("filter_unregistered: true\nallow_writing: true\n")
     until(lambda: house.worker._settings.allow_writing, "the file was read")
     assert not house.hides()
@@ -151,15 +156,19 @@ def test_a_value_of_the_engine_that_cannot_be_used_is_named_as_the_engine_s_and_
 ) -> None:
     until(lambda: _is_registered(house), "the schema is registered")
 
-    house.configure(registry_url="ftp://x", filter_unregistered=False)
+    house.loosen_schema()
+    house.configure(state_timeout_ms="soon", filter_unregistered=False)
 
     until(lambda: not house.hides(), "what can be used of it is in force")
-    assert house.named() == [
-        ("configuration iii-directory", "'registry_url' must be an http or https address; it is not used")
+    assert house.named("must be") == [
+        (
+            "configuration iii-directory",
+            "'state_timeout_ms' must be a number of milliseconds from 1000 to 86400000; it is not used",
+        )
     ]
-    house.write("registry_url: http://127.0.0.1:1\n")
-    until(lambda: house.worker._settings.registry_url == "http://127.0.0.1:1", "the file's value is in force")
-    assert len(house.findings()) == 1
+    house.write("state_timeout_ms: 5000\n")
+    until(lambda: house.worker._settings.state_timeout_ms == 5000, "the file's value is in force")
+    assert len(house.named("must be")) == 1
     house.configure()
     until(lambda: house.findings() == [], "the finding goes with its cause")
 
@@ -169,7 +178,8 @@ def test_what_the_engine_cannot_tell_is_a_finding_and_the_file_counts(house: Hou
     house.configure(filter_unregistered=False)
     until(lambda: not house.hides(), "the engine's value is in force")
 
-    house.configure(filter_unregistered=False, registry_url="${NOPE_X}")
+    house.loosen_schema()
+    house.configure(filter_unregistered=False, state_timeout_ms="${NOPE_X}")
 
     until(house.hides, "the file's value is in force")
     ((subject, reason),) = house.named()
@@ -178,7 +188,7 @@ def test_what_the_engine_cannot_tell_is_a_finding_and_the_file_counts(house: Hou
     assert "NOPE_X" in reason
     house.configure(filter_unregistered=False)
     until(lambda: not house.hides(), "what the engine can tell counts again")
-    assert house.findings() == []
+    assert house.named("cannot be used") == []
 
 
 @pytest.mark.parametrize("broken", ["filter_unregistered: perhaps\n", "filter_unregistered: [\n"])
@@ -191,7 +201,7 @@ def test_a_broken_edit_is_named_beside_the_engine_s_value_which_goes_when_it_is_
 
     house.write(broken)
 
-    until(lambda: [subject for subject, _ in house.named()] == ["config.yaml"], "the edit is a finding")
+    until(lambda: "config.yaml" in [subject for subject, _ in house.named()], "the edit is a finding")
     assert not house.hides()
     house.configure()
     until(house.hides, "what the file said before is in force again")
@@ -209,7 +219,7 @@ def test_nothing_of_an_earlier_engine_is_in_force_on_one_without_a_configuration
             assert worker.wait_ready(WAIT)
             house = House(config, caller, worker)
             until(lambda: _is_registered(house), "the schema is registered")
-            house.configure(filter_unregistered=False, registry_url="ftp://x")
+            house.configure(filter_unregistered=False)
             until(lambda: not house.hides(), "the engine's value is in force")
             assert len(house.findings()) == 1
         monkeypatch.setattr("iii_directory.engine.builtins.provide_configuration", lambda *_: None)
@@ -224,10 +234,54 @@ def test_nothing_of_an_earlier_engine_is_in_force_on_one_without_a_configuration
 def test_what_opens_this_machine_cannot_be_configured_on_the_engine(house: House) -> None:
     until(lambda: _is_registered(house), "the schema is registered")
 
-    for key in ("allow_writing", "allow_file_repos", "skills_folder", "section_guard", "repo_mirrors"):
+    closed = ("allow_writing", "allow_file_repos", "skills_folder", "section_guard", "repo_mirrors")
+    for key in (*closed, "registry_url"):
         refusal = house.failure("configuration::set", id="iii-directory", value={key: True})
         assert "SCHEMA" in refusal.code.upper(), key
     assert not house.worker._settings.allow_writing
+
+
+def test_no_worker_moves_the_registry_even_after_it_replaced_the_schema(house: House) -> None:
+    house.write("registry_url: http://127.0.0.1:1\n")
+    until(lambda: house.worker._settings.registry_url == "http://127.0.0.1:1", "the file was read")
+    until(lambda: _is_registered(house), "the schema is registered")
+
+    house.loosen_schema()
+    house.configure(registry_url="http://127.0.0.1:2", state_timeout_ms=7000)
+
+    until(lambda: house.worker._settings.state_timeout_ms == 7000, "the engine was asked")
+    assert house.worker._settings.registry_url == "http://127.0.0.1:1"
+    assert house.named("registry_url") == [
+        ("configuration iii-directory", "'registry_url' can be set in config.yaml alone")
+    ]
+
+
+@pytest.mark.parametrize("key", ["state_timeout_ms", "download_timeout_ms"])
+def test_a_deadline_so_short_that_everything_fails_is_refused(house: House, key: str) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+    usual = getattr(house.worker._settings, key)
+
+    assert "SCHEMA" in house.failure("configuration::set", id="iii-directory", value={key: 0}).code.upper()
+    house.loosen_schema()
+    house.configure(**{key: 999})
+
+    until(lambda: len(house.named(key)) == 1, "the value is a finding")
+    assert getattr(house.worker._settings, key) == usual
+    house.write(f"{key}: 0\n")
+    until(lambda: len(house.named(key)) == 2, "a value of the file is a finding too")
+
+
+def test_a_setting_that_the_engine_overrides_is_a_finding_until_it_is_taken_back(house: House) -> None:
+    until(lambda: _is_registered(house), "the schema is registered")
+
+    house.configure(filter_unregistered=False, state_timeout_ms=10_000)
+
+    until(lambda: not house.hides(), "the engine's value is in force")
+    (said,) = house.findings()
+    assert said.startswith("'filter_unregistered' is false by the engine's configuration")
+    assert said.endswith("config.yaml and the defaults say true")
+    house.write("filter_unregistered: false\n")
+    until(lambda: house.findings() == [], "the file says the same now")
 
 
 def test_a_worker_rereads_its_settings_when_it_is_told_to(house: House) -> None:

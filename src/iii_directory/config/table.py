@@ -35,7 +35,10 @@ class Setting(NamedTuple):
     hot: bool = True
     """A change applies while the worker runs; else at the next start."""
     remote: bool = False
-    """It may be set in the engine's configuration, too. What opens this machine to callers may not."""
+    """Any worker may set it in the engine's configuration.
+
+    False for settings that open this machine to callers or decide where documents come from.
+    """
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -82,10 +85,10 @@ def _url(key: str) -> Callable[[object], dict[str, Any]]:
     return read
 
 
-def _milliseconds(key: str) -> Callable[[object], dict[str, Any]]:
+def _milliseconds(key: str, least: int) -> Callable[[object], dict[str, Any]]:
     def read(value: object) -> dict[str, Any]:
-        if not is_count(value) or value > limits.MAX_SETTING_MS:
-            raise WrongValueError(f"a number of milliseconds, at most {limits.MAX_SETTING_MS}")
+        if not is_count(value) or not least <= value <= limits.MAX_SETTING_MS:
+            raise WrongValueError(f"a number of milliseconds from {least} to {limits.MAX_SETTING_MS}")
         return {key: value}
 
     return read
@@ -142,15 +145,15 @@ _TEXT: Final[Json] = {"type": "string"}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
 _TEXT_MAP: Final[Json] = {"type": "object", "additionalProperties": _TEXT}
 _BOOLEAN: Final[Json] = {"type": "boolean"}
-_MS: Final[Json] = {"type": "integer", "minimum": 0, "maximum": limits.MAX_SETTING_MS}
 
 
 def _nullable(schema: Json) -> Json:
     return {**schema, "type": [schema["type"], "null"]}
 
 
-def _time(key: str, default: int, about: str) -> Setting:
-    return Setting(key, default, about, _MS, _milliseconds(key), remote=True)
+def _time(key: str, default: int, about: str, *, least: int) -> Setting:
+    schema = {"type": "integer", "minimum": least, "maximum": limits.MAX_SETTING_MS}
+    return Setting(key, default, about, schema, _milliseconds(key, least), remote=True)
 
 
 def _switch(
@@ -190,13 +193,25 @@ SETTINGS: Final = (
         "the workers registry to list and install from",
         _TEXT,
         _url("registry_url"),
-        remote=True,
     ),
-    _time("download_timeout_ms", 60_000, "the deadline of one download, its whole answer included"),
     _time(
-        "registry_cache_ttl_ms", 60_000, "how long answers of the registry and the engine count as current"
+        "download_timeout_ms",
+        60_000,
+        "the deadline of one download, its whole answer included",
+        least=limits.MIN_TIMEOUT_MS,
     ),
-    _time("state_timeout_ms", 10_000, "the deadline of a write to the engine's state and of a live section"),
+    _time(
+        "registry_cache_ttl_ms",
+        60_000,
+        "how long answers of the registry and the engine count as current; 0 asks every time",
+        least=0,
+    ),
+    _time(
+        "state_timeout_ms",
+        10_000,
+        "the deadline of a write to the engine's state and of a live section",
+        least=limits.MIN_TIMEOUT_MS,
+    ),
     Setting(
         "scopes",
         {"skills": "skills", "prompts": "prompts"},

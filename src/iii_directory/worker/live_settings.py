@@ -8,6 +8,7 @@ file leaves what the file said before, one of the engine leaves what the file sa
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -117,7 +118,15 @@ class LiveSettings:
     # Inner workings
 
     def _apply(self) -> None:
-        """Bring what is in force in line with what the file and the engine have said."""
+        """Put the values of the file and the engine into force, and report which of the engine's differ."""
+        overridden = [
+            f"'{name}' is {json.dumps(value)} by the engine's configuration, which any worker can change; "
+            f"config.yaml and the defaults say {json.dumps(usual)}"
+            for name, value in self._of_engine.items()
+            if value != (usual := getattr(self._of_file, name))
+        ]
+        unset = "nothing, if you set it there; else take it out with configuration::set"
+        self._note("overridden", _ON_ENGINE, overridden, unset, urgent=False)
         hot = [field for setting in SETTINGS if setting.hot for field in setting.fields]
         wanted = {field: getattr(self._of_file, field) for field in hot} | self._of_engine
         changed = {name: value for name, value in wanted.items() if value != getattr(self._settings, name)}
@@ -127,10 +136,13 @@ class LiveSettings:
             log.info("settings changed: %s", ", ".join(sorted(changed)))
             self._changed()
 
-    def _note(self, about: str, subject: str, reasons: Iterable[str], fix: str) -> None:
+    def _note(
+        self, about: str, subject: str, reasons: Iterable[str], fix: str, *, urgent: bool = True
+    ) -> None:
         self._notes.drop(f"{_NOTES}{about} ")
         for number, reason in enumerate(reasons):
-            self._notes.put(f"{_NOTES}{about} {number}", Finding("settings", subject, reason, fix))
+            finding = Finding("settings", subject, reason, fix, urgent=urgent)
+            self._notes.put(f"{_NOTES}{about} {number}", finding)
 
     async def _follow(self) -> None:
         while True:
