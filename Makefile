@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help run test setup lint types unit bench soak format requirements docs clean
+.PHONY: help run test setup lint types unit bench soak format requirements docs measure walks clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,12 @@ soak: $(VENV)/.dev  ## long fuzz runs, simulations and churn
 format: $(VENV)/.dev  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+measure:  ## size and readability of the source, beside the goals
+	@$(PYTHON) -m tools.measure $(ARGS)
+
+walks: $(VENV)/.dev  ## how many package borders each everyday request crosses
+	@$(BIN)/python -m tools.walks
 
 docs: $(VENV)/.dev  ## write the reference anew from the tables of the code
 	@$(BIN)/python -m docs.generate
