@@ -121,7 +121,8 @@ def test_a_worker_that_joins_brings_its_skills(start: Callable[..., Depot]) -> N
     assert depot.ids() == ["db", "db/get"]
     entry = depot.world.lock()["db"]
     assert (entry["by"], entry["resolved"]) == ("auto", "1.0.0")
-    assert entry["source"] == {"kind": "registry", "worker": "db", "tag": "latest"}
+    address = {"registry": depot.world.registry_url}
+    assert entry["source"] == {"kind": "registry", "worker": "db", "tag": "latest", **address}
 
 
 def test_a_worker_added_again_while_it_is_fetched_is_fetched_once_and_told_of_once(

@@ -168,3 +168,18 @@ def test_what_was_installed_before_the_start_is_not_told(depot: Depot) -> None:
     last_of_all(depot)
 
     assert listener.next() == LAST
+
+
+def test_a_command_that_finds_everything_current_announces_no_download(depot: Depot) -> None:
+    depot.world.publish("db", "1.0.0", ONLY_SKILLS)
+    depot.command("skills", "add", "db")
+    installed = depot.world.lock()["db"]["installed_at"]
+    depot.call("directory::skills::list")
+    listener = depot.listener("directory::skills::on-change")
+
+    assert "current" in depot.command("skills", "add", "db").stdout
+    depot.call("directory::skills::list")
+    last_of_all(depot)
+
+    assert next_download(listener) == LAST
+    assert depot.world.lock()["db"]["installed_at"] == installed

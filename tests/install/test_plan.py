@@ -109,14 +109,14 @@ def test_an_automatic_update_of_something_asked_for_leaves_it_asked_for() -> Non
     assert by_call.by == "call"
 
 
-def test_the_same_content_again_touches_no_file() -> None:
-    made = plan_install(
-        bundle_of(OLD), disk_of(OLD), entry_of(OLD), edited="overwrite", by="call", now="later"
-    )
+def test_the_same_content_again_touches_no_file_and_keeps_the_time_of_the_install() -> None:
+    known = entry_of(OLD)
+
+    made = plan_install(bundle_of(OLD), disk_of(OLD), known, edited="overwrite", by="call", now="later")
 
     assert not made.touches_files
     assert made.entry is not None
-    assert made.entry.installed_at == "later"
+    assert made.entry.installed_at == known.installed_at
 
 
 def test_a_file_deleted_by_hand_comes_back() -> None:

@@ -62,7 +62,7 @@ def test_a_download_from_the_registry_lands_and_says_what_it_wrote(world: World)
         "prompts/ask.md": b"---\nname: ask\ndescription: Ask the database\n---\nAsk one.\n",
     }
     assert world.lock()["db"] == {
-        "source": {"kind": "registry", "worker": "db", "tag": "latest"},
+        "source": {"kind": "registry", "worker": "db", "tag": "latest", "registry": world.registry_url},
         "resolved": "1.2.3",
         "installed_at": "2026-01-01T00:00:00.000000Z",
         "by": "call",
@@ -201,14 +201,14 @@ def test_whether_it_is_current_is_asked_without_fetching_the_bundle(
 def test_a_registry_that_cannot_say_what_is_current_is_asked_for_the_bundle(
     world: World, detail: bytes
 ) -> None:
-    world.publish("db", "1.0.0", V1)
-    world.run(lambda installer: installer.auto_download("db"))
-    bundle = {"name": "db", "version": "2.0.0", "skills": [{"path": "SKILL.md", "content": "# db two\n"}]}
+    bundle = {"name": "db", "version": "1.0.0", "skills": [{"path": "SKILL.md", "content": "# db\n"}]}
 
     def respond(path: str, connection: socket.socket) -> None:
         connection.sendall(answer(bundle) if "/skills" in path else detail)
 
     with RawServer(respond) as server:
+        world.run(lambda installer: installer.auto_download("db"), registry_url=server.url)
+        bundle["version"] = "2.0.0"
         world.run(lambda installer: installer.auto_download("db"), registry_url=server.url)
 
     assert world.lock()["db"]["resolved"] == "2.0.0"
@@ -248,7 +248,12 @@ def test_an_automatic_update_follows_the_tag_someone_chose_and_leaves_it_theirs(
     world.run(lambda installer: installer.auto_download("db"))
 
     assert world.lock()["db"]["resolved"] == "2.0.0-rc.2"
-    assert world.lock()["db"]["source"] == {"kind": "registry", "worker": "db", "tag": "next"}
+    assert world.lock()["db"]["source"] == {
+        "kind": "registry",
+        "worker": "db",
+        "tag": "next",
+        "registry": world.registry_url,
+    }
     assert world.lock()["db"]["by"] == "call"
 
 

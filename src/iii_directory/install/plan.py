@@ -93,14 +93,22 @@ def plan_install(
     by: By,
     now: str,
     prune: bool = False,
+    explicit: bool = False,
     allow_downgrade: bool = False,
 ) -> Plan:
-    """Bring a namespace to what a bundle holds; files that are not in the bundle stay."""
+    """Bring a namespace to what a bundle holds; files that are not in the bundle stay.
+
+    ``explicit`` says that the caller named the version, so an older one is what they want.
+    """
     if known is not None and known.by == "create":
-        # Nobody's install: what was written here counts like what is made by hand.
+        # Documents written through the directory count like documents made by hand.
         known = None
+    if known is not None and disk.exists and not allow_downgrade:
+        check_registry(bundle.source, known.source)
+        if not explicit:
+            _check_not_older(bundle, known)
     if known is not None and disk.exists:
-        _check_moves_on(bundle, known, allow_downgrade=allow_downgrade)
+        _check_same_bytes(bundle, known)
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
     sorted_out = {path: _state(path, bundle, disk, recorded, edited) for path in bundle.files}
@@ -126,7 +134,13 @@ def plan_install(
         executable=bundle.executable,
         edited_from=_edited_from(changes.kept, bundle, known),
         left_behind={path: digest for path, digest in left.items() if not prune or path not in clean},
+        authors={}
+        if known is None
+        else {path: known.authors[path] for path in changes.kept if path in known.authors},
     )
+    if known is not None and not writes and (known.resolved, known.files) == (entry.resolved, entry.files):
+        # Nothing is installed anew, so the time of the install stays.
+        entry = entry._replace(installed_at=known.installed_at)
     return Plan(
         namespace=bundle.namespace,
         entry=entry,
@@ -165,7 +179,9 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     """Bring the files back that the record names, and leave the record as it is."""
     if bundle.hashes != known.files:
         raise refused(f"the source has other content for {quoted(known.resolved)} than was recorded")
-    plan = plan_install(bundle, disk, known, edited=edited, by=known.by, now=known.installed_at)
+    plan = plan_install(
+        bundle, disk, known, edited=edited, by=known.by, now=known.installed_at, allow_downgrade=True
+    )
     entry = known._replace(executable=bundle.executable)
     if edited == "overwrite":
         entry = entry._replace(edited_from={})
@@ -183,22 +199,29 @@ def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Pla
 
 
 def plan_write(
-    namespace: str, path: str, content: bytes | None, disk: Disk, known: Entry | None, *, now: str
+    namespace: str,
+    path: str,
+    content: bytes | None,
+    disk: Disk,
+    known: Entry | None,
+    *,
+    now: str,
+    author: str | None = None,
 ) -> Plan:
-    """Write one document, or (None) delete it. What somebody saves there meanwhile wins.
+    """Write one document, or (None) delete it. A file saved there by hand meanwhile wins.
 
-    A namespace that only such writes made is recorded as that; in one that was installed the record stays as
-    it is, so that the document counts as edited by hand.
+    A namespace made by such writes alone is recorded as written here. In an installed namespace the record
+    keeps the installed hashes, so the document counts as edited; its author is noted in both.
     """
     if content is None:
-        entry = _authored(path, None, disk, known, now)
+        entry = _authored(path, None, disk, known, now, None)
         changes = FileChanges(removed=(path,))
         return Plan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
     _check_places((path,), disk)
     digest = content_hash(content)
     return Plan(
         namespace,
-        _authored(path, digest, disk, known, now),
+        _authored(path, digest, disk, known, now, author),
         {path: content},
         frozenset(),
         FileChanges(replaced=(path,)) if path in disk.nodes else FileChanges(added=(path,)),
@@ -208,12 +231,18 @@ def plan_write(
     )
 
 
-def _authored(path: str, digest: str | None, disk: Disk, known: Entry | None, now: str) -> Entry | None:
-    """The record of a namespace after one of its documents was written here, or deleted."""
+def _authored(
+    path: str, digest: str | None, disk: Disk, known: Entry | None, now: str, author: str | None
+) -> Entry | None:
+    """The record of a namespace after one of its documents was written through the directory, or deleted."""
     if known is None:
         if digest is None or any(node != "folder" for node in disk.nodes.values()):
             return None
         known = Entry(WrittenSource(), _WRITTEN, now, "create", {})
+    authors = {name: caller for name, caller in known.authors.items() if name != path}
+    if author is not None:
+        authors[path] = author
+    known = known._replace(authors=authors)
     if known.by != "create":
         return known
     files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
@@ -223,6 +252,7 @@ def _authored(path: str, digest: str | None, disk: Disk, known: Entry | None, no
 
 
 _WRITTEN: Final = "written"
+_ACCEPT: Final = "use iii-directory skills add or update with --allow-downgrade if that is meant"
 _STATES: Final = ("added", "replaced", "unchanged", "overwritten", "kept")
 
 
@@ -242,22 +272,37 @@ def _where(states: Mapping[str, str], wanted: str) -> tuple[str, ...]:
     return tuple(sorted(path for path, state in states.items() if state == wanted))
 
 
-def _check_moves_on(bundle: Bundle, known: Entry, *, allow_downgrade: bool) -> None:
-    """A source does not take back what it brought, by an older version or by other bytes of the same."""
-    if bundle.resolved == known.resolved:
-        if _origin(bundle.source) == _origin(known.source) and bundle.hashes != known.files:
-            way = f"remove {bundle.namespace} first if that is meant"
-            raise refused(
-                f"the source has other content for {quoted(bundle.resolved)} than was installed: {way}"
-            )
-    elif not allow_downgrade and isinstance(bundle.source, RegistrySource) and is_version(known.resolved):
-        if is_version(bundle.resolved) and not is_older(bundle.resolved, known.resolved):
-            return
-        way = "use iii-directory skills add or update with --allow-downgrade if that is meant"
+def check_registry(source: Source, known: Source) -> None:
+    """Refuse a namespace from another registry than the recorded one; a record without one takes any."""
+    if not isinstance(source, RegistrySource) or not isinstance(known, RegistrySource):
+        return
+    if known.registry not in (None, source.registry):
+        here, there = quoted(str(source.registry)), quoted(str(known.registry))
+        problem = f"{quoted(source.worker)} was installed from the registry {there}, not from {here}"
+        raise refused(f"{problem}: set registry_url back, or {_ACCEPT}")
+
+
+def _check_not_older(bundle: Bundle, known: Entry) -> None:
+    """Refuse what the source calls its newest version when that went backwards."""
+    if bundle.resolved == known.resolved or not isinstance(bundle.source, RegistrySource):
+        return
+    if not is_version(known.resolved):
+        return
+    if not is_version(bundle.resolved) or is_older(bundle.resolved, known.resolved):
         found, there = quoted(bundle.resolved), quoted(known.resolved)
         raise refused(
-            f"the source has {found}, which is older than the installed {there} or no version: {way}"
+            f"the source has {found}, which is older than the installed {there} or not a version: "
+            f"name that version, or {_ACCEPT}"
         )
+
+
+def _check_same_bytes(bundle: Bundle, known: Entry) -> None:
+    """Refuse other content under a version that is installed already."""
+    if bundle.resolved != known.resolved or _origin(bundle.source) != _origin(known.source):
+        return
+    if bundle.hashes != known.files:
+        way = f"remove {bundle.namespace} first if that is meant"
+        raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed: {way}")
 
 
 def _origin(source: Source) -> tuple[str, ...]:

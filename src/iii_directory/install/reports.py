@@ -9,7 +9,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import FileChanges
 from iii_directory.limits import MAX_DIFF_BYTES
-from iii_directory.lockfile.format import RegistrySource, content_hash
+from iii_directory.lockfile.format import NamespaceChange, RegistrySource, content_hash
 from iii_directory.lockfile.names import kind_of
 from iii_directory.text import escaped
 
@@ -40,6 +40,13 @@ class Installation:
     @property
     def namespace(self) -> str:
         return self.reply["namespace"]
+
+    @property
+    def change(self) -> NamespaceChange:
+        """The install as events announce it."""
+        kind = "registry" if self.reply["source"]["kind"] == "registry" else "repo"
+        skills, prompts = bool(self.reply["skills_written"]), bool(self.reply["prompts_written"])
+        return NamespaceChange(self.namespace, kind, skills, prompts)
 
     @property
     def is_current(self) -> bool:
@@ -154,7 +161,7 @@ def installation(bundle: Bundle, plan: Plan) -> Installation:
         "skills_written": [path for path in written if kinds[path] == "skill"],
         "prompts_written": [bundle.prompt_name(path) for path in written if kinds[path] == "prompt"],
         "files_written": [path for path in written if kinds[path] == "file"],
-        "source": bundle.source.as_dict(),
+        "source": {key: value for key, value in bundle.source.as_dict().items() if key != "registry"},
     }
     return Installation(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
 

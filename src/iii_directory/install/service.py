@@ -19,7 +19,7 @@ from iii_directory.install.tree import silent
 from iii_directory.install.writes import Writes
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
-from iii_directory.registry.requests import worker_request
+from iii_directory.registry.requests import WorkerRequest, worker_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from iii_directory.install.typed import Offer
     from iii_directory.install.upkeep import Upkeep
     from iii_directory.lockfile.format import Entry
-    from iii_directory.registry.requests import WorkerRequest
 
 
 def _now() -> str:
@@ -117,7 +116,13 @@ class Installer:
             progress("fetch", 0, 0)
             bundle = await self._sources.bundle(request)
             return await self._threads.run(
-                self._install, bundle, "call", edited, progress, allow_downgrade=allow_downgrade
+                self._install,
+                bundle,
+                "call",
+                edited,
+                progress,
+                explicit=_is_explicit(request),
+                allow_downgrade=allow_downgrade,
             )
 
     async def preview(
@@ -126,7 +131,13 @@ class Installer:
         """What `download` would do, with a diff, and without doing it."""
         with self._room():
             bundle = await self._sources.bundle(request)
-            return await self._threads.run(self._preview, bundle, edited, allow_downgrade=allow_downgrade)
+            return await self._threads.run(
+                self._preview,
+                bundle,
+                edited,
+                explicit=_is_explicit(request),
+                allow_downgrade=allow_downgrade,
+            )
 
     async def offers(self, source: RepoTree | LocalFolder | Site) -> Sequence[Offer]:
         """The skills a source has; nothing is installed."""
@@ -184,7 +195,7 @@ class Installer:
             raise bundle
         check_namespace(bundle.namespace)
         if dry_run:
-            return await self._threads.run(self._preview, bundle, edited, allow_downgrade=False)
+            return await self._threads.run(self._preview, bundle, edited)
         return await self._threads.run(self._install, bundle, "call", edited, silent)
 
     async def auto_download(self, worker: str) -> Installation | None:
@@ -245,6 +256,7 @@ class Installer:
         edited: EditedFiles,
         progress: Progress,
         *,
+        explicit: bool = False,
         allow_downgrade: bool = False,
     ) -> Installation:
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
@@ -255,19 +267,34 @@ class Installer:
                 edited=edited,
                 by=by,
                 now=self._now(),
+                explicit=explicit,
                 allow_downgrade=allow_downgrade,
             )
             namespace.commit(plan, progress)
         return installation(bundle, plan)
 
-    def _preview(self, bundle: Bundle, edited: EditedFiles, *, allow_downgrade: bool) -> Preview:
+    def _preview(
+        self, bundle: Bundle, edited: EditedFiles, *, explicit: bool = False, allow_downgrade: bool = False
+    ) -> Preview:
         disk, known = self._folder.look(bundle.namespace, bundle.files)
         plan = plan_install(
-            bundle, disk, known, edited=edited, by="call", now=self._now(), allow_downgrade=allow_downgrade
+            bundle,
+            disk,
+            known,
+            edited=edited,
+            by="call",
+            now=self._now(),
+            explicit=explicit,
+            allow_downgrade=allow_downgrade,
         )
         old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
         diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
         return Preview(bundle.namespace, bundle.resolved, plan.changes, diff, bundle.left_out)
+
+
+def _is_explicit(request: DownloadRequest) -> bool:
+    """Whether the caller named the version they want; ``latest`` leaves the choice to the registry."""
+    return isinstance(request, WorkerRequest) and request.asked != "latest"
 
 
 def _is_theirs(entry: Entry) -> bool:

@@ -14,7 +14,7 @@ from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, 
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import Checkout, Fetched, GitSource
 from iii_directory.install.local import LocalSkills, content_digest
-from iii_directory.install.plan import check_namespace
+from iii_directory.install.plan import check_namespace, check_registry
 from iii_directory.install.requests import (
     LocalFolder,
     OneOf,
@@ -94,8 +94,8 @@ class Sources:
         """What a request stands for right now, checked and ready to install."""
         check_namespace(request.worker if isinstance(request, WorkerRequest) else request.skill)
         if isinstance(request, WorkerRequest):
+            source = RegistrySource(request.worker, request.version, request.tag, self._registry.address)
             answer = await self._registry.bundle(request)
-            source = RegistrySource(request.worker, request.version, request.tag)
             return await asyncio.to_thread(registry_bundle, source, request.worker, answer)
         if isinstance(request, RepoRequest):
             return await self.in_thread(lambda: self._repo_bundle(request))
@@ -144,6 +144,7 @@ class Sources:
         """The version or commit that an update would bring; for a pinned version, the latest there is."""
         source = entry.source
         if isinstance(source, RegistrySource):
+            check_registry(source._replace(registry=self._registry.address), source)
             return await self._registry.current_version(worker_request(source.worker, tag=source.tag))
         if isinstance(source, RepoSource):
             request = self._repo_request(source, source.branch)

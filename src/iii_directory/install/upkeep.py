@@ -173,9 +173,6 @@ class Upkeep:
                 prune=prune,
                 allow_downgrade=allow_downgrade,
             )
-            if known is not None and known.resolved == bundle.resolved and known.files == bundle.hashes:
-                # It is not installed anew, so the record keeps its time and its source.
-                plan = replace(plan, entry=_as_of(known, plan.entry))
             edited_from: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
             after = {bundle.hashes[path]: bundle.files[path] for path in edited_from}
             wanted = {*edited_from.values(), *after}
@@ -313,10 +310,6 @@ def _compared(entry: Entry | None) -> set[str]:
     if entry is None:
         return set()
     return {*entry.edited_from.values(), *(entry.files[path] for path in entry.edited_from)}
-
-
-def _as_of(known: Entry, entry: Entry | None) -> Entry | None:
-    return None if entry is None else entry._replace(installed_at=known.installed_at, source=known.source)
 
 
 def _names(lock: LockFile) -> list[str]:

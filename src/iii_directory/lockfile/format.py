@@ -30,16 +30,19 @@ By = Literal["call", "auto", "create"]
 
 
 class RegistrySource(NamedTuple):
-    """A worker of the registry, at an exact version or at whatever a tag names; one of the two is set."""
+    """A worker of a registry, at an exact version or at whatever a tag names; one of the two is set."""
 
     worker: str
     version: str | None = None
     tag: str | None = None
+    registry: str | None = None
+    """The address of the registry, without credentials; None in records older than this field."""
     kind: Literal["registry"] = "registry"
 
     def as_dict(self) -> dict[str, str]:
         chosen = {"tag": self.tag or "latest"} if self.version is None else {"version": self.version}
-        return {"kind": self.kind, "worker": self.worker, **chosen}
+        address = {} if self.registry is None else {"registry": self.registry}
+        return {"kind": self.kind, "worker": self.worker, **chosen, **address}
 
 
 class RepoSource(NamedTuple):
@@ -122,12 +125,15 @@ class Entry(NamedTuple):
     """What files that were edited by hand had been, where the source has something newer by now."""
     left_behind: Mapping[str, str] = _NONE
     """Files that left the source and are still here, as they were installed."""
+    authors: Mapping[str, str] = _NONE
+    """The caller that last wrote a file through the directory, by the path of the file."""
 
     def as_dict(self) -> dict[str, object]:
         more = {
             "executable": sorted(self.executable),
             "edited_from": dict(sorted(self.edited_from.items())),
             "left_behind": dict(sorted(self.left_behind.items())),
+            "authors": dict(sorted(self.authors.items())),
         }
         return {
             "source": self.source.as_dict(),
@@ -219,10 +225,10 @@ def parse_entry(value: object) -> Entry | None:
     if not isinstance(resolved, str) or not isinstance(installed_at, str):
         return None
     executable, edited_from = value.get("executable", []), value.get("edited_from", {})
-    left_behind = value.get("left_behind", {})
+    left_behind, authors = value.get("left_behind", {}), value.get("authors", {})
     if not is_text_list(executable) or not is_text_map(edited_from) or not is_text_map(left_behind):
         return None
-    if not all(is_safe_path(path) for path in (*files, *left_behind)):
+    if not is_text_map(authors) or not all(is_safe_path(path) for path in (*files, *left_behind)):
         return None
     return Entry(
         source=source,
@@ -233,6 +239,7 @@ def parse_entry(value: object) -> Entry | None:
         executable=frozenset(executable) & files.keys(),
         edited_from={path: digest for path, digest in edited_from.items() if path in files},
         left_behind={path: digest for path, digest in left_behind.items() if path not in files},
+        authors=dict(authors),
     )
 
 
@@ -246,7 +253,7 @@ def changed_namespaces(
     """
     rows: list[NamespaceChange] = []
     for name, entry in sorted(after.namespaces.items()):
-        if before.namespaces.get(name) == entry or isinstance(entry.source, WrittenSource):
+        if _is_same_install(before.namespaces.get(name), entry) or isinstance(entry.source, WrittenSource):
             continue
         kind = "registry" if isinstance(entry.source, RegistrySource) else "repo"
         skills, prompts = (
@@ -261,11 +268,22 @@ def changed_namespaces(
     return rows
 
 
+def _is_same_install(before: Entry | None, after: Entry) -> bool:
+    """Whether two records are of one install: only what else is noted about it may differ."""
+    if before is None:
+        return False
+    return (before.installed_at, before.resolved, before.files) == (
+        after.installed_at,
+        after.resolved,
+        after.files,
+    )
+
+
 def _parse_source(value: object) -> Source | None:
     if not is_text_map(value):
         return None
     if value.get("kind") == "registry" and "worker" in value:
-        return RegistrySource(value["worker"], value.get("version"), value.get("tag"))
+        return RegistrySource(value["worker"], value.get("version"), value.get("tag"), value.get("registry"))
     if value.get("kind") == "repo" and {"repo", "skill", "branch", "commit"} <= value.keys():
         return RepoSource(value["repo"], value["skill"], value["branch"], value["commit"], value.get("path"))
     if value.get("kind") == "folder" and {"path", "skill"} <= value.keys():

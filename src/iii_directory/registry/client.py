@@ -13,7 +13,7 @@ from iii_directory.registry import answers
 from iii_directory.registry.http import get_json, make_client
 from iii_directory.registry.requests import PageRequest
 from iii_directory.registry.versions import can_be_version, is_version
-from iii_directory.text import quoted
+from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -103,6 +103,11 @@ class RegistryClient:
             self._url = url.rstrip("/")
             self._cache.forget()
             self.seen.clear()
+
+    @property
+    def address(self) -> str:
+        """The registry's address as records and errors may show it: without credentials and query."""
+        return shown_url(self._url)
 
     async def __aenter__(self) -> Self:
         return self

@@ -43,6 +43,9 @@ class Arrivals:
             if finding.kind != "edited":
                 self._notes.put(f"{_left_out_of(namespace)}{number}", finding)
         self.tell(await self._catalogue.look())
+        if done.is_current:
+            # The record is as before, so `tell` has no news; each download that was asked for is announced.
+            self._events.installed(done.change)
 
     def written(self, op: Literal["create", "update", "delete"], skill_id: str) -> None:
         """A caller wrote a document, and readers see it."""
