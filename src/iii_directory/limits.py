@@ -180,6 +180,10 @@ MAX_REGISTRY_QUERY_CHARS: Final = 1024
 MAX_VERSION_CHARS: Final = 128
 # Inner: answers of the registry kept for registry_cache_ttl_ms, a few kilobytes each.
 MAX_CACHED_ANSWERS: Final = 256
+# Changed documents are indexed for search when no call came for the first of these, or when they have waited
+# for the second; a search that comes sooner has them indexed at once.
+INDEX_PAUSE_SECONDS: Final = 0.5
+INDEX_LATEST_SECONDS: Final = 30.0
 # Published workers that search knows of from earlier lists: more than the public registry has.
 MAX_PUBLISHED_WORKERS: Final = 5000
 # Documents of a kind that search by meaning keeps a vector of: 1.5 KB and a fortieth of a second each.

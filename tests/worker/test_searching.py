@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -291,6 +292,50 @@ def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) 
         assert not [part for part in (*parts, *gc.get_referents(*parts)) if id(part) in looked_through]
     finally:
         gc.unfreeze()
+
+
+def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_directory.worker.indexing.INDEX_PAUSE_SECONDS", 0.001)
+    calls = itertools.count()
+    paused = False
+    asked = 0
+
+    def activity() -> int:
+        nonlocal asked
+        asked += 1
+        return -1 if paused else next(calls)
+
+    async def follow() -> None:
+        nonlocal paused
+        catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
+        indexes = DocumentIndexes(activity)
+        indexes.follow(await catalogue.look())
+        while asked < 20:  # noqa: ASYNC110 (nothing happens that could be waited for)
+            await asyncio.sleep(0)
+        assert len(indexes.skills) == 0
+
+        write(folder, {"knots/SKILL.md": "# Knots\n"})
+        await indexes.catch_up(await catalogue.look())
+        assert indexes.skills.find("knots")
+
+        write(folder, {"ropes/SKILL.md": "# Ropes\n"})
+        newest = await catalogue.look()
+        indexes.follow(newest)
+        paused = True
+        while indexes.snapshot is not newest.snapshot:  # noqa: ASYNC110 (it works in the background)
+            await asyncio.sleep(0)
+        assert indexes.skills.find("knots")
+        assert indexes.skills.find("ropes")
+        indexes.close()
+        catalogue.close()
+
+    async def bounded() -> None:
+        async with asyncio.timeout(WAIT):
+            await follow()
+
+    asyncio.run(bounded())
 
 
 def test_keywords_of_the_front_matter_are_found_like_a_title(caller: Client) -> None:

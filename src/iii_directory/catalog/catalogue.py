@@ -111,6 +111,12 @@ class Catalogue:
         """Set when a reader saw a change before the background did."""
         self._edited: set[str] = set()
         """The files that changed since the follower last took them."""
+        self._looks = 0
+
+    @property
+    def activity(self) -> int:
+        """Count the reads and registrations so far; while this stays, nobody uses the catalogue."""
+        return self._looks + self._registered.skills.changes + self._registered.prompts.changes
 
     def settings_changed(self, *, filter_unregistered: bool, show_paths: bool) -> None:
         """Hide and tell by other rules, from the next look on."""
@@ -152,6 +158,7 @@ class Catalogue:
         Calls that came in together are answered after one look: what is asked later than that look is read
         from a socket, or comes from a thread, in a later turn of the loop.
         """
+        self._looks += 1
         if self._this_turn is not None and not self._registered.has_changes:
             return self._this_turn
         await self._installed.known()

@@ -56,6 +56,8 @@ class Table:
         """The newest draft of each key that is being written: its event needs no checks."""
         self._last_stamp = 0
         self._size = 0
+        self.changes = 0
+        """Grows with every record that is put or dropped."""
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The record served under a key."""
@@ -217,6 +219,7 @@ class Table:
         newest = max(record.stamp, self._known_stamp(key))
         self._size += record.size - (held.size if held else 0)
         self._held[key] = record
+        self.changes += 1
         self._deleted.pop(key, None)
         self._remember(key, newest)
         self._changed[key] = None
@@ -232,6 +235,7 @@ class Table:
         if held is None:
             return Outcome.NOTHING
         self._size -= held.size
+        self.changes += 1
         self._changed[key] = None
         return Outcome.UNREGISTERED
 

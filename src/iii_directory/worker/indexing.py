@@ -1,8 +1,8 @@
-"""The indexes behind search, kept as the catalogue and the engine are: never staler than a read.
+"""Keep the search indexes of skills and prompts in step with the catalogue.
 
-Skills and prompts follow from one look after another. A few changed documents are taken in with their
-bodies before the answer; many, as after a start, first by what lists show of them, and their bodies in the
-background a little at a time. All of it is on the bus's event loop: an answer never meets half a change.
+A search brings the indexes up to date before it answers. Besides that, changes are indexed in the background
+once calls have paused, a little at a time, so that neither writers nor readers pay for a search that may
+never come. Everything happens on the bus's event loop: an answer never sees half a change.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.documents.ids import INDEX_SUFFIX
 from iii_directory.documents.uris import SectionUri, parse_uri
 from iii_directory.errors import DirectoryError
+from iii_directory.limits import INDEX_LATEST_SECONDS, INDEX_PAUSE_SECONDS
 from iii_directory.search.index import Index
 from iii_directory.search.replies import found_by, reply
 from iii_directory.search.request import parse_request
@@ -25,36 +26,46 @@ from iii_directory.search.sources import of_prompt, of_skill
 from iii_directory.search.thesaurus import thesaurus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Prompt, Skill
     from iii_directory.search.request import Kind
 
-# As many documents are read and taken in while a caller waits, about a millisecond each.
+# A search reads at most so many changed bodies before it answers, about a millisecond each.
 _AT_ONCE: Final = 100
-# How long the loop is kept from others at a time, and how long nobody needs it after a start.
+# How long indexing holds the loop at a time.
 _SLICE_SECONDS: Final = 0.002
-_AFTER_START_SECONDS: Final = 0.5
-# Slices of a start after which the collector forgets what they made: some hundred documents, which it would
-# look through in two milliseconds.
-_SLICES_TO_SETTLE: Final = 150
+# How long the loop is left to others after each slice, in multiples of the slice: not at all while a search
+# waits; half of the time for what a search has asked for, or while there are no calls; else almost always.
+_HURRY: Final = 0
+_HALF: Final = 1
+_BUSY: Final = 25
+# Slices of the first indexing after which gc.freeze() is called: some hundred documents, which a collection
+# would scan in two milliseconds.
+_SLICES_TO_FREEZE: Final = 150
 
 
 class DocumentIndexes:
-    """Skills and prompts, by the ids callers see."""
+    """The indexes of skills and prompts, by the ids callers see.
 
-    def __init__(self) -> None:
+    ``activity`` is a number that grows with every call; indexing in the background gives way to calls.
+    """
+
+    def __init__(self, activity: Callable[[], int] = lambda: 0) -> None:
         self.skills = Index(thesaurus())
         self.prompts = Index(thesaurus())
-        self._look: Look | None = None
+        self._activity = activity
+        self._indexed: Look | None = None
+        self._newest: Look | None = None
         self._known_skills: dict[str, Skill] = {}
         self._known_prompts: dict[str, Prompt] = {}
         self._unread: dict[str, Skill] = {}
-        """Skills without their bodies so far."""
+        """Skills that are indexed without their bodies so far."""
         self._changing = asyncio.Lock()
         self._waiting = 0
+        """How many searches wait for the indexes."""
         self._tasks = Tasks()
         self._working: asyncio.Task[None] | None = None
 
@@ -64,52 +75,72 @@ class DocumentIndexes:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What the indexes hold."""
-        return EMPTY if self._look is None else self._look.snapshot
+        """The documents that are indexed."""
+        return EMPTY if self._indexed is None else self._indexed.snapshot
 
     def follow(self, look: Look) -> None:
-        """The catalogue changed: take it in when there is time, before anybody asks."""
-        if self._working is None or self._working.done():
-            self._working = self._tasks.start(self._in_background(look))
+        """Index the documents of a look in the background, once calls have paused."""
+        self._newest = look
+        if self._has_work and (self._working is None or self._working.done()):
+            self._working = self._tasks.start(self._work_in_background())
 
     async def catch_up(self, look: Look) -> None:
-        """Until this returns, the indexes are brought to a look; bodies of many documents may follow."""
+        """Index the documents of a look now; if many changed, their bodies follow in the background."""
         if look.snapshot is self.snapshot:
             return
+        self._newest = look
         self._waiting += 1
         try:
-            await self._take(look, _Pace())
+            await self._index_newest(_Pace(self._activity))
         finally:
             self._waiting -= 1
-        if self._unread:
-            self.follow(look)
+        self.follow(self._newest)
 
     def load(self, look: Look) -> None:
-        """Everything at once, for whoever looks and leaves; needs no event loop."""
+        """Index everything at once, for a caller that looks and leaves; needs no event loop."""
         for key, skill in _offered(look.snapshot).items():
             self._put_skill(key, skill, _body(look, skill))
         for prompt in look.snapshot.prompts.items:
             self._put_prompt(prompt, look)
-        self._look = look
+        self._indexed = look
 
     def close(self) -> None:
         self._tasks.cancel()
 
     # Inner workings
 
-    async def _in_background(self, look: Look) -> None:
-        pace = _Pace(settles=self._look is None)
-        pace.settle()
-        await asyncio.sleep(_AFTER_START_SECONDS)
-        await self._take(look, pace)
-        while self._unread and self._look is not None:
-            key, skill = next(iter(self._unread.items()))
-            self._put_skill(key, skill, _body(self._look, skill))
-            await pace.rest(hurry=False)
-        pace.settle()
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._unread) or (self._newest is not None and self._newest.snapshot is not self.snapshot)
 
-    async def _take(self, look: Look, pace: _Pace) -> None:
+    async def _work_in_background(self) -> None:
+        pace = _Pace(self._activity, freezes=self._indexed is None)
+        pace.freeze()
+        while self._has_work:
+            # Only a search leaves bodies unread, and it told its caller that the answer is not complete.
+            while self._unread and self._indexed is not None:
+                key, skill = next(iter(self._unread.items()))
+                self._put_skill(key, skill, _body(self._indexed, skill))
+                await pace.rest(_HALF)
+            await self._calls_pause()
+            await self._index_newest(pace)
+        pace.freeze()
+
+    async def _calls_pause(self) -> None:
+        """Return when no call came for a moment, a search wants bodies, or changes have waited too long."""
+        latest = time.monotonic() + INDEX_LATEST_SECONDS
+        before = -1
+        while not self._unread and (now := self._activity()) != before and time.monotonic() < latest:
+            before = now
+            await asyncio.sleep(INDEX_PAUSE_SECONDS)
+
+    async def _index_newest(self, pace: _Pace) -> None:
         async with self._changing:
+            # The newest look by now, which need not be the one that made this start: indexing an older one
+            # after a newer one would undo changes.
+            look = self._newest
+            if look is None or look.snapshot is self.snapshot:
+                return
             skills = _offered(look.snapshot)
             prompts = {prompt.name: prompt for prompt in look.snapshot.prompts.items}
             for key in self._known_skills.keys() - skills.keys():
@@ -119,13 +150,14 @@ class DocumentIndexes:
                 self.prompts.drop(key)
             for prompt in _changed(prompts, self._known_prompts):
                 self._put_prompt(prompts[prompt], look)
-                await pace.rest(hurry=self._waiting > 0)
+                await pace.rest(_HURRY if self._waiting else None)
             changed = _changed(skills, self._known_skills)
             for key in changed:
-                body = _body(look, skills[key]) if len(changed) <= _AT_ONCE else None
-                self._put_skill(key, skills[key], body)
-                await pace.rest(hurry=self._waiting > 0)
-            self._look = look
+                # A search that waits for many documents is not kept waiting for their bodies too.
+                reads = len(changed) <= _AT_ONCE or not self._waiting
+                self._put_skill(key, skills[key], _body(look, skills[key]) if reads else None)
+                await pace.rest(_HURRY if self._waiting else None)
+            self._indexed = look
 
     def _put_skill(self, key: str, skill: Skill, body: str | None) -> None:
         self.skills.put(of_skill(key, skill), body or "")
@@ -140,7 +172,7 @@ class DocumentIndexes:
             try:
                 body = look.read_prompt(prompt)
             except DirectoryError:
-                body = ""  # its file went just now; the next look will say so
+                body = ""  # its file has just gone; the next look will say so
         self.prompts.put(of_prompt(prompt), body)
         self._known_prompts[prompt.name] = prompt
 
@@ -151,7 +183,7 @@ class DocumentIndexes:
 
 
 def _offered(snapshot: Snapshot) -> dict[str, Skill]:
-    """The skills that agents may find: not those for people to call, nor what is part of one."""
+    """Return the skills that agents may find: neither those that only people may call, nor their parts."""
     skills = dict(zip(snapshot.skills.keys, snapshot.skills.items, strict=True))
     kept_back = [key for key, skill in skills.items() if skill.disable_model_invocation]
     if not kept_back:
@@ -163,30 +195,36 @@ def _offered(snapshot: Snapshot) -> dict[str, Skill]:
 
 
 class _Pace:
-    """Leaves the loop to others again and again.
+    """Leaves the event loop to others after each slice of work.
 
-    At a start it also keeps what was taken in from the collector. That stays for good, and looking through
-    all of it for garbage holds the loop for 40 ms with 10,000 documents, again and again (every goal
-    ``beside``). Only at a start, because what is garbage at such a moment stays as well.
+    During the first indexing it also calls gc.freeze(). The indexes stay for good, and scanning them for
+    garbage holds the loop for 40 ms with 10,000 documents, again and again (every goal ``beside``). Only
+    during the first, because garbage of such a moment stays as well.
     """
 
-    def __init__(self, *, settles: bool = False) -> None:
+    def __init__(self, activity: Callable[[], int], *, freezes: bool = False) -> None:
+        self._activity = activity
         self._since = time.monotonic()
-        self._settles = settles
+        self._seen = activity()
+        self._by_activity = _HALF
+        self._freezes = freezes
         self._slices = 0
 
-    async def rest(self, *, hurry: bool) -> None:
-        """After a slice of work let others have a turn, or half of the time while nobody waits for this."""
+    async def rest(self, times: int | None) -> None:
+        """When a slice is over, leave the loop to others for so many times as long; None goes by activity."""
         spent = time.monotonic() - self._since
-        if spent >= _SLICE_SECONDS:
-            self._slices += 1
-            if self._slices % _SLICES_TO_SETTLE == 0:
-                self.settle()
-            await asyncio.sleep(0 if hurry else spent)
-            self._since = time.monotonic()
+        if spent < _SLICE_SECONDS:
+            return
+        self._slices += 1
+        if self._slices % _SLICES_TO_FREEZE == 0:
+            self.freeze()
+        await asyncio.sleep(spent * (self._by_activity if times is None else times))
+        before, self._seen = self._seen, self._activity()
+        self._by_activity = _HALF if before == self._seen else _BUSY
+        self._since = time.monotonic()
 
-    def settle(self) -> None:
-        if self._settles:
+    def freeze(self) -> None:
+        if self._freezes:
             gc.freeze()
 
 
@@ -198,11 +236,11 @@ def _body(look: Look, skill: Skill) -> str:
     try:
         return look.read_skill(skill)
     except DirectoryError:
-        return ""  # its file went just now; the next look will say so
+        return ""  # its file has just gone; the next look will say so
 
 
 class DocumentLibrary:
-    """Skills and prompts at one moment, as search asks for them; functions are another's."""
+    """Gives search the skills and prompts of one moment; it has no functions."""
 
     def __init__(self, documents: DocumentIndexes, look: Look) -> None:
         self.indexes: Mapping[Kind, Index] = {"skill": documents.skills, "prompt": documents.prompts}
@@ -238,7 +276,7 @@ class DocumentLibrary:
 
 
 def owner_of(snapshot: Snapshot, document_id: str) -> str:
-    """The skill that a document is part of: the overview at or above it, the nearest one, or itself."""
+    """Return the skill that a document is part of: the nearest overview at or above it, or itself."""
     winners = snapshot.skill_claims.winners
     for folder in _at_and_above(document_id):
         overview = winners.get(folder + INDEX_SUFFIX)
@@ -255,14 +293,14 @@ def _at_and_above(document_id: str) -> Iterable[str]:
 
 
 def library_of(look: Look) -> DocumentLibrary:
-    """The documents of a look, all taken in; for whoever looks and leaves."""
+    """Index all documents of a look, for a caller that looks and leaves."""
     documents = DocumentIndexes()
     documents.load(look)
     return DocumentLibrary(documents, look)
 
 
 def search_documents(look: Look, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """``directory::search`` over the documents of a look, without an engine."""
+    """Answer ``directory::search`` from the documents of a look, without an engine."""
     started = time.perf_counter()
     request = parse_request(payload)
     library = library_of(look)

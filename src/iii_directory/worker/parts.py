@@ -180,7 +180,7 @@ class Parts:
     def documents(self) -> DocumentIndexes:
         from iii_directory.worker.indexing import DocumentIndexes
 
-        return DocumentIndexes()
+        return DocumentIndexes(lambda: self._catalogue.activity)
 
     @cached_property
     def on_engine(self) -> EngineIndexes:
