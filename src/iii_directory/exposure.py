@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.uris import GUARDED_PREFIXES, READ_ONLY, WRITING
+from iii_directory.documents.uris import READ_ONLY, WRITING, is_guarded
 from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOL_SCHEMA_CHARS
 from iii_directory.shapes import is_object, is_text_list, object_of
 from iii_directory.text import cut, visible
@@ -100,7 +100,7 @@ class Exposed:
 def is_internal(row: Mapping[str, Any]) -> bool:
     """Whether a function is nobody's tool, whatever was asked for."""
     marked = object_of(row.get("metadata")).get("internal") is True
-    return marked or str(row.get("function_id")).strip().startswith(GUARDED_PREFIXES)
+    return marked or is_guarded(str(row.get("function_id")))
 
 
 def exposed(rows: Iterable[Mapping[str, Any]], globs: Sequence[str], namespace: str) -> list[Exposed]:

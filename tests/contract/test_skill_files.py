@@ -125,6 +125,30 @@ def test_a_large_file_is_read_in_pages_of_a_quarter_of_a_megabyte(slides: Reader
 
 
 @requirement("files.read")
+@pytest.mark.parametrize("size", [1000, 17 * 1024 * 1024], ids=["hashed", "too large to be hashed"])
+@pytest.mark.parametrize("offset", [2**31, 2**63 - 2, 2**63 - 1, 2**63, 2**70])
+def test_any_offset_beyond_the_end_is_a_clear_error_about_the_offset(
+    slides: Reader, size: int, offset: int
+) -> None:
+    with slides.skills.path("pptx/sparse.bin").open("wb") as sparse:
+        sparse.truncate(size)
+
+    for _ in range(2):
+        said = slides.refusal("directory::skills::file", id="pptx", path="sparse.bin", offset=offset)
+        # Numbers beyond 64 bits come as decimals from an engine elsewhere.
+        expected = "a whole number" if "whole" in said else f"at most {size}, the size of the file"
+        assert said.startswith(f"D100 invalid_input: field 'offset' must be {expected}")
+        assert "whole" not in said or offset > 2**64
+
+
+@requirement("files.read")
+def test_a_page_of_no_bytes_is_refused(slides: Reader) -> None:
+    said = slides.refusal("directory::skills::file", id="pptx", path="logo.png", limit=0)
+
+    assert said.startswith("D100 invalid_input: field 'limit' must be at least 1")
+
+
+@requirement("files.read")
 def test_a_file_that_is_not_there_is_named_with_those_that_are_close(slides: Reader) -> None:
     missing = slides.refusal("directory::skills::file", id="pptx", path="scripts/thumbnial.py")
     beyond = slides.refusal("directory::skills::file", id="pptx", path="logo.png", offset=2000)

@@ -226,7 +226,25 @@ def test_the_guard_speaks_when_it_is_rendered_not_before(house: House, function_
     assert "internal namespace" in sentence
 
 
-@pytest.mark.parametrize("prefix", ["engineering", "stateful", "directory"])
+def test_no_prompt_runs_a_function_of_the_engine_or_one_that_changes_the_skills_folder(
+    build: Callable[..., House],
+) -> None:
+    house = build(allow_writing=True)
+    functions = house.call("engine::functions::list", include_internal=True)["functions"]
+    of_engine = [row["function_id"] for row in functions if row["worker_name"] != "iii-directory"]
+    assert "publish" in of_engine
+    own = [row["function_id"] for row in functions if row["worker_name"] == "iii-directory"]
+    writers = [
+        one for one in own if one.endswith(("create", "update", "delete", "register")) or "down" in one
+    ]
+    assert "directory::skills::download_from_repo" in writers
+    for function_id in {*of_engine, *writers} - {"demo::greet"}:
+        register(house, "any", f" {function_id}")
+        said = house.refusal("prompts::mcp-get", name="any", arguments={"topic": "t", "data": "mine"})
+        assert said.startswith("D120 forbidden: "), function_id
+
+
+@pytest.mark.parametrize("prefix", ["engineering", "stateful", "directory", "publisher", "workers"])
 def test_a_function_whose_namespace_only_begins_like_a_guarded_one_renders(house: House, prefix: str) -> None:
     name = unique("free")
     register(house, name, house.client.answer(f"{prefix}::{name}", "Free."))

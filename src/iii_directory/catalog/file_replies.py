@@ -100,7 +100,9 @@ def skill_files(look: Look, payload: Payload) -> Row:
 def skill_file(look: Look, payload: Payload) -> Row:
     """``directory::skills::file``. It reads a file: not on an event loop."""
     path, offset = text(payload, "path"), count(payload, "offset", default=0)
-    limit = min(count(payload, "limit", default=MAX_PAGE_BYTES) or MAX_PAGE_BYTES, MAX_PAGE_BYTES)
+    limit = min(count(payload, "limit", default=MAX_PAGE_BYTES), MAX_PAGE_BYTES)
+    if limit == 0:
+        raise invalid_field("limit", "at least 1")
     owner = _skill_meant(look, payload)
     file = _file_called(look.snapshot, owner, path)
     part = _read(look, file, offset, least_page(limit))

@@ -71,12 +71,13 @@ class SkillFiles:
         modified_at = rfc3339(state.st_mtime_ns)
         known = self._known(path, stamp)
         if known is not None:
-            raw = os.pread(file, limit, offset)
+            raw = _page(file, state.st_size, offset, limit)
             if stamp_of(os.fstat(file)) == stamp:
                 return FilePart(raw, state.st_size, known, modified_at)
         whole = b"" if state.st_size > MAX_BUNDLE_BYTES else _whole(file)
         if max(len(whole), state.st_size) > MAX_BUNDLE_BYTES:
-            return FilePart(os.pread(file, limit, offset), os.fstat(file).st_size, None, modified_at)
+            raw = _page(file, state.st_size, offset, limit)
+            return FilePart(raw, os.fstat(file).st_size, None, modified_at)
         digest = _digest(whole)
         if stamp is not None and stamp_of(os.fstat(file)) == stamp:
             self._keep(path, stamp, digest)
@@ -96,6 +97,11 @@ class SkillFiles:
 
 def _digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
+
+
+def _page(file: int, size: int, offset: int, limit: int) -> bytes:
+    """Read a page; nothing beyond the end, where the system refuses offsets that it cannot count."""
+    return b"" if offset > size else os.pread(file, limit, offset)
 
 
 def _whole(file: int) -> bytes:

@@ -47,7 +47,14 @@ GUARDED_PREFIXES: Final = (
     "a2a::",
     "skills::",
     "prompts::",
+    "configuration::",
+    "worker::",
+    "compose::",
 )
+# The engine's one function without a namespace: it sends the caller's data to every subscriber of a topic.
+_PUBLISH: Final = "publish"
+# Functions of the directory that change the skills folder; MCP offers them as tools that say so.
+_WRITERS: Final = tuple(f"directory::skills::{name}" for name in ("create", "update", "delete", "download"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +133,15 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
     return found
 
 
+def is_guarded(function_id: str) -> bool:
+    """Whether a function belongs to the engine or another internal namespace."""
+    name = function_id.strip()
+    return name == _PUBLISH or name.startswith(GUARDED_PREFIXES)
+
+
 def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> None:
     """Refuse a function that a document or a prompt must not reach."""
-    if function_id.strip().startswith(GUARDED_PREFIXES):
+    if is_guarded(function_id) or function_id.strip().startswith(_WRITERS):
         raise DirectoryError(
             GUARDED,
             f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}",
