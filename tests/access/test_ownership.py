@@ -193,6 +193,7 @@ def test_whoever_sends_everything_and_leaves_at_once_does_not_pass_for_root(engi
         assert owner.result("state::list", {"scope": "s"}) == []
 
 
+NAMES = {"box.example": "127.0.0.1"}
 SQUATTER = """
 with socket.create_server(("127.0.0.1", 0)) as server:
     print(server.getsockname()[1], flush=True)
@@ -203,13 +204,20 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 
 @needs_root
 @needs_kernel
-def test_a_token_is_not_sent_to_another_user_who_listens_in_the_engine_s_place() -> None:
+def test_a_token_is_not_sent_to_another_user_who_listens_in_the_engine_s_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *rest, **named: resolve(NAMES.get(host, host), *rest, **named)
+    )
     squatter = subprocess.Popen(
         [sys.executable, "-c", AS_NOBODY + SQUATTER], stdout=subprocess.PIPE, text=True, cwd="/"
     )
     try:
         assert squatter.stdout is not None
-        url = f"ws://127.0.0.1:{int(squatter.stdout.readline())}"
+        port = int(squatter.stdout.readline())
+        url = f"ws://127.0.0.1:{port}"
         for asked in (
             lambda: probe(url, token="a-token-of-twenty-letters"),
             lambda: call_function(url, "a::b", {}, token="a-token-of-twenty-letters"),
@@ -218,6 +226,9 @@ def test_a_token_is_not_sent_to_another_user_who_listens_in_the_engine_s_place()
                 asked()
         with pytest.raises(EngineUnreachableError, match="the token was not sent"):
             probe(url.replace("ws://", "ws://user:password@"))
+        for spelling in ("127.1", "2130706433", "0x7f.1", "localhost", "[::ffff:127.0.0.1]", "box.example"):
+            with pytest.raises(EngineUnreachableError, match="the token was not sent"):
+                probe(f"ws://{spelling}:{port}", token="a-token-of-twenty-letters")
         with running("serve", "--url", url, III_TOKEN="a-token-of-twenty-letters") as worker:
             worker.wait_for("belongs to another user of this machine; the token was not sent there")
         # Nobody has connected: it still waits.

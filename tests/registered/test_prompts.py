@@ -234,9 +234,8 @@ def test_no_prompt_runs_a_function_of_the_engine_or_one_that_changes_the_skills_
     of_engine = [row["function_id"] for row in functions if row["worker_name"] != "iii-directory"]
     assert "publish" in of_engine
     own = [row["function_id"] for row in functions if row["worker_name"] == "iii-directory"]
-    writers = [
-        one for one in own if one.endswith(("create", "update", "delete", "register")) or "down" in one
-    ]
+    writing = ("create", "update", "delete", "register", "download")
+    writers = [one for one in own if one.endswith(writing) or "download_" in one]
     assert "directory::skills::download_from_repo" in writers
     for function_id in {*of_engine, *writers} - {"demo::greet"}:
         register(house, "any", f" {function_id}")

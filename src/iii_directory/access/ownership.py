@@ -14,10 +14,11 @@ import os
 import socket
 import struct
 from functools import cache
+from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
-from iii_directory.access.policy import ROOT, is_loopback
+from iii_directory.access.policy import ROOT
 
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -49,16 +50,39 @@ def user_listening(address: Address) -> int | None:
 
 
 def is_strangers(url: str) -> bool:
-    """Whether what listens at an address of this machine belongs to another user, who is not root.
+    """Whether another user of this machine, other than root, listens where a connection to ``url`` may go.
 
-    A secret that is sent there would be learned by whoever took the place of an engine.
+    A secret sent there would be learned by a process that took the place of an engine. Every address that the
+    host resolves to counts, however it is spelt. Resolving a name may take a while: not on an event loop.
     """
     parts = urlsplit(url)
-    if not is_loopback(parts.hostname or ""):
+    port = parts.port or (443 if parts.scheme == "wss" else 80)
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
         return False
-    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
-    user = user_listening((host, parts.port or (443 if parts.scheme == "wss" else 80)))
-    return user is not None and user not in (os.getuid(), ROOT)
+    addresses = {_plain(str(address[0])) for *_, address in found}
+    users = {user_listening((address, port)) for address in addresses if _is_here(address)}
+    return bool(users - {None, os.getuid(), ROOT})
+
+
+def _plain(address: str) -> str:
+    """Drop the interface of an IPv6 address; an IPv4 address written as IPv6 is the IPv4 address."""
+    if ":" not in address:
+        return address
+    found = IPv6Address(address.partition("%")[0])
+    return str(found.ipv4_mapped or found)
+
+
+def _is_here(address: str) -> bool:
+    """Whether an address belongs to this machine: a socket can be bound to no other."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
 
 
 @cache

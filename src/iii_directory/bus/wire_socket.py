@@ -68,7 +68,7 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
         where = parse_uri(url)
     except InvalidURI as error:
         raise UnreachableError(str(error)) from None
-    if (token or where.password) and is_strangers(url):
+    if (token or where.password) and await asyncio.to_thread(is_strangers, url):
         raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
     loop = asyncio.get_running_loop()
     socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)

@@ -255,8 +255,7 @@ FUNCTIONS: Final = (
                 "id": text("The skill, as in directory::skills::get."),
                 "path": text("The path below the skill's folder, such as scripts/thumbnail.py."),
                 "offset": count("The byte to start at: next_offset of the page before."),
-                "limit": count("At most so many bytes; 262144 are the most, and the default.")
-                | {"minimum": 1},
+                "limit": count("At most so many bytes, from 1 to 262144, the default.") | {"minimum": 1},
             },
             required=("id", "path"),
         ),
