@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Measurement, goal, interleave, repeat, timed
 from benchmarks.trees import document, path_of, read_all, stat_all, tree
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.watching import system_watcher
 from iii_directory.catalog.rows import list_skills
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.documents import frontmatter
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.watch import system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.folders.watch import Watcher
+    from iii_directory.catalog.folder.watching import Watcher
 
 COUNT = 10_000
 GROWTH = (100, 1_000, 10_000, 100_000)

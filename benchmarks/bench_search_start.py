@@ -18,9 +18,9 @@ from benchmarks.harness import Measurement, goal, interleave
 from benchmarks.processes import call_frame, process
 from benchmarks.trees import path_of, tree
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.config import Settings
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.folders.root import layers_of
 from iii_directory.worker.indexing import DocumentIndexes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from benchmarks.harness import Measurement, goal, interleave, repeat, timed
 from benchmarks.trees import PER_NAMESPACE, tree
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.file_replies import skill_file, skill_files
-from iii_directory.folders.folder import FolderSource
+from iii_directory.catalog.folder.layers import FolderSource
 
 if TYPE_CHECKING:
     from pathlib import Path

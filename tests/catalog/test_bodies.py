@@ -11,16 +11,16 @@ from tests.support.folders import Folder, no_watcher
 
 from iii_directory import limits
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.watching import system_watcher
 from iii_directory.catalog.look import KeptBodies
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.watch import system_watcher
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from iii_directory.folders.watch import Watcher
+    from iii_directory.catalog.folder.watching import Watcher
 
 OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 

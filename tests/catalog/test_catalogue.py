@@ -12,6 +12,7 @@ import pytest
 from tests.support.engine import WAIT
 
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import FolderSource
 from iii_directory.catalog.look import KeptBodies
 from iii_directory.catalog.notes import FindingLog, Notes
 from iii_directory.catalog.records import decode
@@ -20,7 +21,6 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

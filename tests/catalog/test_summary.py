@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.diagnostics import finding_of, grouped, log_lines, report
+from iii_directory.catalog.folder.layers import FolderSource
 from iii_directory.documents.model import Finding
-from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
     import pytest

@@ -8,8 +8,8 @@ import pytest
 from tests.support.folders import Folder, View, no_watcher
 
 from iii_directory import limits
-from iii_directory.folders.background import keep_fresh
-from iii_directory.folders.folder import FolderSource
+from iii_directory.catalog.catalogue import keep_fresh
+from iii_directory.catalog.folder.layers import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import Folder, View, no_watcher, real_watcher, scanned
 
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.watching import CannotWatchError, Event
 from iii_directory.documents.parse import parse_file
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.watch import CannotWatchError, Event
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:

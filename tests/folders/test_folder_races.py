@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.folders import Folder, real_watcher
 
+from iii_directory.catalog.folder.layers import FolderSource
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import parse_file
-from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
     from pathlib import Path

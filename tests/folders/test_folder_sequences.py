@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import View, no_watcher, real_watcher, scanned
 
-from iii_directory.folders.folder import FolderSource
+from iii_directory.catalog.folder.layers import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.catalog.folder.watching import Watcher
     from iii_directory.documents.model import ParsedFile
-    from iii_directory.folders.watch import Watcher
 
 DIRECTORIES = ("a", "b", "c", "prompts", ".hidden")
 FILES = ("x.md", "y.md", "SKILL.md", "a", "b", "notes.txt", ".dot.md", "skills.lock.json")

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from tests.support.folders import Folder, View
 
+from iii_directory.catalog.folder.following import FollowedFolder
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.roots import NAMESPACE, BundledDocuments
 from iii_directory.documents.parse import parse_file
-from iii_directory.folders.bundled import NAMESPACE, BundledDocuments
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.follow import FollowedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.folders.watch import Watcher
+    from iii_directory.catalog.folder.watching import Watcher
 
 OVERVIEW = f"{NAMESPACE}/index.md"
 

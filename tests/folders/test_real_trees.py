@@ -9,10 +9,10 @@ from tests.support.trees import BODIES, FRONT_MATTER, grow, unaccounted
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.composed import tree_index, workers_index
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.roots import BundledDocuments
 from iii_directory.catalog.rows import list_skills, plain_rows, resource_rows
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.bundled import BundledDocuments
-from iii_directory.folders.folder import FolderSource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,14 +8,14 @@ import pytest
 from tests.support.commands import run
 from tests.support.folders import Folder, View
 
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.root import roots_of
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.roots import roots_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.folders.watch import Watcher
+    from iii_directory.catalog.folder.watching import Watcher
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_a_link_to_a_skill_of_another_root_is_silent_and_any_other_is_named(
 
     assert shown.titles() == {"pdf/SKILL.md": "pdf", "csv/SKILL.md": "csv"}
     assert sorted((f.subject, f.reason) for f in shown.source.findings if f.kind == "skipped") == [
-        (".claude/skills", "the link gone leads to no skill of another root"),
-        (".claude/skills", "the link x leads to no skill of another root"),
+        (".claude/skills", "the link gone does not lead to a skill of another root"),
+        (".claude/skills", "the link x does not lead to a skill of another root"),
     ]
 
 

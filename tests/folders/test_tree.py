@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
+from iii_directory.catalog.folder.folder_tree import Tree
 from iii_directory.documents.model import ParsedFile
-from iii_directory.folders.tree import Tree
 
 if TYPE_CHECKING:
     import pytest

@@ -11,8 +11,8 @@ import pytest
 from tests.support.folders import Folder
 
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import FolderSource
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.folder import FolderSource
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.lockfile.format import LOCKFILE
 

@@ -6,17 +6,17 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.watch import system_watcher
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.watching import system_watcher
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from iii_directory.catalog.folder.layers import Changes
+    from iii_directory.catalog.folder.watching import Watcher
     from iii_directory.documents.model import ParsedFile
-    from iii_directory.folders.folder import Changes
-    from iii_directory.folders.watch import Watcher
 
 
 def real_watcher() -> Watcher:

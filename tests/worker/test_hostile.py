@@ -16,11 +16,11 @@ from tests.support.folders import Folder
 from tests.support.reader import Reader
 
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder.scanning import decodable_name as decodable
 from iii_directory.catalog.resolve import Found, resolve_skill
 from iii_directory.config import SURFACES
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.folder import FolderSource
-from iii_directory.folders.rules import decodable_name as decodable
 from iii_directory.text import escaped, has_unsafe
 from iii_directory.worker.surfaces import functions_of
 

@@ -17,8 +17,8 @@ from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.registry import RawServer, publish_worker
 
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.config import Settings
-from iii_directory.folders.root import layers_of
 from iii_directory.registry_server.server import RegistryServer
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.surfaces import FUNCTIONS

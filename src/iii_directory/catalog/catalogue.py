@@ -7,8 +7,10 @@ read at once is read in a thread.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from iii_directory import limits
 from iii_directory.catalog.diagnostics import strays
 from iii_directory.catalog.look import Bodies, Look
 from iii_directory.catalog.notes import FindingLog, Notes
@@ -21,11 +23,13 @@ from iii_directory.lockfile.format import LOCKFILE, changed_namespaces, content_
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from iii_directory.catalog.folder.layers import Changes, FolderSource
     from iii_directory.documents.model import Finding, ParsedFile
-    from iii_directory.folders.folder import Changes, FolderSource
     from iii_directory.lockfile.format import Entry, LockFile, NamespaceChange
+
+log = logging.getLogger("iii_directory.catalog")
 
 # A few files are read at once on the loop (under a millisecond); more are read in a thread.
 INLINE_FILES: Final = 8
@@ -138,8 +142,6 @@ class Catalogue:
         # Only here, because a command that lists a folder should not pay for importing asyncio.
         from asyncio import Event, get_running_loop, to_thread
 
-        from iii_directory.folders.background import keep_fresh
-
         await to_thread(self._folders.catch_up)
         follower(self._take_up())
         self._loop = loop = get_running_loop()
@@ -238,6 +240,48 @@ class Catalogue:
             return content_hash(self._folders.read_installed(path)) == digest
         except RefusedError:
             return False
+
+
+async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: asyncio.Event) -> None:
+    """Read changes of the folders in a thread as they happen, until cancelled.
+
+    ``take_up`` is called on the event loop after each round, and also after a reader set ``woken`` because it
+    saw a change first. A folder that cannot be watched, or whose last scan failed, is scanned every
+    `limits.RESCAN_SECONDS`.
+    """
+    from asyncio import sleep, to_thread
+
+    logged = ""
+    while True:
+        try:
+            await to_thread(source.catch_up)
+            take_up()
+            woken.clear()
+            await sleep(limits.BURST_SECONDS)
+            await _readable(source.wake_fds(), woken, limits.RESCAN_SECONDS)
+        except Exception as error:
+            # The cause may be temporary; without this task only readers would notice changes.
+            if logged != repr(error):
+                logged = repr(error)
+                log.exception("following the skills folder failed, and is tried again")
+            await sleep(limits.RESCAN_SECONDS)
+
+
+async def _readable(descriptors: Sequence[int], woken: asyncio.Event, seconds: float) -> None:
+    """Wait until a descriptor is readable, ``woken`` is set, or the time is over."""
+    from asyncio import get_running_loop, timeout
+
+    loop = get_running_loop()
+    try:
+        for descriptor in descriptors:
+            loop.add_reader(descriptor, woken.set)
+        async with timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        return
+    finally:
+        for descriptor in descriptors:
+            loop.remove_reader(descriptor)
 
 
 def _differs(before: ParsedFile | None, after: ParsedFile | None) -> bool:

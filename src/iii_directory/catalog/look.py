@@ -14,13 +14,13 @@ from iii_directory.limits import MAX_KEPT_BODY_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from iii_directory.catalog.folder.layers import FolderSource
     from iii_directory.catalog.skill_files import SkillFiles
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import Finding, Prompt, Skill
     from iii_directory.documents.parse import Document
     from iii_directory.errors import ErrorKind
-    from iii_directory.folders.folder import FolderSource
     from iii_directory.lockfile.format import LockFile
 
 

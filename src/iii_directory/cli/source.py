@@ -165,7 +165,7 @@ def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
 def loaded(settings: Settings) -> Generator[Look]:
     """The documents of the folder as they are now; bodies can be read until the end of the block."""
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.folders.root import layers_of
+    from iii_directory.catalog.folder.layers import layers_of
 
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())

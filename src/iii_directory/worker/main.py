@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.disk.locking import is_at_rest
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
-from iii_directory.folders.root import layers_of
 from iii_directory.text import shown_url
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.engine_calls import EngineCalls

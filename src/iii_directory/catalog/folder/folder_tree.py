@@ -1,4 +1,4 @@
-"""What is known of one folder: its directories and, for each file, what was made of it. No disk here."""
+"""The in-memory tree of one folder: its directories and the parsed content of each file. No disk access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Directory:
-    """A directory of the tree: what was read in it, and when to believe that it is still so."""
+    """A directory of the tree: its parsed entries and the stamps that tell whether they are still valid."""
 
     __slots__ = (
         "attached",
@@ -36,18 +36,18 @@ class Directory:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.entries: dict[str, ParsedFile] = {}
         self.stamps: dict[str, Stamp | Reason] = {}
-        """What each entry was made from; nothing when the file must be looked at again in any case."""
+        """The state each entry was parsed from; missing for files that must always be read again."""
         self.subdirectories: dict[str, Directory] = {}
         self.watch: int | None = None
         self.attached = True
 
     @property
     def names(self) -> list[str]:
-        """The names that lead here from the root."""
+        """Return the names on the path from the root."""
         return self.prefix.split("/")[:-1]
 
     def paths(self) -> Iterator[str]:
-        """The path of every entry of this directory and of those below it."""
+        """Yield the path of every entry in and below this directory."""
         for name in self.entries:
             yield self.prefix + name
         for directory in self.subdirectories.values():
@@ -55,7 +55,7 @@ class Directory:
 
 
 class Tree:
-    """The directories and entries of one folder, with a note of every path that changed."""
+    """Holds the directories and entries of one folder and remembers which paths changed."""
 
     def __init__(self) -> None:
         self.root = Directory("", None)
@@ -63,18 +63,18 @@ class Tree:
         self.full = False
         """True when something was left out because of `limits.MAX_FOLDER_ENTRIES`."""
         self.changed: dict[str, ParsedFile | None] = {}
-        """What became of each path that changed, None when it is gone. Whoever reads it empties it."""
+        """The new entry of each changed path, None for a removed one. `ShownTree.take_changes` empties it."""
         self._reshaped = False
 
     def take_reshaped(self) -> bool:
-        """Whether a directory at the root came or went since the last call."""
+        """Return whether a directory at the root came or went since the last call."""
         reshaped, self._reshaped = self._reshaped, False
         return reshaped
 
     def record(
         self, directory: Directory, name: str, path: str, entry: ParsedFile, stamp: Stamp | Reason | None
     ) -> None:
-        """Keep what was made of a file. A directory that was moved away meanwhile takes nothing more."""
+        """Store the entry of a file, unless its directory was detached meanwhile."""
         known = directory.entries.get(name)
         if not directory.attached or (known is None and not self._make_room()):
             return
@@ -87,7 +87,7 @@ class Tree:
             self.changed[path] = entry
 
     def adopt(self, parent: Directory, name: str) -> Directory | None:
-        """The subdirectory of that name, made if need be; None when there is no room for it."""
+        """Return the subdirectory of that name, creating it; None when the tree is full."""
         known = parent.subdirectories.get(name)
         if known is not None or not parent.attached or not self._make_room():
             return known
@@ -96,14 +96,14 @@ class Tree:
         return directory
 
     def forget(self, directory: Directory, name: str) -> None:
-        """Drop the file of that name, if one is known."""
+        """Remove a file, if it is known."""
         directory.stamps.pop(name, None)
         if directory.entries.pop(name, None) is not None:
             self.count -= 1
             self.changed[directory.prefix + name] = None
 
     def detach(self, parent: Directory, name: str) -> Iterator[Directory]:
-        """Drop a subdirectory and all below it, if one is known; yields those dropped."""
+        """Remove a subdirectory and everything below it, yielding the removed directories."""
         directory = parent.subdirectories.pop(name, None)
         if directory is None:
             return
@@ -117,13 +117,13 @@ class Tree:
         yield directory
 
     def paths_in(self, namespace: str) -> Iterator[str]:
-        """Every path below one directory of the root."""
+        """Yield every path below one directory of the root."""
         directory = self.root.subdirectories.get(namespace)
         if directory is not None:
             yield from directory.paths()
 
     def get(self, path: str) -> ParsedFile | None:
-        """The entry at a path."""
+        """Return the entry at a path, if there is one."""
         directory: Directory | None = self.root
         *names, name = path.split("/")
         for step in names:
@@ -141,23 +141,23 @@ class Tree:
 
 
 class ShownTree:
-    """What a layer shows of the tree it keeps: all of it."""
+    """Base of a layer that serves its whole tree."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
 
     def namespaces(self) -> Collection[str]:
-        """The directories at its root."""
+        """Return the names of the directories at the root."""
         return self.tree.root.subdirectories.keys()
 
     def has_file(self, name: str) -> bool:
         return name in self.tree.root.entries
 
     def take_reshaped(self) -> bool:
-        """Whether a directory at the root came or went since the last call."""
+        """Return whether a directory at the root came or went since the last call."""
         return self.tree.take_reshaped()
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
-        """What became of the paths that changed since the last time; the lock file may be one of them."""
+        """Return and clear the paths that changed, possibly including the lock file."""
         changed, self.tree.changed = self.tree.changed, {}
         return changed

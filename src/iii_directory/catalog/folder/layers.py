@@ -1,7 +1,7 @@
-"""The folder source of the catalogue: layers of documents on disk, seen as one folder.
+"""Present several folders as one: the disk side of the catalogue.
 
-From the top: ``local_skills_folder``, ``skills_folder``, and what is laid below them, such as the documents
-this package brings. It keeps no bodies: `FolderSource.read_body` reads the file as it is at the call.
+The layers from the top are ``local_skills_folder``, ``skills_folder``, the read-only roots and the documents
+of this package. Bodies are not kept in memory: `FolderSource.read_body` reads the file when it is called.
 """
 
 from __future__ import annotations
@@ -12,43 +12,45 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from iii_directory import limits
+from iii_directory.catalog.folder.following import FollowedFolder
+from iii_directory.catalog.folder.roots import BundledDocuments, roots_of
+from iii_directory.catalog.folder.watching import system_watcher
 from iii_directory.disk.reasons import GONE, RefusedError
 from iii_directory.disk.safe_open import read_below, regular_below
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file
-from iii_directory.folders.follow import FollowedFolder
-from iii_directory.folders.watch import system_watcher
 from iii_directory.lockfile.format import LOCKFILE
 from iii_directory.lockfile.reading import InstallRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
+    from iii_directory.catalog.folder.folder_tree import Tree
+    from iii_directory.catalog.folder.scanning import Parse
+    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.config import Settings
     from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
-    from iii_directory.folders.scan import Parse
-    from iii_directory.folders.tree import Tree
-    from iii_directory.folders.watch import Watcher
 
     Changes = dict[str, ParsedFile | None]
 
-# What rows call the two folders that are no roots.
+# The names of the two configured folders in rows.
 MAIN_ROOT: Final = "skills"
 LOCAL_ROOT: Final = "local"
-_SHADOWED_FIX: Final = "nothing, if that is meant; else remove or rename one of the two"
+_SHADOWED_FIX: Final = "nothing if this is intended; otherwise remove or rename one of the two"
 
 
 class Layer(Protocol):
-    """One folder of several. Whoever follows it holds a lock; reading and its stamp are for any thread."""
+    """One of the folders. Callers hold a lock for all methods but `read` and `stamp`."""
 
     @property
     def label(self) -> str | None:
-        """What the settings call it; None for one that nobody need be told of when another replaces it."""
+        """Return its name in findings; None if no finding is needed when another layer replaces it."""
         ...
 
     @property
     def path(self) -> str | None:
-        """Where it is on this machine; None of one that is in no folder of the disk."""
+        """Return its path, or None for documents that are not in a folder on disk."""
         ...
 
     @property
@@ -56,15 +58,15 @@ class Layer(Protocol):
 
     @property
     def problems(self) -> Mapping[str, Finding]:
-        """What is wrong with the folder as a whole."""
+        """Return the problems of the folder as a whole."""
         ...
 
     def namespaces(self) -> Collection[str]:
-        """The directories at its root that it shows."""
+        """Return the names of the served directories at its root."""
         ...
 
     def has_file(self, name: str) -> bool:
-        """Whether it shows a file of this name at its root."""
+        """Return whether it serves a file of this name at its root."""
         ...
 
     def catch_up(self, at_most: int | None = None) -> bool: ...
@@ -72,7 +74,7 @@ class Layer(Protocol):
     def take_changes(self) -> Changes: ...
 
     def take_reshaped(self) -> bool:
-        """Whether `namespaces` are others than at the last call."""
+        """Return whether `namespaces` changed since the last call."""
         ...
 
     def read(self, path: str) -> bytes: ...
@@ -85,13 +87,13 @@ class Layer(Protocol):
 
 
 class FolderSource:
-    """What the files of all layers are: path below the folder -> `ParsedFile`.
+    """Maps paths below the folder to `ParsedFile`, over all layers.
 
-    A namespace directory of a layer replaces the whole namespace of the same name in those below it; a file
-    at its root replaces the file of the same name.
+    A namespace directory of a layer replaces the whole namespace of that name in the layers below; a file at
+    the root replaces the file of that name.
 
-    Whoever keeps a view of the files applies what was taken in that order, so one thread should take it;
-    ``catch_up`` may run in any.
+    ``catch_up`` may run in any thread. Changes must be applied in the order in which they are taken, so only
+    one thread should call ``take_changes``.
     """
 
     def __init__(
@@ -103,12 +105,12 @@ class FolderSource:
         parse: Parse = parse_file,
         watcher: Callable[[], Watcher | None] = system_watcher,
     ) -> None:
-        # Links on the way to a folder, and the folder itself as a link, count once, at the start.
+        # Links are resolved once, at the start: a folder that becomes a link later is refused.
         self._base = FollowedFolder(
             os.path.realpath(skills_folder), "skills_folder", MAIN_ROOT, parse, watcher()
         )
         self.record = InstallRecord(self._base.path)
-        """What ``skills.lock.json`` of ``skills_folder`` says, as of the last `catch_up`."""
+        """The content of ``skills.lock.json`` as of the last `catch_up`."""
         self._local: FollowedFolder | None = None
         if local_skills_folder is not None:
             path = os.path.realpath(local_skills_folder)
@@ -116,7 +118,7 @@ class FolderSource:
         above = () if self._local is None else (self._local,)
         self._layers: tuple[Layer, ...] = (*above, self._base, *below)
         self._owners: dict[str, Layer] = {}
-        """Whose namespaces are shown."""
+        """The layer that serves each namespace."""
         self._problems: tuple[Finding, ...] = ()
         self._shadowed: tuple[Finding, ...] = ()
         self._local_namespaces: frozenset[str] = frozenset()
@@ -127,29 +129,29 @@ class FolderSource:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd about the folders as a whole; what concerns one file is in its `ParsedFile`."""
+        """Return the findings about whole folders; findings about a file are in its `ParsedFile`."""
         return self._findings
 
     @property
     def local_namespaces(self) -> frozenset[str]:
-        """The namespaces that come from ``local_skills_folder``."""
+        """Return the namespaces served from ``local_skills_folder``."""
         return self._local_namespaces
 
     @property
     def has_changes(self) -> bool:
-        """True when `take_changes` has something to give."""
+        """Return whether `take_changes` would return any change."""
         return bool(self._pending)
 
     def catch_up(self, at_most: int | None = None) -> bool:
-        """Read what changed on disk and keep it for `take_changes`.
+        """Read the files that changed on disk and keep the result for `take_changes`.
 
-        With ``at_most``, False at once when about more entries than that wait, or when another thread is at
-        it: then call it without ``at_most`` in a thread, so that an event loop does not stand still.
+        With ``at_most``, return False at once if about more entries than that wait, or if another thread is
+        reading: the caller then repeats the call without ``at_most`` in a thread, off the event loop.
         """
         if not self._work_lock.acquire(blocking=at_most is None):
             return False
         try:
-            # All are asked, even if one has too much to do: what it learnt is not lost.
+            # Ask every layer, even after one returned False, so that no layer loses its events.
             done = [layer.catch_up(at_most) for layer in self._layers]
             self._stage()
             return all(done)
@@ -157,9 +159,9 @@ class FolderSource:
             self._work_lock.release()
 
     def take_changes(self) -> Changes:
-        """What became of each path that `catch_up` found changed since the last time; None when it is gone.
+        """Return and clear the new entry of each path that `catch_up` found changed; None for a removed one.
 
-        At first that is everything. ``skills.lock.json`` of ``skills_folder`` may be one of them, and is no
+        The first call returns everything. ``skills.lock.json`` may be among the paths although it is not a
         document. Never waits for the disk.
         """
         with self._publish_lock:
@@ -167,14 +169,14 @@ class FolderSource:
         return pending
 
     def read_body(self, path: str) -> bytes:
-        """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""
+        """Read a known file; raise `RefusedError` if it is gone or no longer a regular file."""
         return self._owner(path).read(path)
 
     @contextmanager
     def opened(self, path: str) -> Generator[int | None]:
-        """A descriptor of a known file, whatever is in it; None of one that lies in no folder of the disk.
+        """Open a known file and yield its descriptor, or None for a document that is not on disk.
 
-        `RefusedError` when it is gone, or a regular file no more.
+        Raises `RefusedError` if it is gone or no longer a regular file.
         """
         owner = self._owner(path)
         if owner.tree.get(path) is None:
@@ -186,42 +188,42 @@ class FolderSource:
             yield file
 
     def place_of(self, path: str) -> str | None:
-        """Where a file, or the folder of a skill, is on this machine, if it is anywhere."""
+        """Return the path of a file or skill folder on this machine, or None if it is not on disk."""
         folder = (self._owners.get(path) or self._owner(path)).path
         return None if folder is None else f"{folder}/{path}"
 
     def layer_of(self, path: str) -> str | None:
-        """What the layer of a path is called; None of ``skills_folder``, the one that can be written."""
+        """Return the name of the layer that serves a path; None for ``skills_folder``, the writable one."""
         owner = self._owner(path)
         return None if owner is self._base else owner.label or "this package"
 
     def stamp(self, path: str) -> Stamp | None:
-        """What tells the present state of a file from any other; None where only reading it can tell."""
+        """Return a value that differs after every change of the file, or None if only reading can tell."""
         return self._owner(path).stamp(path)
 
     def read_installed(self, path: str) -> bytes:
-        """The bytes of a document of ``skills_folder``, also where another layer replaces it."""
+        """Read a document of ``skills_folder``, even where another layer replaces it."""
         return read_below(self._base.path, path, limits.MAX_BODY_BYTES)
 
     def wake_fds(self) -> tuple[int, ...]:
-        """Descriptors that are readable when there is something to catch up with, of the watched folders."""
+        """Return the descriptors that become readable when a watched folder changes."""
         return tuple(fd for layer in self._layers if (fd := layer.wake_fd()) is not None)
 
     def close(self) -> None:
-        """Give the watches back."""
+        """Release the watches of all layers."""
         with self._work_lock:
             for layer in self._layers:
                 layer.close()
 
     def _owner(self, path: str) -> Layer:
-        """The layer whose file is shown at this path."""
+        """Return the layer that serves this path."""
         namespace, slash, _ = path.partition("/")
         if slash:
             return self._owners.get(namespace, self._base)
         return next((layer for layer in self._layers if layer.has_file(path)), self._base)
 
     def _stage(self) -> None:
-        """Merge what changed in the layers into what waits to be taken."""
+        """Merge the changes of all layers into the pending changes."""
         changed = [(layer, layer.take_changes()) for layer in self._layers if layer.tree.changed]
         problems = tuple(problem for layer in self._layers for problem in layer.problems.values())
         if problems != self._problems:
@@ -246,8 +248,8 @@ class FolderSource:
                 self._pending.update(staged)
 
     def _move_namespaces(self) -> set[str]:
-        """See which layer owns each namespace now; the paths whose layer is another one than before."""
-        # Every one is asked, so that every one forgets that it changed.
+        """Recompute the owner of each namespace and return the paths whose owner changed."""
+        # Ask every layer, because asking also clears its flag.
         reshaped = [layer.take_reshaped() for layer in self._layers]
         if not any(reshaped):
             return set()
@@ -265,7 +267,7 @@ class FolderSource:
             if self._owners[namespace] is not layer
         )
         self._findings = (*self._problems, *self._shadowed)
-        # One that came or went in every layer is among their changes.
+        # A namespace that is new or gone in every layer is already among the changes.
         moved = [
             name for name in before.keys() & self._owners.keys() if before[name] is not self._owners[name]
         ]
@@ -275,3 +277,12 @@ class FolderSource:
 def _shadowed(namespace: str, owner: Layer) -> Finding:
     reason = f"the namespace of the same name in {owner.label} replaces it"
     return Finding("shadowed", namespace, reason, _SHADOWED_FIX, urgent=False)
+
+
+def layers_of(settings: Settings) -> FolderSource:
+    """Create the source for all folders in the settings, with the documents of this package at the bottom."""
+    return FolderSource(
+        settings.skills_folder,
+        settings.local_skills_folder,
+        below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
+    )

@@ -1,4 +1,4 @@
-"""Being told of changes: what a watcher of the system offers, and which directory each watch belongs to."""
+"""Change notifications: the interface of a system watcher, and which directory holds which watch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from iii_directory.folders.tree import Directory
+    from iii_directory.catalog.folder.folder_tree import Directory
 
 
 class Event(NamedTuple):
-    """Something happened to ``name`` in the watched directory, or to the directory itself (no name).
+    """A change of ``name`` in the watched directory, or of the directory itself (empty name).
 
     A negative ``watch`` means that events were lost.
     """
@@ -23,34 +23,34 @@ class Event(NamedTuple):
 
 
 class CannotWatchError(Exception):
-    """This folder cannot be watched; the text is the reason, for the diagnostics."""
+    """The folder cannot be watched; the message is the reason, shown in the diagnostics."""
 
 
 class Watcher(Protocol):
-    """Directories whose changes are queued before the call that made them returns."""
+    """Queues the changes of directories; a change is queued before the system call that made it returns."""
 
     def add(self, directory: int) -> int:
-        """Watch an open directory; the same number comes back for as long as it is the same directory."""
+        """Watch an open directory; repeated calls for one directory return one number."""
         ...
 
     def remove(self, watch: int) -> None: ...
 
     def read(self) -> Iterable[Event]:
-        """Everything that happened since the last call; never waits."""
+        """Return all events since the last call without waiting."""
         ...
 
     def fileno(self) -> int:
-        """Readable when there is something to read."""
+        """Return a descriptor that becomes readable when events are queued."""
         ...
 
     def close(self) -> None: ...
 
 
 def system_watcher() -> Watcher | None:
-    """The watcher of this system, or None: then every refresh looks at every file's state."""
+    """Return the watcher of this system, or None: then every refresh checks every file."""
     if sys.platform != "linux":
         return None
-    from iii_directory.folders.inotify import Inotify
+    from iii_directory.catalog.folder.inotify import Inotify
 
     try:
         return Inotify()
@@ -59,7 +59,7 @@ def system_watcher() -> Watcher | None:
 
 
 class Watches:
-    """Which directory of the tree holds which watch."""
+    """Maps watches to the directories of the tree that hold them."""
 
     def __init__(self, watcher: Watcher | None) -> None:
         self.active = watcher is not None
@@ -67,10 +67,10 @@ class Watches:
         self._holders: dict[int, Directory] = {}
 
     def claim(self, directory: Directory, fd: int) -> Directory:
-        """Watch the open directory for ``directory``, and return who holds the watch.
+        """Watch the open directory on behalf of ``directory`` and return the holder of the watch.
 
-        Another holder means that the directory was moved here and its event is still to come. What is
-        known of a directory that was not watched all along is not believed any more.
+        A different holder means that the directory was moved and its event is still queued. The stamps of a
+        directory are discarded when its watch is new, because changes before that were not seen.
         """
         if self._watcher is None or not self.active:
             return directory
@@ -89,14 +89,14 @@ class Watches:
         directory.watch = None
 
     def events(self) -> Iterator[tuple[Directory | None, str, bool]]:
-        """What happened: directory (None: events were lost), name ("": the directory itself), is it one."""
+        """Yield directory (None: events were lost), name ("": the directory itself), whether it is one."""
         for watch, name, is_directory in self._watcher.read() if self._watcher is not None else ():
             holder = self._holders.get(watch)
             if holder is not None or watch < 0:
                 yield holder, name, is_directory
 
     def stop(self) -> None:
-        """Give all watches back. The queue stays open, because a loop may be waiting on it."""
+        """Release all watches. The queue stays open, because an event loop may be waiting on it."""
         for directory in list(self._holders.values()):
             self.release(directory)
         self.active = False

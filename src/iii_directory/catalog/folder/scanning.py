@@ -1,9 +1,9 @@
-"""Reading a folder into a `Tree`: single names that changed, or whole directories.
+"""Read a folder into a `Tree`: single names that changed, or whole directories.
 
-A directory is watched before it is listed and a file's state is noted before it is read, so a change
-meanwhile shows up at the next look. Where a file is known already, its stamp decides whether it is
-read again; a file that was younger than `limits.RACY_SECONDS` when it was read always is,
-because another edit could have left all of them alike (`disk.stamps`).
+A directory is watched before it is listed, and the status of a file is taken before it is read, so a change
+in between is found by the next scan. A known file is read again only if its stamp differs; a file that was
+younger than `limits.RACY_SECONDS` when it was read is always read again, because a second edit within the
+clock's resolution could leave its stamp unchanged (`disk.stamps`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.catalog.folder.folder_tree import Tree
+from iii_directory.catalog.folder.watching import CannotWatchError
 from iii_directory.disk.locking import WORK_FOLDER
-from iii_directory.disk.reasons import GONE, TOO_LARGE, Reason, RefusedError, refusal
+from iii_directory.disk.reasons import GONE, LINK, SPECIAL, TOO_LARGE, Reason, RefusedError, refusal
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
 from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.timestamps import rfc3339
-from iii_directory.folders.rules import decodable_name, why_not_entered, why_not_taken
-from iii_directory.folders.tree import Tree
-from iii_directory.folders.watch import CannotWatchError
 from iii_directory.lockfile.format import LOCKFILE
+from iii_directory.lockfile.names import MERGE_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from iii_directory.catalog.folder.folder_tree import Directory
+    from iii_directory.catalog.folder.watching import Watches
     from iii_directory.disk.stamps import Stamp
-    from iii_directory.folders.tree import Directory
-    from iii_directory.folders.watch import Watches
 
     Parse = Callable[[str, bytes, int, str, str], ParsedFile]
 
@@ -39,19 +39,51 @@ _TOGETHER: Final = 32
 _DOCUMENT_BYTES: Final = 16 * 1024
 _DOCUMENT: Final = ".md"
 
-# What installs leave at the root of the folder: no documents, and nobody's mistake.
+# Written by installs at the root of the folder; neither documents nor mistakes.
 _OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
+
+HIDDEN: Final = Reason("hidden files and directories are not served", "nothing if intended", urgent=False)
+BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
+MERGE: Final = Reason(
+    "it holds both sides of a merge with conflicts", "settle it in the file beside it, then remove it"
+)
+TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
+
+
+def why_not_taken(name: str, is_file: bool, is_link: bool) -> Reason | None:  # noqa: FBT001 - a hot path
+    """Return why something other than a directory is not served as a file, or None if it is."""
+    if name[0] == ".":
+        return HIDDEN
+    if not is_file:
+        return LINK if is_link else SPECIAL
+    if name.endswith(MERGE_SUFFIX):
+        return MERGE
+    return None if name.isascii() or decodable_name(name) == name else BAD_NAME
+
+
+def why_not_entered(name: str, depth: int) -> Reason | None:
+    """Return why a directory at this depth below the folder is not entered, or None if it is."""
+    if name[0] == ".":
+        return HIDDEN
+    if depth > limits.MAX_FOLDER_DEPTH:
+        return TOO_DEEP
+    return None if name.isascii() or decodable_name(name) == name else BAD_NAME
+
+
+def decodable_name(path: str) -> str:
+    """Replace bytes of a path that are not UTF-8 by escapes, so that it can be printed."""
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Scanner:
-    """One folder on disk and the tree made of it."""
+    """Reads one folder on disk into a tree."""
 
     def __init__(self, path: str, root: str, parse: Parse, watches: Watches) -> None:
         self.path = path
         self._root = root
         self.tree = Tree()
         self.again: set[tuple[Directory, str]] = set()
-        """What could not be read for a passing reason."""
+        """Names whose reading failed for a temporary reason."""
         self.root_again = False
         self._lock_stamp: Stamp | tuple[()] | None = None
         self._parse = parse
@@ -59,13 +91,13 @@ class Scanner:
         self._racy = 0
 
     def start(self) -> None:
-        """Call before each round of looking."""
+        """Begin a round of scanning."""
         self._racy = racy_after()
 
     # Names that changed
 
     def look_at(self, directory: Directory, names: Iterable[str]) -> None:
-        """Look at some names of a directory again."""
+        """Check some names of a directory again."""
         if not directory.attached:
             return
         try:
@@ -81,7 +113,7 @@ class Scanner:
                 self.look_at(directory.parent, [directory.name])
 
     def _look_at_name(self, directory: Directory, fd: int, name: str) -> bool:
-        """Settle what is no document; True for a document to be read."""
+        """Handle everything but documents; return True for a document that must be read."""
         if directory.parent is None and name in _OWN:
             if name == LOCKFILE:
                 self.doubt_lock_file()
@@ -108,7 +140,7 @@ class Scanner:
     # Whole directories
 
     def visit_root(self) -> tuple[int, int]:
-        """Visit everything; returns the identity of the folder or raises `RefusedError`."""
+        """Visit everything and return the folder's identity; raise `RefusedError` if it cannot be opened."""
         self.tree.full = False
         try:
             with directory_below(self.path, []) as fd:
@@ -132,8 +164,8 @@ class Scanner:
         self._visit(directory, fd)
 
     def _make_way(self, holder: Directory, directory: Directory, fd: int) -> None:
-        """The open directory is known elsewhere, from before it was moved."""
-        # Looked for twice at the one place, lest a directory that is moved to and fro seems to be at both.
+        """Detach the place at which the open directory was known before it was moved."""
+        # Check the old place twice, so that a directory moved back and forth does not seem to be at both.
         if all(self._is_at(place, fd) for place in (holder, directory, holder)):
             raise CannotWatchError("one directory is mounted at two places in it")
         if holder.parent is None:
@@ -162,7 +194,7 @@ class Scanner:
                     elif self._visit_item(directory, item):
                         documents.append(item.name)
         except OSError:
-            # What is known stays, and the directory is listed again at the next look.
+            # Keep the known entries and list the directory again in the next scan.
             self._try_again(directory)
             return
         for name in [*directory.entries, *directory.subdirectories]:
@@ -173,7 +205,7 @@ class Scanner:
             self._descend(directory, fd, name)
 
     def _visit_item(self, directory: Directory, item: os.DirEntry[str]) -> bool:
-        """Settle what is no document; True for a document to be read."""
+        """Handle everything but documents; return True for a document that must be read."""
         name = item.name
         if directory.subdirectories:
             self._detach(directory, name)
@@ -223,7 +255,7 @@ class Scanner:
     # Single entries
 
     def _read(self, directory: Directory, fd: int, names: Sequence[str]) -> None:
-        # Reading some files and then parsing them is a seventh faster than taking turns.
+        # Reading a batch of files and then parsing it is a seventh faster than alternating.
         for start in range(0, len(names), _TOGETHER):
             found: list[tuple[str, os.stat_result, bytes]] = []
             for name in names[start : start + _TOGETHER]:
@@ -242,14 +274,14 @@ class Scanner:
         self.tree.record(directory, name, path, parsed, settled_stamp(state, self._racy))
 
     def _keep_plain(self, directory: Directory, name: str, state: os.stat_result) -> None:
-        """A file of which only its size and its mode are looked at, each time."""
+        """Record a file that is not a document: only its size and mode, checked every time."""
         entry = ParsedFile(None, None, (), state.st_size, _is_executable(state))
         self.tree.record(directory, name, directory.prefix + name, entry, None)
 
     def _refuse(self, directory: Directory, name: str, reason: Reason, fd: int | None = None) -> None:
-        """Note why something is left out. What is gone is forgotten without a word.
+        """Record why an entry is left out; an entry that is gone is removed without a finding.
 
-        What is only too large for a document is a file all the same, of the directory ``fd``.
+        A file that is only too large for a document stays readable as a file of the directory ``fd``.
         """
         if reason is GONE:
             self._forget(directory, name)
@@ -266,7 +298,7 @@ class Scanner:
             if state is None:
                 self.tree.record(directory, name, path, ParsedFile(findings=(finding,)), reason)
             else:
-                # Its size may change while the reason stays, so it is looked at each time.
+                # Its size may change while the reason stays, so it is checked every time.
                 entry = ParsedFile(None, None, (finding,), state.st_size, _is_executable(state))
                 self.tree.record(directory, name, path, entry, None)
 
@@ -289,11 +321,11 @@ class Scanner:
             self.again.add((directory.parent, directory.name))
 
     def doubt_lock_file(self) -> None:
-        """It was written to, even if that should not show."""
+        """Treat the lock file as changed even if its stamp is equal."""
         self._lock_stamp = ()
 
     def weight_of_lock_file(self, names: Collection[tuple[Directory, str]]) -> int:
-        """If it is among the names that changed, as how many documents it counts: it may be a large one."""
+        """Return as how many documents a changed lock file counts, because it may be large."""
         if (self.tree.root, LOCKFILE) not in names:
             return 0
         try:

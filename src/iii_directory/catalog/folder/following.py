@@ -1,10 +1,10 @@
-"""Following one folder: which of its files must be looked at before the next answer.
+"""Follow one folder: find the files that must be read again before the next answer.
 
-With a watcher that is what events name, and nothing when there are none. Without one (another system, a
-network file system, no watches left) it is everything, every time. When events were lost, or the folder
-itself was replaced, everything is visited once.
+With a watcher these are the files named by events. Without one (another system, a network file system, no
+watches left) every file is checked every time. When events were lost or the folder itself was replaced,
+everything is checked once.
 
-On network file systems a visit is as fresh as the client's cache of file attributes.
+On network file systems a check is as fresh as the client's cache of file attributes.
 """
 
 from __future__ import annotations
@@ -15,34 +15,37 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
+from iii_directory.catalog.folder.folder_tree import ShownTree
+from iii_directory.catalog.folder.scanning import Scanner
+from iii_directory.catalog.folder.watching import CannotWatchError, Watches
 from iii_directory.disk.files import identity_of
 from iii_directory.disk.reasons import GONE, Reason, RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents.model import Finding
-from iii_directory.folders.scan import Scanner
-from iii_directory.folders.tree import ShownTree
-from iii_directory.folders.watch import CannotWatchError, Watches
 from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from iii_directory.catalog.folder.folder_tree import Directory
+    from iii_directory.catalog.folder.scanning import Parse
+    from iii_directory.catalog.folder.watching import Watcher
     from iii_directory.disk.files import Identity
     from iii_directory.disk.stamps import Stamp
-    from iii_directory.folders.scan import Parse
-    from iii_directory.folders.tree import Directory
-    from iii_directory.folders.watch import Watcher
 
 
 class FollowedFolder(ShownTree):
-    """One folder, kept in a tree. Its owner holds a lock, but any thread may ask `read` and `stamp`."""
+    """Keeps the tree of one folder up to date.
+
+    The owner must hold a lock for all methods but `read` and `stamp`, which any thread may call.
+    """
 
     def __init__(self, path: str, label: str, root: str, parse: Parse, watcher: Watcher | None) -> None:
-        """``label`` is what findings call it, ``root`` what the rows of its skills do."""
+        """``label`` names the folder in findings, ``root`` in the rows of its skills."""
         self.path = path
         self.problems: dict[str, Finding] = {}
-        """What is wrong with the folder as a whole, by the part concerned."""
+        """Problems of the folder as a whole, by the part concerned."""
         self.label = label
         self._watches = Watches(watcher)
         self._scanner = Scanner(path, root, parse, self._watches)
@@ -59,7 +62,7 @@ class FollowedFolder(ShownTree):
         return self._watches.active
 
     def catch_up(self, at_most: int | None = None) -> bool:
-        """Make the tree what the disk is. False when more than ``at_most`` entries wait."""
+        """Bring the tree up to date; return False without doing so if more than ``at_most`` entries wait."""
         self._look_for_work()
         if not self._stale and not self._dirty:
             return True
@@ -75,16 +78,16 @@ class FollowedFolder(ShownTree):
         return True
 
     def read(self, path: str) -> bytes:
-        """The bytes of a known file as they are now; `RefusedError` when it is gone or a file no more."""
+        """Read a known file; raise `RefusedError` if it is gone or no longer a regular file."""
         if self.tree.get(path) is None:
             raise RefusedError(GONE)
         return read_below(self.path, path, limits.MAX_BODY_BYTES)
 
     def stamp(self, path: str) -> Stamp | None:
-        """What tells the present state of a file from any other; None where only reading it can tell.
+        """Return a value that differs after every change of the file, or None if only reading can tell.
 
-        That is so where a change may not show at once: on network file systems, and in the times of a file
-        that changed moments ago.
+        A change may not show in the file's status on network file systems, nor for a file that changed
+        moments ago.
         """
         if not self.is_watched:
             return None
@@ -94,7 +97,7 @@ class FollowedFolder(ShownTree):
             return None
 
     def wake_fd(self) -> int | None:
-        """Readable when there is something to catch up with; None when nobody tells us."""
+        """Return a descriptor that becomes readable on changes, or None for an unwatched folder."""
         return self._watches.fileno()
 
     def close(self) -> None:
@@ -120,7 +123,7 @@ class FollowedFolder(ShownTree):
                 self._dirty_directory = True
 
     def _waiting(self) -> int:
-        """About how many entries are to be looked at; a directory may hold any number."""
+        """Estimate how many entries must be checked; a directory counts as the maximum."""
         if self._stale and not self._watches.active and self._identity is not None:
             return self.tree.count
         if self._stale or self._dirty_directory:
@@ -130,7 +133,7 @@ class FollowedFolder(ShownTree):
     def _work(self) -> None:
         dirty, self._dirty, self._dirty_directory = self._dirty, set(), False
         was_full, count = self.tree.full, self.tree.count
-        # Should this round break off, the next one visits everything.
+        # If an exception ends this round, the next one must visit everything.
         everything, self._stale = self._stale, True
         self._scanner.start()
         if everything:
@@ -143,7 +146,7 @@ class FollowedFolder(ShownTree):
                 by_directory.setdefault(directory, []).append(name)
             for directory, names in by_directory.items():
                 self._scanner.look_at(directory, names)
-        # What was left out for want of room is looked for when there is room again.
+        # Entries left out because the tree was full are visited once it has room again.
         self._stale = self._scanner.root_again or (was_full and self.tree.count < count)
         self._dirty |= self._scanner.again
         self._scanner.root_again = False
@@ -163,9 +166,9 @@ class FollowedFolder(ShownTree):
         if reason is not GONE:
             self._report("folder", reason.text, reason.fix)
         elif identity_of(self.path, follow_links=False) is not None:
-            # A missing folder is an empty catalogue; something else in its place is a mistake.
+            # A missing folder is an empty catalogue; anything else at its path is a mistake.
             text = "it is not a directory, or became a link after the start"
-            self._report("folder", text, "put a directory there, or start again if the link is meant")
+            self._report("folder", text, "put a directory there, or restart if the link is intended")
 
     def _report_full(self) -> None:
         self.problems.pop("full", None)
@@ -173,7 +176,7 @@ class FollowedFolder(ShownTree):
             text = (
                 f"it holds more than {limits.MAX_FOLDER_ENTRIES} files and directories; the rest is left out"
             )
-            self._report("full", text, "move what are no documents elsewhere")
+            self._report("full", text, "move files that are not documents elsewhere")
 
     def _report_unwatched(self, reason: str) -> None:
         text = f"it is not watched: {reason}; every call looks at every file instead"
@@ -187,7 +190,7 @@ class FollowedFolder(ShownTree):
 
 @contextmanager
 def _collector_paused() -> Generator[None]:
-    """What a scan reads stays; the collector would look at all of it again and again, a tenth of the time."""
+    """Pause garbage collection: a scan frees nothing, and collecting would take a tenth of its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
 """Linux inotify through libc.
 
-The kernel queues an event before the system call that caused it returns, so whoever drains the queue
-after a write has returned sees that write. Directories are watched, not files, and by their descriptor,
-so that what is watched is what was opened.
+The kernel queues an event before the system call that caused it returns, so a reader that drains the queue
+after a write has returned sees that write. Directories are watched, not files, and by their descriptor, so
+that the watched directory is the opened one even if its path changes meanwhile.
 
 Not seen: writes through a memory map until the file is closed, writes through another hard link outside
 the folder, and a mount put over a directory below the folder.
@@ -17,7 +17,7 @@ import struct
 import weakref
 from typing import Final
 
-from iii_directory.folders.watch import CannotWatchError, Event
+from iii_directory.catalog.folder.watching import CannotWatchError, Event
 
 _MODIFY: Final = 0x2
 _ATTRIB: Final = 0x4
@@ -46,8 +46,8 @@ _CHANGES: Final = (
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 
-# File systems all of whose changes pass through this kernel. On any other (NFS, CIFS, FUSE, 9p, …) a
-# change made elsewhere raises no event here, so an unknown one is not trusted.
+# File systems whose changes all pass through this kernel. On others (NFS, CIFS, FUSE, 9p, …) a change made on
+# another machine raises no event here, so unknown file systems are not trusted.
 _LOCAL_FILE_SYSTEMS: Final = frozenset(
     {
         0xEF53,  # ext2, ext3, ext4
@@ -76,14 +76,14 @@ _STATFS_BYTES: Final = 512  # more than struct statfs takes anywhere
 
 
 class Inotify:
-    """One inotify queue; a `Watcher`."""
+    """Implements `Watcher` with one inotify queue."""
 
     def __init__(self) -> None:
         self._queue: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._queue < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
-        # A user has few queues (128), so one that nobody closed must not outlive its object.
+        # A user may have only 128 queues, so a queue must not outlive its object if close() is never called.
         self._close = weakref.finalize(self, os.close, self._queue)
 
     def add(self, directory: int) -> int:
@@ -97,7 +97,7 @@ class Inotify:
         raise CannotWatchError("the system refused to watch it")
 
     def remove(self, watch: int) -> None:
-        # Fails for a directory that is gone, whose watch went with it.
+        # Fails for a deleted directory, whose watch the kernel has already removed.
         _libc.inotify_rm_watch(self._queue, watch)
 
     def read(self) -> list[Event]:

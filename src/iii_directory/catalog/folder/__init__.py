@@ -1,0 +1,1 @@
+"""Read the skill folders and follow their changes."""

@@ -1,1 +1,0 @@
-"""A directory on disk, followed: what is in it, what changed, and never anything outside."""
