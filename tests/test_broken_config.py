@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.commands import free_port, running
+from tests.support.commands import free_port, run, running
 
 from iii_directory.config import Settings, load_settings
 from iii_directory.limits import MAX_SETTING_MS
@@ -83,6 +83,29 @@ def test_a_file_that_cannot_be_read_is_a_warning_and_defaults(tmp_path: Path) ->
     assert load_settings(folder)[1] == ["folder.yaml cannot be read (Is a directory); defaults are used"]
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("skills list", 0),
+        ("doctor", 1),
+        ("search pdf", 0),
+        ("config show", 0),
+        ("config check", 1),
+        ("status", 1),
+    ],
+)
+def test_a_file_that_is_a_link_to_itself_is_one_sentence_for_every_command(
+    tmp_path: Path, command: str, code: int
+) -> None:
+    (tmp_path / "config.yaml").symlink_to("config.yaml")
+
+    done = run(*command.split(), cwd=tmp_path)
+
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == code
+    assert "config.yaml cannot be read (Too many levels of symbolic links)" in done.stdout + done.stderr
+
+
 VALUES: dict[str, tuple[str, Callable[[Settings], object], object]] = {
     "quoted flags": ("section_guard: 'off'\n", lambda found: found.section_guard, False),
     "scopes": (
@@ -108,15 +131,29 @@ def test_a_value_within_its_bounds_is_taken(
     assert read(load_settings(path)[0]) == expected
 
 
-def test_up_starts_beside_a_broken_file_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text('x: !!bool x\n"\\e[31mkey": 1\n', encoding="utf-8")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('x: !!bool x\n"\\e[31mkey": 1\n', "cannot be used: it uses YAML tags"),
+        (None, "cannot be read (Too many levels of symbolic links)"),
+    ],
+    ids=["a tag", "a link to itself"],
+)
+def test_up_starts_beside_a_broken_file_and_says_what_is_wrong_with_it(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    path = tmp_path / "config.yaml"
+    if text is None:
+        path.symlink_to(path.name)
+    else:
+        path.write_text(text, encoding="utf-8")
     url = f"ws://127.0.0.1:{free_port()}"
 
     with running("up", "--url", url, "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
         up.wait_for("Ctrl-C")
         assert up.stop() == 0
 
-    assert "config.yaml cannot be used: it uses YAML tags" in up.output
+    assert f"config.yaml {said}" in up.output
     assert "Traceback" not in up.output
 
 

@@ -121,6 +121,29 @@ def test_skills_that_a_person_already_has_are_simply_there(tmp_path: Path) -> No
     assert "pdf" not in listed
 
 
+def test_a_usual_root_that_is_a_link_out_of_the_project_is_a_finding_and_not_served(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    made(tmp_path / "home").document("secret/SKILL.md", "Secret")
+    made(project / "shared").document("pdf/SKILL.md", "Forms")
+    for folder in (".claude", ".agents"):
+        (project / folder).mkdir()
+    (project / ".claude" / "skills").symlink_to("../../home")
+    (project / ".agents" / "skills").symlink_to("../shared")
+
+    listed = run("skills", "list", cwd=project).stdout
+    assert "pdf" in listed
+    assert "secret" not in listed
+    examined = run("doctor", cwd=project)
+    assert examined.returncode == 1
+    assert ".claude/skills" in examined.stdout
+    assert "leads out of this project" in examined.stdout
+    assert ".agents/skills" not in examined.stdout
+
+    (project / "config.yaml").write_text("roots: [.claude/skills]\n")
+    assert "secret" in run("skills", "list", cwd=project).stdout
+    assert "leads out" not in run("doctor", cwd=project).stdout
+
+
 @pytest.mark.parametrize("typed", ["remove", "update", "restore", "diff", "verify"])
 def test_what_lies_in_a_root_is_only_read(tmp_path: Path, typed: str) -> None:
     root = made(tmp_path / ".claude" / "skills")

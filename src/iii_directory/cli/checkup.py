@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.cli.common import listens, program
-from iii_directory.config import load_settings
+from iii_directory.config import load_settings, real_path
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def problems(config_path: Path, url: str) -> list[Problem]:
 
 def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
     """Folders that somebody chose and that are not there; the usual one comes with the first skill."""
-    usual = config_path.resolve().parent / "skills"
+    usual = real_path(config_path).parent / "skills"
     chosen = {
         "skills_folder": None if settings.skills_folder == usual else settings.skills_folder,
         "local_skills_folder": settings.local_skills_folder,

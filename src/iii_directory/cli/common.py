@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import click
 
 from iii_directory.cli.runs import run_of
-from iii_directory.config import DEFAULT_URL, Settings, load_settings
+from iii_directory.config import DEFAULT_URL, Settings, load_settings, real_path
 from iii_directory.text import escaped, quoted, shown_url
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
     from iii_directory.engine.sqlite_store import FILE_NAME
 
     older = beside / "data"
-    is_skills_folder = skills_folder is not None and skills_folder == beside.resolve()
+    is_skills_folder = skills_folder is not None and skills_folder == real_path(beside)
     return older if is_skills_folder or (older / FILE_NAME).exists() else beside / STATE_FOLDER
 
 

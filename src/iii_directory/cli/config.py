@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,19 @@ from iii_directory.cli.common import (
 from iii_directory.cli.output import note, print_json, print_table, print_text
 from iii_directory.cli.runs import directories, run_of
 from iii_directory.cli.tokens import engine_token
+from iii_directory.config import (
+    CONFIGURATION_ID,
+    Origin,
+    at_next_start,
+    in_force,
+    json_schema,
+    load_settings,
+    parse_settings,
+    read_document,
+    real_path,
+    sample,
+    set_on_engine,
+)
 from iii_directory.shapes import object_of
 from iii_directory.text import shown_url
 
@@ -29,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.cli.runs import Run
-    from iii_directory.config import InForce, Origin, Settings
+    from iii_directory.config import InForce, Settings
     from iii_directory.shapes import Json
 
 
@@ -67,7 +81,7 @@ def show(as_json: bool, config_path: Path, url: str | None) -> None:
 @command.command(help="Say what is wrong with the file; nothing is started.", epilog=EXIT_CODES)
 @config_option
 def check(config_path: Path) -> None:
-    if not config_path.exists():
+    if not os.path.lexists(config_path):
         fail(f"there is no {config_path}; write one: iii-directory config init")
     if _warn(config_path):
         raise SystemExit(1)
@@ -77,8 +91,6 @@ def check(config_path: Path) -> None:
 @command.command(help="Write a file with every setting, its default and what it is for.", epilog=EXIT_CODES)
 @config_option
 def init(config_path: Path) -> None:
-    from iii_directory.config import sample
-
     try:
         with config_path.open("x", encoding="utf-8") as file:
             file.write(sample())
@@ -91,18 +103,14 @@ def init(config_path: Path) -> None:
 
 @command.command(help="Print a JSON Schema of the file, for editors.", epilog=EXIT_CODES)
 def schema() -> None:
-    from iii_directory.config import json_schema
-
     print_text(json.dumps(json_schema(), indent=2))
 
 
 def _in_force(config_path: Path, url: str | None) -> tuple[list[InForce], list[str]]:
     """Every setting; and a sentence for each value beside the file's that cannot be used."""
-    from iii_directory.config import Origin, in_force, parse_settings, read_document
-
     home, file = config_path.parent, str(config_path)
     document, _ = read_document(config_path)
-    now, _ = parse_settings(document, config_path.resolve().parent)
+    now, _ = parse_settings(document, real_path(config_path).parent)
     run, address = run_of(home), _engine_of(home, url)
     waiting = _waiting(now, run)
     said = Origin(file, {key: value for key, value in document.items() if key not in waiting})
@@ -118,8 +126,6 @@ def _in_force(config_path: Path, url: str | None) -> tuple[list[InForce], list[s
 
 def _waiting(now: Settings, run: Run | None) -> Json:
     """What a directory started with where the file says something else now, which the next start applies."""
-    from iii_directory.config import at_next_start
-
     before = (run.at_start if run else None) or {}
     return {key: before[key] for key, value in at_next_start(now).items() if before.get(key, value) != value}
 
@@ -131,8 +137,6 @@ def _with_waiting(rows: list[InForce], waiting: Json, file: str) -> list[InForce
 
 def _of_run(now: Settings, run: Run | None, waiting: Json) -> Iterator[Origin]:
     """What a directory was started with, where it is not what the file says now."""
-    from iii_directory.config import Origin
-
     if run is not None:
         # The folder may be that of an option.
         other = run.skills_folder != str(now.skills_folder)
@@ -144,7 +148,7 @@ def _engine_of(home: Path, url: str | None) -> str | None:
     """The engine to ask: the one that is named, else this folder's; none with others' directories alone."""
     address = engine_url(url, home)
     homes = [run.home for run in directories() if run.url == address]
-    of_others = homes and str(home.resolve()) not in homes
+    of_others = homes and str(real_path(home)) not in homes
     return address if url is not None or (not of_others and listens(address)) else None
 
 
@@ -152,7 +156,6 @@ def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
     """What is by default otherwise on an engine of its kind."""
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
     from iii_directory.bus.seam import is_embedded
-    from iii_directory.config import Origin
 
     # One that does not answer is spoken of where its configuration is asked for.
     with suppress(EngineUnreachableError, RemoteError):
@@ -162,8 +165,6 @@ def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
 
 def _of_engine(address: str, token: str | None) -> Iterator[Origin]:
     """What is set on an engine."""
-    from iii_directory.config import Origin, set_on_engine
-
     values, alone = set_on_engine(_configuration(address, token))
     for sentence in alone:
         note(f"the engine: {sentence}")
@@ -182,7 +183,6 @@ def _ask(address: str, token: str | None, function_id: str, payload: Json) -> ob
 def _configuration(url: str, token: str | None) -> object:
     """What ``configuration::get`` answers; None, and a sentence about it, where that is nothing to go by."""
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
-    from iii_directory.config import CONFIGURATION_ID
     from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 
     get, asked = "configuration::get", {"id": CONFIGURATION_ID}
@@ -204,8 +204,6 @@ def _written(value: object) -> str:
 
 
 def _warn(config_path: Path) -> list[str]:
-    from iii_directory.config import load_settings
-
     _, warnings = load_settings(config_path)
     for warning in warnings:
         note(warning)

@@ -13,6 +13,7 @@ from iii_directory.cli.common import config_option, default_data, set_up_log, se
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, announced
 from iii_directory.cli.tokens import rule_for, token_option
+from iii_directory.config import real_path
 
 if TYPE_CHECKING:
     from iii_directory.cli.tokens import TokenRule
@@ -64,7 +65,7 @@ def command(
         database=open_database(kept),
         dialect=dialect,
     )
-    asyncio.run(_serve(server, config_path.resolve().parent, kept, rule))
+    asyncio.run(_serve(server, real_path(config_path).parent, kept, rule))
 
 
 async def _serve(server: EngineServer, home: Path, kept: Path | None, rule: TokenRule) -> None:
@@ -89,6 +90,6 @@ def _run(server: EngineServer, home: Path, kept: Path | None) -> Run:
         url=server.url.replace("//0.0.0.0:", "//127.0.0.1:"),
         embedded=True,
         skills_folder=None,
-        data=str(kept.resolve()) if kept else None,
+        data=str(real_path(kept)) if kept else None,
         mcp=None,
     )

@@ -25,6 +25,7 @@ from iii_directory.cli.common import (
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.cli.output import say
 from iii_directory.cli.tokens import AUTO, engine_token, rule_for, token_option
+from iii_directory.config import real_path
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, HttpLimits, Listener, endpoint_url
 from iii_directory.text import shown_url
 
@@ -116,13 +117,13 @@ def _rule(token: str | None) -> TokenRule:
 
 def _home(skills_folder: Path | None) -> Path:
     """The folder with the configuration: beside the skills, as `iii-directory up` would find it there."""
-    return skills_folder.expanduser().resolve().parent if skills_folder else Path.cwd()
+    return real_path(skills_folder.expanduser()).parent if skills_folder else Path.cwd()
 
 
 def _up_words(skills_folder: Path | None) -> list[str]:
     """``--up`` for a client, which starts us wherever it stands."""
     folder = skills_folder or settings_from(Path("config.yaml")).skills_folder
-    return ["--up", "--skills-folder", str(folder.expanduser().resolve())]
+    return ["--up", "--skills-folder", str(real_path(folder.expanduser()))]
 
 
 async def start_beside(

@@ -12,6 +12,7 @@ from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
 from iii_directory.cli.port_owner import port_owner
 from iii_directory.cli.runs import all_runs
+from iii_directory.config import real_path
 from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def open_database(directory: Path | None) -> Database | None:
     try:
         database = Database(directory)
     except DataDirectoryError as error:
-        owner = next((run for run in all_runs() if run.data == str(directory.resolve())), None)
+        owner = next((run for run in all_runs() if run.data == str(real_path(directory))), None)
         by = f" (pid {owner.pid}, at {owner.url})" if owner else ""
         fail(f"{error}{by}; pass --data to keep state elsewhere")
     if database.set_aside is not None:

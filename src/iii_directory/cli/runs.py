@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory.config import real_path
 from iii_directory.limits import MAX_RUN_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def all_runs() -> list[Run]:
 
 def run_of(home: Path) -> Run | None:
     """The directory that runs for a folder."""
-    wanted = str(home.resolve())
+    wanted = str(real_path(home))
     return next((run for run in directories() if run.home == wanted), None)
 
 

@@ -23,7 +23,7 @@ from iii_directory.cli.common import (
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, announced
 from iii_directory.cli.tokens import engine_token
-from iii_directory.config import at_next_start
+from iii_directory.config import at_next_start, real_path
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LOOK_SECONDS: Final = 0.5
 def command(config_path: Path, url: str | None) -> None:
     set_up_log()
     settings, address = settings_from(config_path), engine_url(url)
-    asyncio.run(_serve(settings, config_path.resolve(), address, named=is_named(url)))
+    asyncio.run(_serve(settings, real_path(config_path), address, named=is_named(url)))
 
 
 async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> None:

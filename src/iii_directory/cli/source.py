@@ -28,6 +28,7 @@ from iii_directory.cli.output import note
 from iii_directory.cli.runs import directory_at
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
+from iii_directory.config import real_path
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import DirectoryError
 from iii_directory.text import quoted, shown_url
@@ -96,7 +97,7 @@ def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Ans
 
 def _say_whose(where: Where, url: str) -> None:
     """Tell somebody who named no address, and has a skills folder here, that this is another one's."""
-    home = where.config_path.resolve().parent
+    home = real_path(where.config_path).parent
     run = directory_at(url)
     if where.url is None and run is not None and run.home != str(home) and (home / "skills").is_dir():
         note(f"this is the directory of {run.home}; for this folder, start one here: {program()} up")

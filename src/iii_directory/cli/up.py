@@ -32,7 +32,7 @@ from iii_directory.cli.mcp import DEFAULT_HOST, DEFAULT_PORT, start_beside
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import Run, announced, directory_at, run_of
 from iii_directory.cli.tokens import TokenRule, engine_token, kept_from_squatters, rule_for, token_option
-from iii_directory.config import DEFAULT_URL, at_next_start
+from iii_directory.config import DEFAULT_URL, at_next_start, real_path
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
@@ -124,11 +124,11 @@ def command(
     settings = settings_from(config_path)
     at_start = at_next_start(settings)
     if skills_folder is not None:
-        settings = replace(settings, skills_folder=skills_folder.expanduser().resolve())
+        settings = replace(settings, skills_folder=real_path(skills_folder.expanduser()))
     kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
     plan = Plan(
         settings=settings,
-        config=config_path.resolve(),
+        config=real_path(config_path),
         url=_named_address(url, port, host),
         host=host,
         data=kept,
@@ -321,7 +321,7 @@ def _run(plan: Plan, started: Started) -> Run:
         url=started.place.url,
         embedded=started.server is not None,
         skills_folder=str(plan.settings.skills_folder),
-        data=str(plan.data.resolve()) if plan.data and started.server else None,
+        data=str(real_path(plan.data)) if plan.data and started.server else None,
         mcp=started.beside[1] if started.beside else None,
         at_start=plan.at_start,
     )

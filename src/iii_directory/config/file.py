@@ -6,6 +6,7 @@ said is as by default, or as it was.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,7 +91,7 @@ def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[
 def load_settings(path: Path) -> tuple[Settings, list[str]]:
     """Settings from a file, with what was wrong with it."""
     document, problem = read_document(path)
-    settings, warnings = parse_settings(document, path.resolve().parent)
+    settings, warnings = parse_settings(document, real_path(path).parent)
     return settings, warnings if problem is None else [f"{path.name} {problem}; defaults are used"]
 
 
@@ -167,18 +168,23 @@ def _unknown(key: str) -> str:
 def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Settings:
     """Relative folders lie beside the file; the usual roots count where they exist."""
     local = settings.local_skills_folder
-    roots = settings.roots if has_roots else tuple(map(Path, DEFAULT_ROOTS))
-    found = tuple(_resolved(base, root) for root in roots)
+    roots = tuple(real_path(base / root) for root in settings.roots)
+    outside: list[str] = []
+    if not has_roots:
+        found = {name: real_path(base / name) for name in DEFAULT_ROOTS}
+        found = {name: root for name, root in found.items() if root.is_dir()}
+        # Nobody chose these folders: a checkout could bring a link to any folder of this machine.
+        outside = [name for name, root in found.items() if not root.is_relative_to(base)]
+        roots = tuple(root for name, root in found.items() if name not in outside)
     return replace(
         settings,
-        skills_folder=_resolved(base, settings.skills_folder),
-        local_skills_folder=None if local is None else _resolved(base, local),
-        roots=found if has_roots else tuple(root for root in found if root.is_dir()),
+        skills_folder=real_path(base / settings.skills_folder),
+        local_skills_folder=None if local is None else real_path(base / local),
+        roots=roots,
+        roots_outside=tuple(outside),
     )
 
 
-def _resolved(base: Path, folder: Path) -> Path:
-    try:
-        return (base / folder).resolve()
-    except (OSError, RuntimeError):
-        return base / folder
+def real_path(path: Path) -> Path:
+    """Follow every link; a link that leads to itself stays as it is, where ``Path.resolve`` would raise."""
+    return Path(os.path.realpath(path))

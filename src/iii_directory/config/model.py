@@ -27,6 +27,8 @@ class Settings:
     skills_folder: Path = Path("skills")
     local_skills_folder: Path | None = None
     roots: tuple[Path, ...] = ()
+    roots_outside: tuple[str, ...] = ()
+    """Default roots that are links out of the project; they are not served unless config.yaml names them."""
     registry_url: str = DEFAULT_REGISTRY_URL
     download_timeout_ms: int = 60_000
     registry_cache_ttl_ms: int = 60_000

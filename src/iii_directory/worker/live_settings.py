@@ -21,6 +21,7 @@ from iii_directory.config import (
     load_settings,
     read_document,
     read_values,
+    real_path,
     remote_schema,
     reread_settings,
     set_on_engine,
@@ -107,7 +108,7 @@ class LiveSettings:
         if problem is not None:
             self._note("file", self._path.name, [f"it {problem}; what was before is kept"], correct)
             return
-        found = reread_settings(self._of_file, self._at_start, document, self._path.resolve().parent)
+        found = reread_settings(self._of_file, self._at_start, document, real_path(self._path).parent)
         self._note("file", self._path.name, found.warnings, correct)
         waiting = [f"'{key}' was changed and takes effect at the next start" for key in found.waiting]
         self._note("waiting", self._path.name, waiting, "start the worker again")

@@ -102,6 +102,7 @@ class FolderSource:
         local_skills_folder: str | os.PathLike[str] | None = None,
         *,
         below: Sequence[Layer] = (),
+        refused: Sequence[Finding] = (),
         parse: Parse = parse_file,
         watcher: Callable[[], Watcher | None] = system_watcher,
     ) -> None:
@@ -119,6 +120,8 @@ class FolderSource:
         self._layers: tuple[Layer, ...] = (*above, self._base, *below)
         self._owners: dict[str, Layer] = {}
         """The layer that serves each namespace."""
+        self._refused = tuple(refused)
+        """About folders that are not layers, though they could be expected to be."""
         self._problems: tuple[Finding, ...] = ()
         self._shadowed: tuple[Finding, ...] = ()
         self._local_namespaces: frozenset[str] = frozenset()
@@ -225,7 +228,8 @@ class FolderSource:
     def _stage(self) -> None:
         """Merge the changes of all layers into the pending changes."""
         changed = [(layer, layer.take_changes()) for layer in self._layers if layer.tree.changed]
-        problems = tuple(problem for layer in self._layers for problem in layer.problems.values())
+        found = (problem for layer in self._layers for problem in layer.problems.values())
+        problems = (*self._refused, *found)
         if problems != self._problems:
             self._problems = problems
             self._findings = (*problems, *self._shadowed)
@@ -285,4 +289,11 @@ def layers_of(settings: Settings) -> FolderSource:
         settings.skills_folder,
         settings.local_skills_folder,
         below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
+        refused=list(map(_outside, settings.roots_outside)),
     )
+
+
+def _outside(root: str) -> Finding:
+    reason = "it is a link that leads out of this project; nothing in it is served"
+    fix = f"remove it, or serve it by a line in config.yaml: roots: [{root}]"
+    return Finding("skipped", root, reason, fix)
