@@ -91,7 +91,6 @@ def test_a_file_that_cannot_be_read_is_a_warning_and_defaults(tmp_path: Path) ->
         ("search pdf", 0),
         ("config show", 0),
         ("config check", 1),
-        ("status", 1),
     ],
 )
 def test_a_file_that_is_a_link_to_itself_is_one_sentence_for_every_command(
