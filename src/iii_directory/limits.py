@@ -43,6 +43,10 @@ ADVISED_BODY_TOKENS: Final = 5000
 CHARS_PER_TOKEN: Final = 4
 # Markdown of one skill in which the check looks for the names of its files: four milliseconds a name.
 MAX_CHECKED_CHARS: Final = 4 * MIB
+# Facts of a skill: bytes of a file that are read, rows of each kind in a reply, and characters of a row.
+MAX_FACT_FILE_BYTES: Final = 1 * MIB
+MAX_FACTS: Final = 200
+MAX_FACT_CHARS: Final = 200
 
 # Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB

@@ -19,15 +19,46 @@ def put(root: Path, **files: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def test_a_new_skill_passes_the_check_and_is_served(tmp_path: Path) -> None:
+def objections(cwd: Path, *paths: str) -> list[tuple[str, str, bool]]:
+    found = json.loads(run("skills", "check", "--json", *paths, cwd=cwd).stdout)["objections"]
+    return [(row["rule"], row["path"], row["forbidden"]) for row in found]
+
+
+def test_a_new_skill_is_objected_to_until_its_placeholders_are_gone(tmp_path: Path) -> None:
     made = run("skills", "new", "pdf-forms", cwd=tmp_path)
 
     assert made.returncode == 0
-    assert "wrote" in made.stderr
-    checked = run("skills", "check", "--json", cwd=tmp_path)
-    assert json.loads(checked.stdout) == {"skills": 1, "objections": []}
-    assert checked.returncode == 0
+    assert f"wrote {tmp_path}/skills/pdf-forms/SKILL.md" in made.stderr
+    assert objections(tmp_path) == [
+        ("placeholder", "SKILL.md", False),
+        ("placeholder", "evals/search.yaml", False),
+    ]
+    assert run("skills", "check", cwd=tmp_path).returncode == 0
     assert "pdf-forms" in run("skills", "list", cwd=tmp_path).stdout
+    overview, cases = tmp_path / "skills/pdf-forms/SKILL.md", tmp_path / "skills/pdf-forms/evals/search.yaml"
+    overview.write_text(overview.read_text().replace("Says in a sentence what pdf-forms does", "Fills forms"))
+    assert objections(tmp_path) == [("placeholder", "evals/search.yaml", False)]
+    cases.write_text("cases:\n  - request: fill in a pdf form\n    expect: pdf-forms\n")
+    assert objections(tmp_path) == []
+
+
+def test_the_cases_of_a_new_skill_can_be_evaluated_at_once(tmp_path: Path) -> None:
+    run("skills", "new", "pdf-forms", cwd=tmp_path)
+
+    found = json.loads(run("skills", "eval", "pdf-forms", "--json", cwd=tmp_path).stdout)
+
+    assert [case["expect"] for case in found["cases"]] == ["pdf-forms", "nothing"]
+
+
+def test_objections_are_named_relative_to_where_the_author_stands(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        skills__a__SKILL_md="---\nname: a\ndescription: Does things when asked.\n---\n[x](gone.md)\n",
+    )
+
+    rows = run("skills", "check", cwd=tmp_path).stdout.splitlines()
+
+    assert [row.split("\t")[0] for row in rows] == ["skills/a/SKILL.md"]
 
 
 def test_a_new_skill_takes_no_ones_place_and_no_odd_name(tmp_path: Path) -> None:

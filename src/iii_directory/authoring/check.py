@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from iii_directory import limits
+from iii_directory.documents.facts import LOOK, facts_of
+from iii_directory.documents.files import text_of
 from iii_directory.documents.frontmatter import of_text, split
-from iii_directory.documents.ids import OVERVIEWS, skill_name_of
+from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
 from iii_directory.documents.markdown import links_of
 from iii_directory.shapes import is_text_map
 from iii_directory.text import quoted
@@ -22,30 +24,53 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Six keys are the standard's; the others of this list are read by this directory.
-_STANDARD_KEYS: Final = frozenset(
+    from iii_directory.documents.facts import FileContent
+
+# Six keys are the standard's; several hosts read the next three; this directory reads the others.
+_KNOWN_KEYS: Final = frozenset(
     {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    | {"disable-model-invocation", "user-invocable", "argument-hint"}
+    | {"title", "type", "function_id", "functions", "keywords"}
 )
-_OUR_KEYS: Final = frozenset({"title", "type", "function_id", "functions", "keywords"})
 # "Use when …", "for tasks that …", "before …": a reader can tell from it when to take the skill up.
 _WHEN: Final = re.compile(
-    r"\b(when|whenever|if|before|after|while|during|for|any ?time|use (this|it)|should be used)\b",
+    r"\b(when|whenever|if|before|after|while|during|for|any ?time|use (this|it|to|as|proactively|by)"
+    r"|should be used|triggers? (on|by)|invoke)\b|\btriggers?:",
+    re.IGNORECASE,
+)
+_PLACEHOLDER: Final = re.compile(
+    r"\b(todo|tbd|fixme|lorem ipsum)\b|^(replace|change|fill in|write|add) (this|with|your|me)\b"
+    r"|\[[^\]]*(description|what|when)[^\]]*\]|\bsays in a sentence what\b|\bdescribe in a sentence\b"
+    r"|\bdescription of the skill and when\b",
     re.IGNORECASE,
 )
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
-_NEED_NO_WORD: Final = frozenset({"license", "license.txt", "license.md", "readme.md"})
-_TEMPLATE: Final = re.compile(r"[{}<>*…]|\.\.\.")
+_TEMPLATE: Final = re.compile(r"[{}<>*…$]|\.\.\.|^path/to/")
+# Files that people, hosts and package managers find by their names.
+_FOUND_BY_NAME: Final = re.compile(
+    r"(.*/)?((license|licence|notice|readme|changelog|copying|authors|contributing|security)([._-][^/]*)?"
+    r"|__init__\.py|conftest\.py|py\.typed|requirements[^/]*\.txt|setup\.(py|cfg)|pyproject\.toml|uv\.lock"
+    r"|poetry\.lock|package(-lock)?\.json|pnpm-lock\.yaml|yarn\.lock|tsconfig[^/]*\.json|go\.(mod|sum)"
+    r"|cargo\.(toml|lock)|gemfile(\.lock)?|makefile|dockerfile|(agents|claude|gemini)\.md)"
+    r"|agents/openai\.yaml|evals/.*|(.*/)?(tests?|__tests__|__pycache__)/.*",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[\w-]+")
 
 
+CASES_FILE: Final = "evals/search.yaml"
+"""Where ``skills eval`` looks for the requests by which a skill should be found."""
+CASE_PLACEHOLDER: Final = "write here what"
+"""What the requests of a new skill begin with until its author replaces them."""
 CHECKED: Final = "check"
 """The kind of a finding that is an objection."""
 FORBIDDEN: Final = " (forbidden)"
-"""What ends the words of one that the standard makes."""
+"""What ends the words of an objection that the standard makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One thing that somebody objects to, where, and what to do about it."""
+    """One thing that the standard or a host objects to, where, and what to do about it."""
 
     rule: str
     path: str
@@ -61,22 +86,29 @@ class Objection:
         return f"{self.problem}{FORBIDDEN}" if self.forbidden else self.problem
 
 
-@dataclass(frozen=True, slots=True)
 class SkillFiles:
     """A skill as it lies in its folder."""
 
-    folder: str
-    """The name of the folder."""
-    files: Mapping[str, str | None]
-    """Every file below it: the text of a markdown file, None of any other."""
+    def __init__(self, folder: str, contents: Mapping[str, FileContent]) -> None:
+        self.folder = folder
+        """The name of the folder."""
+        self.contents = contents
+        self.texts = {
+            path: text
+            for path, content in contents.items()
+            if content.is_whole and (text := text_of(content.raw)) is not None
+        }
+        nested = {path.rpartition("/")[0] for path in contents if path.endswith(f"/{OVERVIEW}")}
+        self.own = [path for path in contents if nested.isdisjoint(_parents(path))]
+        """The files that belong to no skill further inside."""
 
     @property
     def overview(self) -> str | None:
-        return next((name for name in OVERVIEWS if self.files.get(name) is not None), None)
+        return next((name for name in OVERVIEWS if name in self.texts), None)
 
 
 def check(skill: SkillFiles) -> list[Objection]:
-    """Every objection to a skill, those about its overview first."""
+    """List every objection to a skill, those about its overview first."""
     overview = skill.overview
     if overview is None:
         return [
@@ -84,13 +116,21 @@ def check(skill: SkillFiles) -> list[Objection]:
                 "overview", "", "it has no SKILL.md", "write one: it stands for the skill", forbidden=True
             )
         ]
-    text = skill.files[overview] or ""
+    text = skill.texts[overview]
     return [
         *_about_front_matter(overview, text, skill.folder),
         *_about_size(overview, text),
         *_about_whole(skill, overview),
         *_about_links(skill),
         *_about_unlinked(skill, overview),
+        *_about_placeholders(skill),
+        *(
+            Objection(
+                finding.rule, finding.path, finding.words, "remove it, or say in the skill what it is for"
+            )
+            for finding in facts_of({path: skill.contents[path] for path in skill.own}).findings
+            if finding.rule not in LOOK
+        ),
     ]
 
 
@@ -103,8 +143,13 @@ def _about_front_matter(path: str, text: str, folder: str) -> Iterator[Objection
         return
     if repaired:
         yield Objection("front-matter", path, problem or "", "put quotes around the value", forbidden=True)
+    if path == OVERVIEWS[-1]:
+        # Only this directory takes index.md for a skill, and asks nothing of its front matter.
+        return
     yield from _about_name(path, values.get("name"), folder)
-    yield from _about_description(path, values.get("description"))
+    yield from _about_description(
+        path, values.get("description"), is_chosen=values.get("disable-model-invocation") is not True
+    )
     yield from _about_other_keys(path, values)
 
 
@@ -132,7 +177,7 @@ def _about_name(path: str, name: object, folder: str) -> Iterator[Objection]:
         )
 
 
-def _about_description(path: str, description: object) -> Iterator[Objection]:
+def _about_description(path: str, description: object, *, is_chosen: bool) -> Iterator[Objection]:
     if not isinstance(description, str) or not description.strip():
         yield Objection(
             "description",
@@ -151,7 +196,14 @@ def _about_description(path: str, description: object) -> Iterator[Objection]:
             "move the details to the body",
             forbidden=True,
         )
-    if not _WHEN.search(description):
+    if _PLACEHOLDER.search(description):
+        yield Objection(
+            "placeholder",
+            path,
+            "its description is a placeholder",
+            "say what the skill does and when to use it",
+        )
+    elif is_chosen and not _WHEN.search(description):
         yield Objection(
             "when", path, "its description does not say when to use it", 'add a sentence "Use when …"'
         )
@@ -184,13 +236,13 @@ def _about_other_keys(path: str, values: dict[str, Any]) -> Iterator[Objection]:
             "allowed-tools is a list, which not every host reads",
             "write the tools in one line, with spaces between them",
         )
-    unknown = sorted(values.keys() - _STANDARD_KEYS - _OUR_KEYS)
+    unknown = sorted(values.keys() - _KNOWN_KEYS)
     if unknown:
         yield Objection(
             "keys",
             path,
-            f"only some hosts read {', '.join(map(quoted, unknown))}",
-            "nothing, if it is meant for those; else move it below metadata",
+            f"the standard does not have the key {', '.join(map(quoted, unknown))}",
+            "move it below metadata, unless it is meant for the hosts that read it",
         )
 
 
@@ -219,18 +271,21 @@ def _about_size(path: str, text: str) -> Iterator[Objection]:
 
 
 def _about_whole(skill: SkillFiles, overview: str) -> Iterator[Objection]:
-    if len(skill.files) > limits.MAX_BUNDLE_FILES:
+    if len(skill.contents) > limits.MAX_BUNDLE_FILES:
         yield Objection(
             "size",
             overview,
-            f"the skill has {len(skill.files)} files; no host need take more than {limits.MAX_BUNDLE_FILES}",
+            f"the skill has {len(skill.contents)} files; hosts need not take more than"
+            f" {limits.MAX_BUNDLE_FILES}",
             "divide it, or leave out what is not needed",
         )
 
 
 def _about_links(skill: SkillFiles) -> Iterator[Objection]:
-    folders = {parent for path in skill.files for parent in _parents(path)}
-    for path, text in skill.files.items():
+    folders = {parent for path in skill.contents for parent in _parents(path)}
+    known = {path.lower() for path in (*skill.contents, *folders)}
+    for path in skill.own:
+        text = skill.texts.get(path) if path.lower().endswith(".md") else None
         for target in dict.fromkeys(links_of(text or "")):
             place = _place_of(target)
             if place is None:
@@ -242,7 +297,10 @@ def _about_links(skill: SkillFiles) -> Iterator[Objection]:
                     f"the link {quoted(target)} leads out of the skill",
                     "copy what it needs",
                 )
-            elif not any(found in skill.files or found in folders for found in _meanings(path, place)):
+            elif not any(
+                found.lower() in known for found in (_joined(path, place), posixpath.normpath(place))
+            ):
+                # A link is relative to its document or, as the standard says it, to the skill.
                 yield Objection(
                     "link-broken",
                     path,
@@ -252,16 +310,12 @@ def _about_links(skill: SkillFiles) -> Iterator[Objection]:
 
 
 def _place_of(target: str) -> str | None:
-    """The path that a link names; None of one that leads to another site, a heading, or is a pattern."""
+    """Give the path that a link names; None for another site, a heading, a pattern or a single word."""
     if _ELSEWHERE.match(target):
         return None
     place = unquote(target.partition("#")[0].partition("?")[0])
-    return None if not place or _TEMPLATE.search(place) else place
-
-
-def _meanings(path: str, place: str) -> tuple[str, str]:
-    """A link is relative to its document or, as the standard says it, to the skill."""
-    return _joined(path, place), posixpath.normpath(place)
+    is_word = "/" not in place and "." not in place
+    return None if not place or is_word or _TEMPLATE.search(place) else place
 
 
 def _joined(path: str, place: str) -> str:
@@ -274,23 +328,32 @@ def _parents(path: str) -> list[str]:
 
 
 def _about_unlinked(skill: SkillFiles, overview: str) -> Iterator[Objection]:
-    said = "\n".join(text for text in skill.files.values() if text)
-    if len(skill.files) > limits.MAX_BUNDLE_FILES:
+    """Name the files that no text of the skill names: by name, by stem, or by a folder above them."""
+    if len(skill.contents) > limits.MAX_BUNDLE_FILES:
         return
+    said = "\n".join(skill.texts.values()).lower()
     if len(said) > limits.MAX_CHECKED_CHARS:
-        problem = f"its markdown has {len(said)} characters in all; in so many no file is looked for"
+        problem = f"its texts have {len(said)} characters in all; in so many no file is looked for"
         yield Objection("size", overview, problem, "divide it, or leave out what is not needed")
         return
-    for path in skill.files:
-        if path == overview or path.lower() in _NEED_NO_WORD:
+    words = set(_WORD.findall(said))
+    for path in skill.own:
+        if path == overview or _FOUND_BY_NAME.fullmatch(path):
             continue
-        # By its path or its name, by a folder it lies in, or by the id that it is read by.
-        folders = (f"{parent}/" for parent in _parents(path)[1:])
-        if not any(word in said for word in (posixpath.basename(path), *folders, _id_in(skill, path))):
+        *folders, name = path.lower().split("/")
+        stem = name.rpartition(".")[0] or name
+        if words.isdisjoint((stem, *folders)) and name not in said:
             yield Objection(
                 "unlinked", path, "nothing in the skill speaks of this file", "link it, or remove it"
             )
 
 
-def _id_in(skill: SkillFiles, path: str) -> str:
-    return f"{skill.folder}/{path.removesuffix('.md')}"
+def _about_placeholders(skill: SkillFiles) -> Iterator[Objection]:
+    cases = skill.texts.get(CASES_FILE)
+    if cases is not None and CASE_PLACEHOLDER in cases:
+        yield Objection(
+            "placeholder",
+            CASES_FILE,
+            "its requests are placeholders",
+            "write what people ask who need the skill",
+        )

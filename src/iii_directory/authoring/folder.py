@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.authoring.check import SkillFiles
-from iii_directory.disk.safe_open import RefusedError, read_below
+from iii_directory.authoring.check import CASE_PLACEHOLDER, CASES_FILE, SkillFiles
+from iii_directory.disk.safe_open import RefusedError, regular_below
+from iii_directory.documents.facts import FileContent
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Where the hosts keep skills, although hidden folders are nobody's business else.
+# Hosts keep skills in these; other hidden folders are not entered.
 _HOSTS: Final = frozenset({".agents", ".claude"})
 _SKELETON: Final = """---
 name: {name}
@@ -30,6 +32,13 @@ What to do, step by step, for a reader who knows nothing of it.
 Keep this page short. What is only needed now and then goes to files of its own beside it (`references/`,
 `scripts/`, `assets/`), each linked from here where it is needed.
 """
+_CASES: Final = f"""# Requests by which people should find this skill: iii-directory skills eval {{name}}
+cases:
+  - request: {CASE_PLACEHOLDER} somebody asks who needs {{name}}
+    expect: {{name}}
+  - request: {CASE_PLACEHOLDER} somebody asks who needs something close to it, but not {{name}}
+    expect: nothing
+"""
 
 
 class AuthoringError(Exception):
@@ -37,46 +46,48 @@ class AuthoringError(Exception):
 
 
 def skills_below(path: str) -> Iterator[tuple[str, SkillFiles]]:
-    """Every skill at a path or below it, with the folder it lies in, sorted; links are not followed."""
+    """Give every skill at a path or below it, with its folder, sorted; links are not followed."""
     if os.path.isfile(path) and os.path.basename(path) in OVERVIEWS:
         path = os.path.dirname(path) or "."
     if not os.path.isdir(path):
         raise AuthoringError(f"there is no skill and no folder at {path}")
     for folder, names, files in os.walk(path):
         names[:] = sorted(name for name in names if _is_entered(name))
-        if not any(name in OVERVIEWS for name in files):
-            continue
-        yield folder, read_skill(folder)
+        # Below the path, index.md may be the page of anything: only SKILL.md says that a skill is meant.
+        if any(name in files for name in (OVERVIEWS if folder == path else OVERVIEWS[:2])):
+            yield folder, SkillFiles(os.path.basename(os.path.realpath(folder)), read_contents(folder))
 
 
-def read_skill(folder: str) -> SkillFiles:
-    """A skill with all its files, the texts of those that are markdown."""
+def read_contents(folder: str) -> dict[str, FileContent]:
+    """Read every file of a skill; links, devices and hidden files are named with nothing in them."""
     root = os.path.realpath(folder)
-    files: dict[str, str | None] = {}
+    files: dict[str, FileContent] = {}
     for below, names, inner in os.walk(root):
         names[:] = sorted(name for name in names if _is_entered(name))
         for name in sorted(inner):
             if not name.startswith("."):
                 path = os.path.relpath(os.path.join(below, name), root)
-                files[path] = _text(root, path) if name.lower().endswith(".md") else None
-    return SkillFiles(os.path.basename(root), files)
+                files[path] = _content(root, path)
+    return files
 
 
 def write_skeleton(skills_folder: str, name: str) -> str:
-    """Write a new skill that passes the check; gives the path of its SKILL.md."""
+    """Write a new skill with placeholders to fill in; gives the path of its SKILL.md."""
     if skill_name_of(name) is None:
         raise AuthoringError(
-            f"'{name}' is no name for a skill: use lowercase letters, digits and single hyphens,"
+            f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
             f" {limits.MAX_SKILL_NAME_CHARS} at most"
         )
     folder = os.path.join(skills_folder, name)
     path = os.path.join(folder, OVERVIEW)
-    text = _SKELETON.format(name=name, title=name.replace("-", " ").capitalize())
+    title = name.replace("-", " ").capitalize()
     try:
         os.makedirs(skills_folder, exist_ok=True)
         os.mkdir(folder)
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
+        os.mkdir(os.path.join(folder, os.path.dirname(CASES_FILE)))
+        for inner, text in ((OVERVIEW, _SKELETON), (CASES_FILE, _CASES)):
+            with open(os.path.join(folder, inner), "x", encoding="utf-8") as file:
+                file.write(text.format(name=name, title=title))
     except FileExistsError:
         raise AuthoringError(f"there is something called '{name}' in {skills_folder} already") from None
     except OSError as error:
@@ -88,8 +99,14 @@ def _is_entered(name: str) -> bool:
     return name in _HOSTS or not (name.startswith(".") or name == "node_modules")
 
 
-def _text(root: str, path: str) -> str | None:
+def _content(root: str, path: str) -> FileContent:
     try:
-        return read_below(root, path, limits.MAX_BODY_BYTES).decode("utf-8")
-    except (RefusedError, UnicodeDecodeError):
-        return None
+        with regular_below(root, path) as file:
+            state = os.fstat(file)
+            raw = os.read(file, limits.MAX_FACT_FILE_BYTES + 1)
+    except (RefusedError, OSError):
+        return FileContent(b"", is_whole=False)
+    is_executable = bool(state.st_mode & stat.S_IXUSR)
+    return FileContent(
+        raw[: limits.MAX_FACT_FILE_BYTES], is_executable, len(raw) <= limits.MAX_FACT_FILE_BYTES
+    )

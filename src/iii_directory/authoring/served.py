@@ -12,11 +12,12 @@ from iii_directory.authoring.check import CHECKED, SkillFiles, check
 from iii_directory.catalog.composed import workers_index
 from iii_directory.catalog.rows import resource_rows
 from iii_directory.catalog.skills import every_skill, files_of, folder_of
+from iii_directory.documents.facts import FileContent
 from iii_directory.documents.files import text_of
 from iii_directory.documents.markdown import plain_line
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import CHARS_PER_TOKEN, MAX_BODY_BYTES, MAX_BUNDLE_FILES
+from iii_directory.limits import CHARS_PER_TOKEN, MAX_BODY_BYTES, MAX_BUNDLE_FILES, MAX_FACT_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,11 +78,23 @@ def _folders(look: Look) -> Iterator[tuple[str, SkillFiles]]:
     for _, skill in every_skill(look.snapshot):
         folder = folder_of(skill)
         if folder is not None:
-            files = {
-                file.path: _text(look, file) if file.path.lower().endswith(".md") else None
-                for file in files_of(look.snapshot, skill)
-            }
-            yield folder, SkillFiles(folder.rpartition("/")[2], files)
+            yield folder, SkillFiles(folder.rpartition("/")[2], contents_of(look, skill))
+
+
+def contents_of(look: Look, skill: Skill) -> dict[str, FileContent]:
+    """Read the files of a skill that is served; those of a registered one are its documents."""
+    return {file.path: _content(look, file) for file in files_of(look.snapshot, skill)}
+
+
+def _content(look: Look, file: SkillFile) -> FileContent:
+    try:
+        if file.place is None:
+            document = file.document
+            return FileContent(b"" if document is None else look.read_document(document).raw.encode())
+        part = look.files.read(file.place, 0, MAX_FACT_FILE_BYTES)
+    except DirectoryError:
+        return FileContent(b"", is_whole=False)
+    return FileContent(part.raw, file.executable, len(part.raw) == part.size)
 
 
 def _host(name: str, room: int, lines: Mapping[str, str]) -> Row:

@@ -1,7 +1,9 @@
-"""``iii-directory skills check`` and ``skills new``: for whoever writes skills. No engine needed."""
+"""``iii-directory skills check`` and ``skills new``: for authors of skills. No engine needed."""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +14,14 @@ from iii_directory.cli.common import EXIT_CODES, config_option, fail, settings_f
 from iii_directory.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from iii_directory.authoring.check import Objection
 
 
 @click.command(
     help="Say what the Agent Skills standard and the hosts that load skills object to: in the skills at "
-    "PATH, or in every skill of the skills folder. Advice is no failure: only what the standard forbids is.",
+    "PATH, or in every skill of the skills folder. Only what the standard forbids fails the command.",
     epilog=f"{EXIT_CODES} Here 1 also means that something is forbidden.",
 )
 @click.argument("paths", metavar="[PATH…]", nargs=-1, type=click.Path(path_type=Path))
@@ -36,18 +40,18 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
     if as_json:
         print_json({"skills": len(found), "objections": [{"skill": f, **asdict(o)} for f, o in rows]})
     elif rows:
-        print_table(
-            ("file", "objection", "fix"),
-            [(str(Path(folder, one.path)), one.words, one.fix) for folder, one in rows],
-            whole=True,
-        )
+        print_table(("file", "objection", "fix"), list(_shown(found)), whole=True)
     forbidden = sum(objection.forbidden for _, objection in rows)
     if not as_json:
         note(f"{_count(len(found), 'skill')}, {_count(len(rows), 'objection')}, {forbidden} forbidden")
     raise SystemExit(1 if forbidden else 0)
 
 
-@click.command(help="Write a new skill into the skills folder that passes the check.", epilog=EXIT_CODES)
+@click.command(
+    help="Write a new skill into the skills folder, with example requests for skills eval. The check objects "
+    "until its placeholders are replaced.",
+    epilog=EXIT_CODES,
+)
 @click.argument("name")
 @config_option
 def new(name: str, config_path: Path) -> None:
@@ -72,6 +76,17 @@ def _objections(paths: tuple[Path, ...]) -> dict[str, list[Objection]]:
         where = ", ".join(map(str, paths))
         raise AuthoringError(f"there is no skill in {where}: a skill is a folder with a SKILL.md")
     return found
+
+
+def _shown(found: Mapping[str, Sequence[Objection]]) -> Iterator[tuple[str, str, str]]:
+    """Give the rows by skill: below its name on a terminal, each with its whole relative name in a pipe."""
+    is_grouped = sys.stdout.isatty()
+    for folder, objections in found.items():
+        below = os.path.relpath(folder)
+        if is_grouped and objections:
+            yield below, "", ""
+        for one in objections:
+            yield f"  {one.path}" if is_grouped else os.path.join(below, one.path), one.words, one.fix
 
 
 def _count(number: int, noun: str) -> str:

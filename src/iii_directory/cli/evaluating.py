@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iii_directory.authoring.check import CASES_FILE
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, settings_from
 from iii_directory.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.search.evaluation import Case, Collision, Outcome
-
-CASES_FILE = Path("evals", "search.yaml")
-"""Where a skill keeps its example requests, below its folder."""
 
 
 @click.command(
