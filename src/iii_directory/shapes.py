@@ -1,6 +1,6 @@
-"""The shapes of JSON from outside: asked once, here, and known to the type checker from then on. Pure.
+"""Check the shape of JSON values from outside, so that the type checker knows them. Pure.
 
-``is_…`` says whether a value has a shape; ``…_of`` gives what there is of it, nothing where there is none.
+``is_…`` tests a value; ``…_of`` returns the value if it has the shape, otherwise an empty one.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias, TypeGuard
 
 Json: TypeAlias = dict[str, Any]
-"""A JSON object whose fields were not looked at yet."""
+"""A JSON object with unchecked fields."""
 
 
 def is_object(value: object) -> TypeGuard[Json]:
@@ -20,27 +20,27 @@ def is_list(value: object) -> TypeGuard[list[object]]:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """A whole number from zero on; true and false are none."""
+    """Return whether a value is an integer of at least zero, and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_text_map(value: object) -> TypeGuard[dict[str, str]]:
-    """An object with nothing but strings in it."""
+    """Return whether a value is an object with only string values."""
     return is_object(value) and all(isinstance(item, str) for item in value.values())
 
 
 def is_text_list(value: object) -> TypeGuard[list[str]]:
-    """A list with nothing but strings in it."""
+    """Return whether a value is a list of strings."""
     return is_list(value) and all(isinstance(item, str) for item in value)
 
 
 def object_of(value: object) -> Json:
-    """The object itself, an empty one where there is none."""
+    """Return the value if it is an object, else an empty one."""
     return value if is_object(value) else {}
 
 
 def items_of(value: object) -> list[object]:
-    """The items of a list, none where there is no list."""
+    """Return the value if it is a list, else an empty one."""
     return value if is_list(value) else []
 
 
@@ -49,5 +49,5 @@ def text_of(value: object) -> str | None:
 
 
 def rows_of(answer: object, key: str) -> list[Json]:
-    """The objects of a list under a key of an answer; what is no object is left out."""
+    """Return the objects of the list at a key of an answer, skipping other items."""
     return [row for row in items_of(object_of(answer).get(key)) if is_object(row)]

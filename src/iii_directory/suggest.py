@@ -1,12 +1,9 @@
-"""Names close to one that was not found: a slip of the fingers, a part of a name, or the name above it.
+"""Suggest names close to one that was not found: a typo, a part of a name, or the name above it. Pure.
 
-Pure.
-
-Nothing unrelated is ever offered, and every name one slip away is. Letters are compared by rapidfuzz, of all
-names in its quickest way and of those left in the way that knows swapped letters: a hint out of ten thousand
-names that were put in order before takes a millisecond, where an index of slips and pieces by hand took four
-(goal ``beside.missing``). It is imported with the first hint, which takes about 20 ms, because most runs give
-none.
+Every name one typo away is suggested, and nothing unrelated. rapidfuzz compares all names by its fastest
+distance first and the remaining ones by the distance that knows swapped letters; a suggestion out of 10,000
+names takes a millisecond (goal ``beside.missing``). It is imported with the first suggestion, because that
+takes about 20 ms and most runs need none.
 """
 
 from __future__ import annotations
@@ -20,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
-# Half of all workers are called iii-something, and people leave it out.
+# Half of all workers are called iii-something, and people omit the prefix.
 _COMMON_PREFIX: Final = "iii-"
-# A shorter name is a slip away from too many others; a longer one was not typed by hand.
+# A shorter name is one typo away from too many others; a longer one was not typed by hand.
 _SLIP_LENGTHS: Final = range(4, 121)
 _MOST_SLIPS: Final = 3
 _LETTERS_PER_SLIP: Final = 4
 _MIN_PART: Final = 3
-# No name that could be meant has it, so nothing that is looked for reaches from one name into the next.
+# No valid name contains it, so a match cannot reach from one name into the next.
 _BETWEEN: Final = "\0"
 _BEFORE_A_WORD: Final = f"{_BETWEEN}/_-"
 
 
 class Names:
-    """Names that others may have meant, in the order in which they are looked through."""
+    """The known names, prepared for searching: shortest first."""
 
     def __init__(self, names: AbstractSet[str]) -> None:
         self.all = names
         ordered = _BETWEEN.join(sorted(sorted(name for name in names if _BETWEEN not in name), key=len))
         self.text = f"{_BETWEEN}{ordered}{_BETWEEN}"
-        # Copies that lie side by side in memory are read several times as fast as names from everywhere.
+        # Splitting makes copies that lie side by side in memory, which are read several times as fast.
         self.shortest_first = ordered.split(_BETWEEN)
 
     def as_long_as(self, asked: str, give_or_take: int) -> list[str]:
@@ -50,7 +47,7 @@ class Names:
 
 
 def close_names(asked: str, known: AbstractSet[str] | Names) -> list[str]:
-    """A few names out of ``known`` that ``asked`` may have meant, the likeliest first."""
+    """Return a few names of ``known`` that the caller may have meant, the most likely first."""
     names = known if isinstance(known, Names) else Names(known)
     asked = asked.strip().casefold()
     one_slip, some_slips = _slips_away(asked, names)
@@ -59,9 +56,10 @@ def close_names(asked: str, known: AbstractSet[str] | Names) -> list[str]:
 
 
 def _slips_away(asked: str, names: Names) -> tuple[list[str], list[str]]:
-    """Names that one letter dropped, added, mistaken or swapped makes of the wanted one; and those a few do.
+    """Return the names one typo away and those a few typos away.
 
-    For one slip the common prefix may be missing or too much as well.
+    A typo is one letter dropped, added, mistaken or swapped. For names one typo away the common prefix may be
+    missing or superfluous as well.
     """
     if len(asked) not in _SLIP_LENGTHS:
         return [], []
@@ -76,11 +74,11 @@ def _slips_away(asked: str, names: Names) -> tuple[list[str], list[str]]:
 
 
 def _distances(asked: str, names: Names, most: int) -> dict[str, int]:
-    """How many slips away each name is that is at most so many away."""
+    """Return the number of typos for each name with at most ``most``."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA, Indel
 
-    # A slip is at most a letter dropped and one added, and these are counted in half of the time.
+    # A typo is at most one deletion and one insertion, which Indel counts in half of the time.
     alike = names.as_long_as(asked, most)
     near = process.extract(asked, alike, scorer=Indel.distance, score_cutoff=2 * most, limit=None)
     alike = [name for name, _, _ in near]
@@ -89,7 +87,7 @@ def _distances(asked: str, names: Names, most: int) -> dict[str, int]:
 
 
 def _starting_a_word(asked: str, names: Names) -> list[str]:
-    """Names with a word that starts like the wanted one, shortest first."""
+    """Return the names with a word that starts like the wanted one, shortest first."""
     if len(asked) < _MIN_PART or _BETWEEN in asked:
         return []
     return [name for name, _ in zip(_holding(asked, names.text), range(MAX_SUGGESTIONS), strict=False)]
@@ -106,7 +104,7 @@ def _holding(asked: str, text: str) -> Iterator[str]:
 
 
 def _above(asked: str, known: AbstractSet[str]) -> list[str]:
-    """The nearest known name that the wanted one lies below."""
+    """Return the nearest known name above the wanted one, such as ``a`` for ``a/b``."""
     while "/" in asked:
         asked = asked.rpartition("/")[0]
         if asked in known:

@@ -1,15 +1,17 @@
-"""Whether bytes are text, and making any text harmless for one line, a label, a log or a terminal. Pure."""
+"""Make text safe for a line, a label, a log or a terminal; read and write RFC 3339 times. Pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from iii_directory.limits import QUOTED_CHARS
 
-# Controls, line and paragraph separators, halves of characters, everything Unicode calls a format character
-# (it hides or reorders text: zero-width, bidi, tags that spell ASCII invisibly), and letters that are blank.
+# Control characters, line and paragraph separators, surrogates, all Unicode format characters (which hide or
+# reorder text: zero-width, bidi, tags that spell ASCII invisibly), and letters that are drawn blank.
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -18,7 +20,7 @@ _UNSAFE: Final = re.compile(
     "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]"
 )
 
-# Letters of other alphabets that are drawn like a Latin one, and digits that pass for a letter.
+# Letters of other alphabets that look like a Latin letter, and digits that look like one.
 _LOOK_ALIKES: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04cf\u03bf\u03b9\u03b1\u03c1\u03bd\u0131\u01c0"
     "01l",
@@ -26,21 +28,28 @@ _LOOK_ALIKES: Final = str.maketrans(
 )
 
 
-# What nobody writes into a document to be seen: escapes of a terminal, zero-width and blank letters, bidi
-# overrides and isolates, tags. Joiners and marks that scripts and emoji need are not among them.
+# Characters that only serve to hide text in a document: terminal escapes, zero-width and blank letters, bidi
+# overrides and isolates, tags. Joiners and marks that scripts and emoji need are left out.
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u115f\u1160\u180e\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069"
     "\u3164\uffa0\U000e0000-\U000e007f]"
 )
 
+NANOSECONDS: Final = 1_000_000_000
+_LAST_SECOND: Final = 253_402_300_799  # of year 9999, the last year that RFC 3339 can express
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (offsets are subtracted before comparing)
+_FORM: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+)
+
 
 def cut(text: str, limit: int) -> str:
-    """``text``, or its first ``limit`` characters and an ellipsis."""
+    """Cut text to its first ``limit`` characters and an ellipsis, if it is longer."""
     return text if len(text) <= limit else text[:limit] + "..."
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """``text``, or as many whole words of it as ``limit`` characters hold, the ellipsis counted."""
+    """Cut text at a word boundary to at most ``limit`` characters, including the ellipsis."""
     if len(text) <= limit:
         return text
     start = text[: limit - 1]
@@ -60,49 +69,49 @@ def is_utf8(data: bytes) -> bool:
 
 
 def has_unsafe(text: str) -> bool:
-    """Whether the text holds characters that a reader cannot see or that act on a terminal."""
+    """Return whether text holds invisible characters or characters that control a terminal."""
     return not _is_plain(text) and _UNSAFE.search(text) is not None
 
 
 def hides_text(text: str) -> bool:
-    """Whether a document holds characters that hide something of it from whoever looks at it."""
+    """Return whether a document holds characters that hide part of it from a reader."""
     return "\x1b" in text if text.isascii() else _HIDDEN.search(text) is not None
 
 
 def escaped(text: str) -> str:
-    """``text`` for a terminal, a log or an error: controls, bidi and invisible characters as escapes."""
+    """Escape control, bidi and invisible characters for a terminal, a log or an error."""
     return text if _is_plain(text) else _UNSAFE.sub(_escape, text)
 
 
 def quoted(text: str) -> str:
-    """What a caller sent, as an error may repeat it: one short, harmless line in quotes."""
+    """Quote input of a caller for an error: one short, escaped line."""
     return f"'{escaped(cut(text, QUOTED_CHARS))}'"
 
 
 def one_line(text: str) -> str:
-    """``text`` as a single line of single spaces."""
+    """Join text into a single line with single spaces."""
     return " ".join(text.split())
 
 
 def visible(text: str) -> str:
-    """``text`` as a label: one line, without controls, bidi and invisible characters."""
+    """Make a label of text: one line without control, bidi and invisible characters."""
     return without_controls(one_line(text))
 
 
 def without_controls(text: str) -> str:
-    """``text`` without the characters that break, hide or reorder it on a screen."""
+    """Remove the characters that break, hide or reorder text on a screen."""
     return text if _is_plain(text) else _UNSAFE.sub("", text)
 
 
 def shown_url(url: str) -> str:
-    """An address without the user and the password in it, as output, logs and errors may repeat it."""
+    """Remove user and password from an address, for output, logs and errors."""
     scheme, found, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{found}{place.rpartition('@')[2]}{slash}{path}"
 
 
 def skeleton(text: str) -> str:
-    """What a reader takes a name for: names with one skeleton cannot be told apart at a glance."""
+    """Fold look-alike letters: names with equal skeletons look the same to a reader."""
     folded = unicodedata.normalize("NFKC", without_controls(text)).casefold().translate(_LOOK_ALIKES)
     return "".join(sign for sign in folded if sign.isalnum())
 
@@ -116,3 +125,31 @@ def _escape(found: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def rfc3339(nanoseconds: int) -> str:
+    """Format nanoseconds since 1970 as RFC 3339 in UTC, to the microsecond."""
+    seconds, rest = divmod(nanoseconds, NANOSECONDS)
+    return f"{_second(seconds)}.{rest // 1000:06}Z"
+
+
+@lru_cache(maxsize=256)  # each registration is compared several times
+def nanoseconds_of(text: str) -> int | None:
+    """Parse an RFC 3339 time to nanoseconds since 1970; return None if it is not valid."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    day, clock, fraction, sign, hours, minutes = match.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}") - _EPOCH
+    except ValueError:
+        return None
+    if sign is not None:
+        offset = timedelta(hours=int(hours), minutes=int(minutes))
+        moment = moment - offset if sign == "+" else moment + offset
+    return (moment.days * 86_400 + moment.seconds) * NANOSECONDS + int((fraction or "0").ljust(9, "0"))
+
+
+@lru_cache(maxsize=256)  # the files of one install fall into a few seconds
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from iii_directory import limits
 from iii_directory.catalog.records import SKILLS, decode, size_of
 from iii_directory.catalog.registered import Outcome, Table
-from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 from iii_directory.shapes import object_of
+from iii_directory.text import nanoseconds_of, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,7 @@ from tests.support.installs import WatchedFiles, contents, put
 from iii_directory.disk import files as module
 from iii_directory.disk.files import PosixFiles, closing_fd
 from iii_directory.disk.locking import WORK_FOLDER, held
-from iii_directory.disk.safe_open import hash_file, read_file
-from iii_directory.disk.writing import carry, remove_tree, write_file
+from iii_directory.disk.safe_open import carry, hash_file, read_file, remove_tree, write_file
 from iii_directory.errors import DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.lockfile.format import content_hash

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from iii_directory.disk.stamps import mark_of, racy_after, settled_stamp, stamp_of
+from iii_directory.disk.files import mark_of, racy_after, settled_stamp, stamp_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_file_that_changed_just_before_it_was_looked_at_is_never_settled(
     racy = racy_after()
     state = (tmp_path / "a").stat()
     later = time.time_ns() + 60 * 10**9
-    monkeypatch.setattr("iii_directory.disk.stamps.time.time_ns", lambda: later)
+    monkeypatch.setattr("iii_directory.disk.files.time.time_ns", lambda: later)
 
     # It may be read for a minute: what counts is when the reader began.
     assert settled_stamp(state, racy) is None

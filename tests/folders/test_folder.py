@@ -411,7 +411,7 @@ def test_a_file_that_goes_between_the_listing_and_the_look_is_forgotten(
 ) -> None:
     skills.document("ns/a.md", "A")
     view = View(FolderSource(skills.root, watcher=no_watcher))
-    monkeypatch.setattr("iii_directory.disk.stamps.time.time_ns", lambda: 2**62)
+    monkeypatch.setattr("iii_directory.disk.files.time.time_ns", lambda: 2**62)
     view.refresh()
 
     class Late:

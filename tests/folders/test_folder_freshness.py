@@ -128,7 +128,7 @@ def test_only_what_changed_is_read_again(skills: Folder, watcher: Any) -> None:
         view = View(FolderSource(skills.root, parse=ahead, watcher=watcher))
         parse = ahead
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("iii_directory.disk.stamps.time.time_ns", lambda: 2**62)
+            patch.setattr("iii_directory.disk.files.time.time_ns", lambda: 2**62)
             view.refresh()
     parse.paths.clear()
 

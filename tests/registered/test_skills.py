@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.registered.stage import unique
 
-from iii_directory.documents.timestamps import nanoseconds_of
+from iii_directory.text import nanoseconds_of
 
 if TYPE_CHECKING:
     from tests.registered.stage import House

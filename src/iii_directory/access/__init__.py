@@ -1,1 +1,1 @@
-"""Who may connect."""
+"""Decide who may connect."""

@@ -1,11 +1,11 @@
-"""Whose a connection on loopback is. The kernel knows the user of the socket at its other end.
+"""Find out which user owns the other end of a connection on loopback.
 
-TCP on loopback has no password and no file mode: whoever is on the machine can connect. So the kernel is
-asked, by ``sock_diag`` on a netlink socket, for one connection by its two addresses. That takes about a tenth
-of a millisecond; in ``/proc/net/tcp`` it takes some 30 ms beside a thousand sockets, and more beside more.
+TCP on loopback has neither a password nor a file mode: every user of the machine can connect. So the kernel
+is asked, by ``sock_diag`` on a netlink socket, for one connection by its two addresses. This takes about 0.1
+ms; reading ``/proc/net/tcp`` takes some 30 ms with a thousand open sockets.
 
-A socket that its process has closed, or has not accepted yet, belongs to nobody the kernel could name. It
-counts as unknown, never as root's: whoever sends a request and leaves at once is not let in by that.
+The kernel names no user for a socket that its process has closed or has not accepted yet. Its owner counts as
+unknown, never as root, so a client that sends a request and leaves at once is not admitted by that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADER: Final = struct.Struct("=IHHII")
 _QUESTION: Final = struct.Struct("=BBBBI")
 _PORTS: Final = struct.Struct(">HH")
 _INTERFACE_AND_COOKIE: Final = struct.Struct("=III")
-# Behind the header: four bytes, the two addresses, three counters; then the user and the inode.
+# After the header come four bytes, the two addresses, three counters, then the user and the inode.
 _USER_AND_INODE: Final = struct.Struct("=II")
 _USER_AT: Final = _HEADER.size + 4 + 48 + 12
 
@@ -37,7 +37,7 @@ Address = tuple[str, int]
 
 
 def user_of(end: Address, other_end: Address) -> int | None:
-    """The user id of the process that holds one end of a connection of this machine, if it can be told."""
+    """Return the user id of the process at one end of a local connection, or None if it is unknown."""
     try:
         return _ask(end, other_end)
     except (OSError, ValueError, AttributeError, struct.error):
@@ -45,7 +45,7 @@ def user_of(end: Address, other_end: Address) -> int | None:
 
 
 def user_listening(address: Address) -> int | None:
-    """The user id of the process that listens at an address of this machine, if it can be told."""
+    """Return the user id of the process that listens at a local address, or None if it is unknown."""
     return user_of(address, ("::" if ":" in address[0] else "0.0.0.0", 0))  # noqa: S104 (any other end)
 
 
@@ -75,7 +75,7 @@ def _plain(address: str) -> str:
 
 
 def _is_here(address: str) -> bool:
-    """Whether an address belongs to this machine: a socket can be bound to no other."""
+    """Return whether an address belongs to this machine: only such addresses can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -87,7 +87,7 @@ def _is_here(address: str) -> bool:
 
 @cache
 def can_tell() -> bool:
-    """Whether this system says whose a connection is: asked about one of our own."""
+    """Return whether this system reports the owner of a connection, tried with one of our own."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as server,

@@ -1,7 +1,7 @@
-"""Who may connect: the handshake's Host, Origin, token and path, decided without touching a socket. Pure.
+"""Decide who may connect, from the Host, Origin, token and path of a handshake. Pure.
 
-A browser sends ``Host`` and ``Origin`` truthfully and a page cannot forge them. So a foreign Origin is a page
-that is not ours, and a foreign Host is a name that was pointed at this machine behind a page's back.
+A browser sends ``Host`` and ``Origin`` truthfully and a page cannot forge them. So a foreign Origin means a
+page that is not ours, and a foreign Host means a name that was pointed at this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 ROOT = 0
 KEPT_TOKEN = "token"  # noqa: S105 (its name, not a token)
-"""The file of a data directory with a token that nobody chose."""
+"""The file of a data directory that holds a generated token."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Admitted(NamedTuple):
-    """A handshake that may go on, and what it is for."""
+    """An admitted handshake and its purpose."""
 
     purpose: Literal["worker", "otel", "channel"]
     channel_id: str = ""
@@ -38,7 +38,7 @@ class Refused(NamedTuple):
 
 
 def refused_token(host: str, token: str | None) -> str | None:
-    """Why a listener at an address cannot go on with a token, or without one; None if it can."""
+    """Return why a listener cannot start at an address with this token, or None if it can."""
     if not token:
         return None if is_loopback(host) else f"listening on {host} needs a token: others could reach it"
     if len(token) < MIN_TOKEN_CHARS:
@@ -48,7 +48,7 @@ def refused_token(host: str, token: str | None) -> str | None:
 
 @lru_cache(maxsize=16)
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine alone; other names cannot be told."""
+    """Return whether only this machine can reach an address; False for names other than localhost."""
     if host == "localhost":
         return True
     try:
@@ -58,38 +58,38 @@ def is_loopback(host: str) -> bool:
 
 
 class Access(NamedTuple):
-    """The rules of one listener. Beyond loopback the token decides, and any Host may be asked for."""
+    """The rules of one listener. Beyond loopback the token decides and any Host is accepted."""
 
     host: str
     port: int
     token: str | None = None
     owner: int | None = None
-    """The user whose processes, and root's, need no token on loopback; None where users cannot be told."""
+    """The user whose processes (and root's) need no token on loopback; None if owners are unknown here."""
     asks_everybody: bool = True
-    """Whether a token, where there is one, is asked of the owner too."""
+    """Whether the owner must send the token too, if there is one."""
 
     @property
     def looks_at_users(self) -> bool:
-        """Whether it makes a difference whose a connection is."""
+        """Return whether the decision depends on the owner of the connection."""
         return self.owner is not None and (self.token is None or not self.asks_everybody)
 
     @property
     def everybody_s(self) -> str | None:
-        """What to say at the start where every user of this machine can connect."""
+        """Return the warning for a listener that every user of this machine can use, or None."""
         if self.owner is not None or self.token is not None:
             return None
         return (
-            "this system does not say whose a connection is: every user of this machine can connect; "
-            "a token keeps others out"
+            "this system does not report who owns a connection, so every user of this machine can connect; "
+            "set a token to keep others out"
         )
 
     def decide(
         self, path: str, headers: Mapping[str, Sequence[str]], user: int | None = None
     ) -> Admitted | Refused:
-        """What a handshake may go on to be. ``headers`` has lower-case names and every value given."""
+        """Admit or refuse a handshake. ``headers`` maps lower-case names to all values given."""
         wanted = purpose_of(path)
-        # A channel's key is a secret of its own, which only an admitted worker can be given. Older SDKs send
-        # nothing else there, and the real engine asks for nothing else.
+        # The key of a channel is a secret that only admitted workers receive. Older SDKs send nothing else,
+        # and the real engine requires nothing else.
         keyed = isinstance(wanted, Admitted) and wanted.purpose == "channel"
         refused = self._foreign(headers) if keyed else self.refusal(headers, user)
         if refused is not None:
@@ -99,15 +99,15 @@ class Access(NamedTuple):
         return wanted
 
     def refusal(self, headers: Mapping[str, Sequence[str]], user: int | None = None) -> Refused | None:
-        """Why a request without another secret than the token is none of ours, or None.
+        """Return why a request whose only secret is the token is refused, or None if it is admitted.
 
-        ``user`` is whose the connection is, if the kernel says; an unknown one is nobody's.
+        ``user`` owns the connection, if the kernel knows; an unknown user is never the owner.
         """
         foreign = self._foreign(headers)
         if foreign is not None or self._token_given(headers) or self._is_owners(user):
             return foreign
         if self.token is None:
-            return Refused(401, "This belongs to another user of this machine, who asks for no token yet.\n")
+            return Refused(401, "This belongs to another user of this machine, and no token is set.\n")
         return Refused(401, "A token is needed: Authorization: Bearer …\n")
 
     def _is_owners(self, user: int | None) -> bool:
@@ -140,7 +140,7 @@ class Access(NamedTuple):
 
 
 def purpose_of(path: str) -> Admitted | Refused:
-    """What a path is for."""
+    """Return the purpose of a path."""
     path, _, query_text = path.partition("?")
     if path == "/":
         return Admitted("worker")
@@ -157,7 +157,7 @@ def purpose_of(path: str) -> Admitted | Refused:
 
 
 def same_secret(given: str, expected: str) -> bool:
-    """Compare in a time that tells nothing; bytes of a header that are no ASCII come as surrogates."""
+    """Compare in constant time; header bytes that are not ASCII arrive as surrogates."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folder.layers import FolderSource
     from iii_directory.catalog.skill_files import SkillFiles
     from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
     from iii_directory.documents.model import Finding, Prompt, Skill
     from iii_directory.documents.parse import Document
     from iii_directory.errors import ErrorKind

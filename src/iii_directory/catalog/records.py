@@ -14,10 +14,9 @@ from iii_directory.documents.ids import check_skill_id
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
 from iii_directory.documents.registering import prompt_fields, skill_fields
-from iii_directory.documents.timestamps import nanoseconds_of
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import is_list, is_object, is_text_map, items_of, object_of, rows_of
-from iii_directory.text import quoted
+from iii_directory.text import nanoseconds_of, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

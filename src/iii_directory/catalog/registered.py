@@ -12,9 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.records import Record, decode, size_of
-from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 from iii_directory.shapes import object_of, text_of
+from iii_directory.text import nanoseconds_of, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

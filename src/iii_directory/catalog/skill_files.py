@@ -13,17 +13,16 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.catalog.folder.roots import MODIFIED_AT
+from iii_directory.disk.files import settled_stamp, stamp_of
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.disk.stamps import settled_stamp, stamp_of
 from iii_directory.documents.files import FilePart
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import FILE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_KEPT_DIGESTS
-from iii_directory.text import quoted
+from iii_directory.text import quoted, rfc3339
 
 if TYPE_CHECKING:
     from iii_directory.catalog.folder.layers import FolderSource
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
 
 # A file that is written to that many times while it is read is read as it comes.
 _MOST_READS: Final = 4

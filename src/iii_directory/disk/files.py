@@ -1,7 +1,7 @@
-"""The one seam to the disk: what is read below a folder and what an install does are methods of `FileOps`.
+"""The only interface to the disk: reads below a folder and steps of an install are methods of `FileOps`.
 
-Names are single components below an open folder, so no path is ever resolved twice and no link is
-followed. Tests put a `FileOps` in between that fails or kills the process at the n-th operation.
+Names are single components below an open folder, so no path is resolved twice and no link is followed. Tests
+substitute a `FileOps` that fails, or kills the process, at the n-th operation.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from iii_directory import limits
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
 
 if TYPE_CHECKING:
@@ -20,21 +22,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Identity = tuple[int, int]
-"""A folder or file as the disk knows it, whatever it is called."""
+"""Device and inode: identifies a folder or file whatever its name is."""
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# What lies below a folder is never opened through a link. Without O_NONBLOCK a pipe put in the place of a
-# file would hold the reader for ever, and without O_NOCTTY a terminal could become ours.
+# Entries of a folder are never opened through a link. Without O_NONBLOCK a pipe in the place of a file would
+# block the reader for ever, and without O_NOCTTY a terminal could become our controlling terminal.
 _FOLDER: Final = _ROOT | os.O_NOFOLLOW
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _AT_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2(2)
-# What a file system answers that has no hard links, or no exchange of names.
+# Errors of file systems that have no hard links, or no atomic exchange of names.
 NOT_SUPPORTED: Final = frozenset(
     {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK}
 )
 
 
 class FileOps(Protocol):
-    """One system call each; all raise OSError."""
+    """System calls on the disk, one per method; each raises OSError."""
 
     def open_root(self, path: str) -> int: ...
     def make_root(self, path: str) -> None: ...
@@ -60,7 +62,7 @@ class FileOps(Protocol):
 
 
 class PosixFiles:
-    """The real disk."""
+    """Implements `FileOps` on the real disk."""
 
     def open_root(self, path: str) -> int:
         return os.open(path, _ROOT)
@@ -90,10 +92,10 @@ class PosixFiles:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
     def adopt(self, opened: int, like: os.stat_result) -> None:
-        """Give what was rebuilt the owner and the mode of what it stands for."""
+        """Give a rebuilt file the owner and mode of the original."""
         mine = os.fstat(opened)
         if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-            # Only root may give files away; without that right it is ours, as any file we write is.
+            # Only root may change the owner; otherwise the file stays ours, like any file we write.
             with suppress(PermissionError):
                 os.fchown(opened, like.st_uid, like.st_gid)
         if stat.S_IMODE(mine.st_mode) != stat.S_IMODE(like.st_mode):
@@ -134,7 +136,7 @@ class PosixFiles:
         os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
 
     def exchange(self, name: str, folder: int, other_name: str, other_folder: int) -> None:
-        """Swap two names in one step, where the kernel and the file system can."""
+        """Swap two names atomically, where the kernel and the file system support it."""
         import ctypes
 
         call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -160,7 +162,7 @@ def closing_fd(opened: int) -> Generator[int]:
 
 
 def identity_of(folder: str | Path | int, *, follow_links: bool = True) -> Identity | None:
-    """Which folder it is, so that another one in its place is told apart; None where there is none."""
+    """Return the identity of a folder, which differs for another folder at the same path; None if missing."""
     try:
         status = os.stat(folder, follow_symlinks=follow_links)
     except OSError:
@@ -170,10 +172,42 @@ def identity_of(folder: str | Path | int, *, follow_links: bool = True) -> Ident
 
 @contextmanager
 def disk_errors(outcome: str, next_steps: Sequence[str] | None = None) -> Generator[None]:
-    """D340 for whatever the disk refuses: what it said, without saying where, and what became of the work."""
+    """Turn OSError into D340 with the reason and the outcome of the work, but without a path."""
     try:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "it gave no reason"
         problem = f"the disk refused ({reason}); {outcome}"
         raise DirectoryError(INSTALL_FAILED, problem, next_steps=next_steps) from error
+
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, ctime and size. Every change sets the ctime, which no program can set back."""
+
+Mark: TypeAlias = tuple[int, int, int]
+"""Inode, size and mtime: unchanged by a hard link (which sets the ctime) and by a restart (after which a
+device may have another number). An install creates links and must survive restarts, so it records marks."""
+
+
+def stamp_of(state: os.stat_result) -> Stamp:
+    return state.st_dev, state.st_ino, state.st_ctime_ns, state.st_size
+
+
+def mark_of(state: os.stat_result) -> Mark:
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def racy_after() -> int:
+    """Return the ctime from which a file may change again without a visible change of its stamp.
+
+    This is the rule that git calls "racy": the clock of the file system is coarser than two edits.
+    """
+    return time.time_ns() - limits.RACY_SECONDS * 1_000_000_000
+
+
+def settled_stamp(state: os.stat_result, racy: int | None = None) -> Stamp | None:
+    """Return the stamp, or None if the file changed so recently that its next change may not be visible.
+
+    ``racy`` is the value of `racy_after` from before the status was taken; by default it is taken now.
+    """
+    return stamp_of(state) if state.st_ctime_ns < (racy_after() if racy is None else racy) else None

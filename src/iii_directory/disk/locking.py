@@ -1,8 +1,8 @@
-"""One installer at a time for each namespace, in this process and in every other.
+"""Allow one installer at a time per namespace, across threads and processes.
 
-The locks are flock(2) on files in a hidden folder below the skills folder: a process that dies lets go of
-them by itself. Whoever lets go removes the file and, when it was the last, the folder, so that at rest
-nothing of this is left; whoever waited checks that the file it locked is still the one with the name.
+The locks are flock(2) on files in a hidden folder below the skills folder, so the kernel releases the locks
+of a process that dies. The holder removes its lock file and, if it is empty, the folder, so nothing is left
+at rest; a process that waited checks that the file it locked still has that name.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 WORK_FOLDER: Final = ".iii-directory"
 LOCK_SUFFIX: Final = ".lock"
-# Not a name a namespace can have.
+# Not a valid namespace, so it cannot collide with the lock of one.
 RECORD: Final = "RECORD"
 _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 
 def is_at_rest(folder: Path) -> bool:
-    """Whether nobody works below a folder, and nobody left anything there; False where it cannot be told."""
+    """Return whether no install is running or was interrupted below a folder; False if that is unknown."""
     try:
         (folder / WORK_FOLDER).lstat()
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def is_at_rest(folder: Path) -> bool:
 
 @contextmanager
 def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
-    """Hold the lock of a name; gives the open work folder. Raises D340 when it takes too long."""
+    """Hold the lock of a name and yield the open work folder; raise D340 after ``wait`` seconds."""
     deadline = time.monotonic() + wait
     attempt = 0
     while (found := _attempt(files, root, name)) is None:
@@ -58,7 +58,7 @@ def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
 
 
 def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
-    """The open work folder and the open, locked file; None when someone else holds it or just left."""
+    """Return the open work folder and the locked file; None if another process holds or just left it."""
     with suppress(FileExistsError):
         files.make_folder(WORK_FOLDER, root)
     try:
@@ -97,6 +97,6 @@ def _locked(files: FileOps, work_folder: int, name: str) -> int | None:
 
 def _let_go(files: FileOps, root: int, work_folder: int, lock: int, name: str) -> None:
     with closing_fd(work_folder), closing_fd(lock), suppress(OSError):
-        # What stays behind after an error is in nobody's way and goes with the next start.
+        # A file left behind by an error does no harm and is removed at the next start.
         files.unlink(f"{name}{LOCK_SUFFIX}", work_folder)
         files.remove_folder(WORK_FOLDER, root)

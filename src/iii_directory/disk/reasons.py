@@ -1,4 +1,4 @@
-"""Why something on disk was not read, and what its owner can do about it. Pure."""
+"""Reasons why an entry of a folder is not read, with the advice for its owner. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 
 
 class Reason(NamedTuple):
-    """Why something below the folder is not read, and what its owner can do about it."""
+    """A reason why an entry of a folder is not read, and what its owner can do."""
 
     text: str
     fix: str
     passing: bool = False
-    """True when the machine was short of something: worth another try at the next refresh."""
+    """True if the cause is temporary, such as a shortage of memory: the next refresh tries again."""
     urgent: bool = True
-    """False when nobody need do anything about it."""
+    """False if no action is needed."""
 
 
 GONE: Final = Reason("it is no longer there", "list again")
@@ -32,7 +32,7 @@ _BY_ERRNO: Final = {
     errno.ENOTDIR: GONE,
     errno.ESTALE: GONE,
     errno.ELOOP: LINK,
-    errno.EMLINK: LINK,  # what FreeBSD says for a link that must not be followed
+    errno.EMLINK: LINK,  # FreeBSD reports this for a link that must not be followed
     errno.ENXIO: SPECIAL,
     errno.ENODEV: SPECIAL,
     errno.EOPNOTSUPP: SPECIAL,
@@ -45,7 +45,7 @@ _ERRNOS: Final = {GONE: errno.ENOENT, SPECIAL: errno.EINVAL, TOO_LARGE: errno.EF
 
 
 class RefusedError(OSError):
-    """Something below a folder was not read: the disk's own error, and what it means to us."""
+    """An entry of a folder was not read: the error of the disk with our reason for it."""
 
     def __init__(self, reason: Reason, number: int | None = None) -> None:
         self.reason = reason
@@ -53,12 +53,12 @@ class RefusedError(OSError):
 
     @property
     def is_absence(self) -> bool:
-        """Whether nothing has the name; a handle gone stale or a link on the way are no proof of that."""
+        """Return whether the name does not exist; a stale handle or a link on the way does not prove that."""
         return self.errno == errno.ENOENT
 
 
 def refusal(error: OSError | ValueError) -> RefusedError:
-    """What a failed system call means to us. A ValueError is a name no file system can hold."""
+    """Turn the error of a system call into a `RefusedError`; a ValueError means an impossible name."""
     if isinstance(error, RefusedError):
         return error
     number = error.errno if isinstance(error, OSError) else errno.ENOENT

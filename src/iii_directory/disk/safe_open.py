@@ -1,8 +1,8 @@
-"""Reading what lies below a folder so that no link, however late it appears, can lead outside.
+"""Read and write below a folder so that no link, however late it appears, can lead outside.
 
-Each component is opened relative to the one before it and never followed when it is a link; what was
-opened is looked at again after opening. A path is only ever names joined by ``/``: ``..`` is refused.
-Everything not read raises `RefusedError`, which is an OSError with a reason.
+Each component is opened relative to the one before it without following links, and the type of an opened file
+is checked after opening. A path consists of names joined by ``/``; ``..`` is refused. A file that cannot be
+read raises `RefusedError`, an OSError with a reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.disk.files import POSIX, closing_fd
+from iii_directory.disk.files import NOT_SUPPORTED, POSIX, closing_fd
 from iii_directory.disk.reasons import GONE, SPECIAL, TOO_LARGE, RefusedError, refusal
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from iii_directory.disk.files import FileOps
 
 _CHUNK: Final = 1 << 20
-# Every further one is for an exchange that came in between two system calls.
+# A folder may be exchanged between two system calls; each further try is for one exchange.
 _TRIES: Final = 3
 _NO_NAMES: Final = ("", ".", "..")
 
 
 def open_directory(name: str, parent: int | None = None, files: FileOps = POSIX) -> int:
-    """The descriptor of a directory that is no link, by path or, within ``parent``, by name."""
+    """Open a directory that is not a link, by path or by name within ``parent``."""
     try:
         return files.open_folder(name, parent)
     except (OSError, ValueError) as error:
@@ -43,9 +43,9 @@ def opened_folder(files: FileOps, name: str, folder: int) -> Generator[int]:
 
 @contextmanager
 def directory_below(root: str | int, names: Sequence[str], files: FileOps = POSIX) -> Generator[int]:
-    """A descriptor of the directory that ``names`` lead to from ``root``, one safe step at a time.
+    """Open the directory that ``names`` lead to from ``root``, one component at a time.
 
-    An open root stays open.
+    A root given as a descriptor stays open.
     """
     current = os.dup(root) if isinstance(root, int) else open_directory(root, None, files)
     try:
@@ -70,7 +70,7 @@ def status_or_none(files: FileOps, name: str, folder: int) -> os.stat_result | N
 def read_regular(
     directory: int, name: str, limit: int, files: FileOps = POSIX
 ) -> tuple[os.stat_result, bytes]:
-    """The whole of one regular file of at most ``limit`` bytes, with its state just before the read."""
+    """Read a regular file of at most ``limit`` bytes; also return its status just before the read."""
     try:
         file = files.open_file(name, directory)
     except (OSError, ValueError) as error:
@@ -100,7 +100,7 @@ def _regular(file: int) -> os.stat_result:
 
 
 def _read_on(files: FileOps, file: int, raw: bytes, limit: int) -> bytes:
-    """The rest of a file whose size changed under us, or that the system hands out in pieces."""
+    """Read the rest of a file whose size changed meanwhile, or that is returned in pieces."""
     while piece := files.read(file, limit + 1):
         raw += piece
         if len(raw) > limit:
@@ -109,21 +109,21 @@ def _read_on(files: FileOps, file: int, raw: bytes, limit: int) -> bytes:
 
 
 def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -> bytes:
-    """The bytes of the regular file at ``path`` below ``root`` as they are now."""
+    """Read the regular file at ``path`` below ``root``."""
     with closing_fd(_open_below(root, path, files)) as file:
         return _whole(files, file, limit)[1]
 
 
 @contextmanager
 def regular_below(root: str | int, path: str, files: FileOps = POSIX) -> Generator[int]:
-    """A descriptor of the regular file at ``path`` below ``root``."""
+    """Open the regular file at ``path`` below ``root``."""
     with closing_fd(_open_below(root, path, files)) as file:
         _regular(file)
         yield file
 
 
 def _open_below(root: str | int, path: str, files: FileOps) -> int:
-    """What is at a path. A folder that was just exchanged loses its files: the other is looked for then."""
+    """Open a path, again if it is missing: its folder may just have been exchanged for another."""
     *names, name = path.split("/")
     if name in _NO_NAMES:
         raise RefusedError(GONE)
@@ -140,7 +140,7 @@ def _open_below(root: str | int, path: str, files: FileOps) -> int:
 
 
 def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | None:
-    """The content of a regular file, None when there is none; a larger one is refused."""
+    """Read a regular file of at most ``limit`` bytes; return None if it does not exist."""
     try:
         return read_regular(folder, name, limit, files)[1]
     except RefusedError as refused:
@@ -150,7 +150,7 @@ def read_file(files: FileOps, name: str, folder: int, limit: int) -> bytes | Non
 
 
 def hash_file(files: FileOps, name: str, folder: int) -> tuple[str, os.stat_result]:
-    """The SHA-256 of a regular file of any size, and its state before the first byte was read."""
+    """Return the SHA-256 of a regular file of any size and its status before the read."""
     try:
         with closing_fd(files.open_file(name, folder)) as file:
             state = _regular(file)
@@ -162,3 +162,48 @@ def hash_file(files: FileOps, name: str, folder: int) -> tuple[str, os.stat_resu
     except OSError as error:
         raise refusal(error) from None
     return f"sha256:{digest.hexdigest()}", state
+
+
+def write_file(
+    files: FileOps,
+    name: str,
+    folder: int,
+    content: bytes,
+    *,
+    executable: bool = False,
+    like: os.stat_result | None = None,
+) -> None:
+    """Create a file and sync its content; its name is durable once the folder is synced."""
+    with closing_fd(files.create(name, folder, 0o755 if executable else 0o644)) as opened:
+        files.write(opened, content)
+        if like is not None:
+            files.adopt(opened, like)
+        files.sync(opened)
+
+
+def carry(files: FileOps, name: str, folder: int, new_name: str, new_folder: int) -> None:
+    """Give a file a second name: a hard link, or a copy where links are not supported."""
+    try:
+        files.link(name, folder, new_name, new_folder)
+    except OSError as error:
+        if error.errno not in NOT_SUPPORTED:
+            raise
+        like = files.status(name, folder)
+        content = read_file(files, name, folder, like.st_size)
+        write_file(files, new_name, new_folder, content or b"", like=like)
+
+
+def remove_tree(files: FileOps, name: str, folder: int) -> None:
+    """Remove a name and everything below it, if it exists; links are removed, not followed."""
+    state = status_or_none(files, name, folder)
+    if state is None:
+        return
+    if not stat.S_ISDIR(state.st_mode):
+        files.unlink(name, folder)
+        return
+    if state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        files.make_writable(name, folder)
+    with opened_folder(files, name, folder) as opened:
+        for inner in files.list_folder(opened):
+            remove_tree(files, inner, opened)
+    files.remove_folder(name, folder)

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.locking import RECORD, held
-from iii_directory.disk.safe_open import opened_folder, status_or_none
-from iii_directory.disk.writing import carry, remove_tree, write_file
+from iii_directory.disk.safe_open import carry, opened_folder, remove_tree, status_or_none, write_file
 from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
 from iii_directory.install.tree import Branch, Builder, Progress, Scan, lay_out, rescue, silent
 from iii_directory.lockfile.format import (
@@ -40,8 +39,7 @@ from iii_directory.shapes import object_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from iii_directory.disk.files import FileOps
-    from iii_directory.disk.stamps import Mark
+    from iii_directory.disk.files import FileOps, Mark
     from iii_directory.install.plan import Plan
 
 JOURNAL: Final = "journal.json"

@@ -7,11 +7,10 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from iii_directory.disk.files import PosixFiles, closing_fd
+from iii_directory.disk.files import PosixFiles, closing_fd, racy_after, settled_stamp, stamp_of
 from iii_directory.disk.locking import WORK_FOLDER
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import directory_below, hash_file
-from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.install.apply import WORK_SUFFIX
 from iii_directory.install.reports import edited_file
 from iii_directory.lockfile.reading import read_lock
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import FileOps, Stamp
     from iii_directory.documents.model import Finding
     from iii_directory.lockfile.format import LockFile
 

@@ -10,8 +10,7 @@ from iii_directory import limits
 from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors, identity_of
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.disk.safe_open import opened_folder, read_below, read_file, status_or_none
-from iii_directory.disk.writing import remove_tree
+from iii_directory.disk.safe_open import opened_folder, read_below, read_file, remove_tree, status_or_none
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install import originals
 from iii_directory.install.apply import (

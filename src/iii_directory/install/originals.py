@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.disk.locking import WORK_FOLDER
-from iii_directory.disk.safe_open import opened_folder, read_file, status_or_none
-from iii_directory.disk.writing import remove_tree, write_file
+from iii_directory.disk.safe_open import opened_folder, read_file, remove_tree, status_or_none, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

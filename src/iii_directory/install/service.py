@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import check_namespace, is_pinned, plan_install
@@ -20,6 +19,7 @@ from iii_directory.install.writes import Writes
 from iii_directory.lockfile.format import By, RegistrySource
 from iii_directory.registry.client import RegistryClient
 from iii_directory.registry.requests import WorkerRequest, worker_request
+from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -6,10 +6,15 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from iii_directory.disk.files import closing_fd
-from iii_directory.disk.safe_open import hash_file, opened_folder, status_or_none
-from iii_directory.disk.stamps import Mark, mark_of
-from iii_directory.disk.writing import carry, remove_tree, write_file
+from iii_directory.disk.files import Mark, closing_fd, mark_of
+from iii_directory.disk.safe_open import (
+    carry,
+    hash_file,
+    opened_folder,
+    remove_tree,
+    status_or_none,
+    write_file,
+)
 from iii_directory.errors import refused
 from iii_directory.install.plan import Disk, Node
 

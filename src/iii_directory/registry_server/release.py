@@ -11,8 +11,7 @@ from iii_directory import limits
 from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import held
 from iii_directory.disk.reasons import LINK, SPECIAL, TOO_LARGE, RefusedError
-from iii_directory.disk.safe_open import opened_folder, read_below
-from iii_directory.disk.writing import remove_tree, write_file
+from iii_directory.disk.safe_open import opened_folder, read_below, remove_tree, write_file
 from iii_directory.documents.ids import prompt_name_problem
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total

@@ -12,21 +12,21 @@ import os
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory import limits
+from iii_directory.disk.files import settled_stamp
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
-from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents import frontmatter
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.registry.answers import parse_row
 from iii_directory.registry.requests import is_worker
 from iii_directory.registry.versions import highest_stable, is_version
 from iii_directory.shapes import Json, is_object, items_of, object_of
+from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
 
 TAGS: Final = "tags.json"
 YANKED: Final = "yanked.json"

@@ -26,7 +26,7 @@ from iii_directory.config import (
     reread_settings,
     set_on_engine,
 )
-from iii_directory.disk.stamps import stamp_of
+from iii_directory.disk.files import stamp_of
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.limits import CONFIG_LOOK_SECONDS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.notes import Notes
     from iii_directory.config import Settings
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
     from iii_directory.worker.engine_calls import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")

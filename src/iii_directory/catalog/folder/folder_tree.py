@@ -9,8 +9,8 @@ from iii_directory import limits
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from iii_directory.disk.files import Stamp
     from iii_directory.disk.reasons import Reason
-    from iii_directory.disk.stamps import Stamp
     from iii_directory.documents.model import ParsedFile
 
 

@@ -18,10 +18,9 @@ from iii_directory import limits
 from iii_directory.catalog.folder.folder_tree import ShownTree
 from iii_directory.catalog.folder.scanning import Scanner
 from iii_directory.catalog.folder.watching import CannotWatchError, Watches
-from iii_directory.disk.files import identity_of
+from iii_directory.disk.files import identity_of, settled_stamp
 from iii_directory.disk.reasons import GONE, Reason, RefusedError
 from iii_directory.disk.safe_open import read_below
-from iii_directory.disk.stamps import settled_stamp
 from iii_directory.documents.model import Finding
 from iii_directory.lockfile.format import LOCKFILE
 
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folder.folder_tree import Directory
     from iii_directory.catalog.folder.scanning import Parse
     from iii_directory.catalog.folder.watching import Watcher
-    from iii_directory.disk.files import Identity
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Identity, Stamp
 
 
 class FollowedFolder(ShownTree):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folder.scanning import Parse
     from iii_directory.catalog.folder.watching import Watcher
     from iii_directory.config import Settings
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
     from iii_directory.documents.model import ParsedFile
 
     Changes = dict[str, ParsedFile | None]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from iii_directory.catalog.folder.watching import Watcher
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
 
 NAMESPACE: Final = "iii-directory"
 # The bundled documents change only with the package, so one date stands for all of them.

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.catalog.folder.folder_tree import Tree
 from iii_directory.catalog.folder.watching import CannotWatchError
+from iii_directory.disk.files import racy_after, settled_stamp, stamp_of
 from iii_directory.disk.locking import WORK_FOLDER
 from iii_directory.disk.reasons import GONE, LINK, SPECIAL, TOO_LARGE, Reason, RefusedError, refusal
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
-from iii_directory.disk.stamps import racy_after, settled_stamp, stamp_of
 from iii_directory.documents.model import Finding, ParsedFile
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.lockfile.format import LOCKFILE
 from iii_directory.lockfile.names import MERGE_SUFFIX
+from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from iii_directory.catalog.folder.folder_tree import Directory
     from iii_directory.catalog.folder.watching import Watches
-    from iii_directory.disk.stamps import Stamp
+    from iii_directory.disk.files import Stamp
 
     Parse = Callable[[str, bytes, int, str, str], ParsedFile]
 

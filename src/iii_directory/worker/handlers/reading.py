@@ -23,7 +23,6 @@ from iii_directory.documents.fields import mapping, optional_text, optional_text
 from iii_directory.documents.files import media_type
 from iii_directory.documents.files import text_of as text_of_bytes
 from iii_directory.documents.ids import OVERVIEW
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import (
     READ_ONLY,
     SKILL_SCHEME,
@@ -49,7 +48,7 @@ from iii_directory.errors import (
 )
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_FETCH_BYTES, MAX_FETCHES_AT_ONCE, MAX_RELAYED_CHARS
 from iii_directory.shapes import is_list, object_of, text_of
-from iii_directory.text import cut, one_line, quoted
+from iii_directory.text import cut, one_line, quoted, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

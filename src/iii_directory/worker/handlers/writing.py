@@ -11,12 +11,12 @@ from iii_directory.documents.fields import flag, optional_word, text
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
 from iii_directory.documents.parse import written_document
 from iii_directory.documents.registering import prompt_fields, skill_fields
-from iii_directory.documents.timestamps import rfc3339
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import READ_ONLY_SKILL, DirectoryError, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
 from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
+from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_directory.documents.timestamps import nanoseconds_of, rfc3339
+from iii_directory.text import nanoseconds_of, rfc3339
 
 SECOND = 1_000_000_000
 
