@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from iii_directory import limits
 from iii_directory.documents.facts import LOOK, facts_of
-from iii_directory.documents.files import text_of
+from iii_directory.documents.file_pages import text_of
 from iii_directory.documents.frontmatter import of_text, split
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
 from iii_directory.documents.markdown import links_of

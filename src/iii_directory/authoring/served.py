@@ -13,7 +13,7 @@ from iii_directory.catalog.composed import workers_index
 from iii_directory.catalog.rows import resource_rows
 from iii_directory.catalog.skills import every_skill, files_of, folder_of
 from iii_directory.documents.facts import FileContent
-from iii_directory.documents.files import text_of
+from iii_directory.documents.file_pages import text_of
 from iii_directory.documents.markdown import plain_line
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from iii_directory.documents.fields import check_names
+from iii_directory.documents.payload_fields import check_names
 from iii_directory.engine.protocol import (
     CALLER,
     CONNECTION_LOST,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.skills import every_skill, paths_of_skill, skill_at
 from iii_directory.catalog.snapshot import outranked_by
-from iii_directory.documents.fields import count, flag
 from iii_directory.documents.ids import RESERVED_IDS, path_to_id
 from iii_directory.documents.model import Finding, Prompt, Skill
+from iii_directory.documents.payload_fields import count, flag
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_SUGGESTIONS
 from iii_directory.text import escaped, quoted
 

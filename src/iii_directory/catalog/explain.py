@@ -19,9 +19,9 @@ from iii_directory.catalog.resolve import (
     without_scheme,
 )
 from iii_directory.catalog.skills import skill_at, skill_of
-from iii_directory.documents.fields import text
 from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of, path_to_id
 from iii_directory.documents.markdown import plain_line
+from iii_directory.documents.payload_fields import text
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import INDEX_BUDGET_BYTES, MAX_DESCRIPTION_CHARS
 from iii_directory.text import escaped, quoted

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
 from iii_directory.catalog.skills import file_of, files_of, folder_of, relative_path, skill_at, skill_of
-from iii_directory.documents.fields import count, text
-from iii_directory.documents.files import FilePart, least_page, media_type, page_of, text_of
+from iii_directory.documents.file_pages import FilePart, least_page, media_type, page_of, text_of
+from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES, MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_PAGE_BYTES

@@ -14,8 +14,8 @@ from iii_directory.catalog.composed import registered_prompt_body, worker_overvi
 from iii_directory.catalog.file_replies import file_as_text
 from iii_directory.catalog.resolve import FoundFile, Undocumented, find_prompt, resolve_skill
 from iii_directory.catalog.skills import file_count, skill_of
-from iii_directory.documents.fields import choice, flag, optional_text, text
 from iii_directory.documents.ids import namespace_of
+from iii_directory.documents.payload_fields import choice, flag, optional_text, text
 from iii_directory.documents.uris import SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import QUOTED_CHARS
 from iii_directory.text import cut

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.catalog.folder.roots import MODIFIED_AT
 from iii_directory.disk.files import settled_stamp, stamp_of
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.documents.files import FilePart
+from iii_directory.documents.file_pages import FilePart
 from iii_directory.errors import FILE_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_KEPT_DIGESTS
 from iii_directory.text import quoted, rfc3339

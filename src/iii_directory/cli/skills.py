@@ -21,7 +21,7 @@ from iii_directory.cli.output import (
     print_table,
 )
 from iii_directory.cli.source import answer, place_of, reading_options
-from iii_directory.documents.files import media_type as media_type_of
+from iii_directory.documents.file_pages import media_type as media_type_of
 from iii_directory.limits import MAX_BUNDLE_BYTES
 from iii_directory.text import quoted
 

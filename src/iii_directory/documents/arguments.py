@@ -1,4 +1,4 @@
-"""The arguments of a prompt: declared in its front matter, put into its template. Pure."""
+"""Read the declared arguments of a prompt and render its template. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What the common hosts put an argument for: by name, by place, or all of them.
+# The placeholders of common hosts: an argument by name, by position, or all of them.
 _PLACEHOLDER: Final = re.compile(r"\{\{ *([^{}\s]{1,64}) *\}\}|\$([1-9][0-9]?)(?![0-9])|\$ARGUMENTS\b")
 
 
 def read_arguments(values: dict[str, Any], problems: list[str]) -> tuple[PromptArgument, ...]:
-    """``arguments`` (a list of names or of mappings) or else ``args_schema`` (a JSON Schema of an object)."""
+    """Read ``arguments`` (a list of names or mappings) or else ``args_schema`` (a JSON Schema)."""
     for key, reader in (("arguments", _from_list), ("args_schema", _from_schema)):
         value = values.get(key)
         if value is None:
@@ -71,11 +71,11 @@ def _from_schema(value: object) -> tuple[PromptArgument, ...] | None:
 def rendered(
     name: str, template: str, declared: Sequence[PromptArgument], given: Mapping[str, object]
 ) -> str:
-    """The template of a prompt with what a caller gave in the place of each declared argument.
+    """Render the template of a prompt with the caller's values.
 
-    ``{{name}}`` is an argument by name, ``$1`` by its place among the declared ones, ``$ARGUMENTS`` is every
-    value in that order. An optional one that was not given is nothing; a required one is an error that names
-    it. What names no declared argument stays as it is written, and a value is never looked into again.
+    ``{{name}}`` stands for an argument by name, ``$1`` for one by position, ``$ARGUMENTS`` for all values in
+    order. A missing optional argument renders as an empty string; a missing required one is an error.
+    Placeholders without a declared argument stay as written, and values are not rendered again.
     """
     missing = [
         argument.name for argument in declared if argument.required and given.get(argument.name) is None

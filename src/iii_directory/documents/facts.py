@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from iii_directory.documents.files import text_of
+from iii_directory.documents.file_pages import text_of
 from iii_directory.documents.frontmatter import of_text
 from iii_directory.documents.ids import OVERVIEWS, skill_name_of
 from iii_directory.limits import KIB, MAX_FACT_CHARS, MAX_FACTS

@@ -1,12 +1,11 @@
-"""Front matter: the block between two ``---`` lines at the start of a document. Pure.
+"""Read front matter: the block between two ``---`` lines at the start of a document. Pure.
 
 Most blocks are plain ``key: value`` lines and ``- item`` lists. A scanner for exactly that subset reads them
-ten times faster than the C parser of PyYAML, which is asked as soon as a block steps outside. Wherever the
-scanner answers, both give the same value. Only plain data is accepted, whichever of the two reads it: no
-tags, no anchors, no aliases, no duplicate keys. Keys keep the author's order at every level, and scalars
-follow the core schema of YAML 1.2 (``No`` and dates stay strings, ``012`` is twelve), so that the block as
-JSON equals what a YAML 1.2 parser gives; what JSON cannot carry (``.inf``, ``.nan``) stays as it is written.
-The scanner is paid for by the goal ``catalogue.first-scan``.
+ten times faster than the C parser of PyYAML (goal ``catalogue.first-scan``); any other block goes to PyYAML.
+Where the scanner returns a value, PyYAML returns the same. Only plain data is accepted: no tags, anchors,
+aliases or duplicate keys. Keys keep the author's order, and scalars follow the core schema of YAML 1.2
+(``No`` and dates stay strings, ``012`` is twelve); values that JSON cannot express (``.inf``, ``.nan``) stay
+strings.
 """
 
 from __future__ import annotations
@@ -30,38 +29,38 @@ if TYPE_CHECKING:
 
 
 class FrontMatter(NamedTuple):
-    """The keys of a block and, in words, what is wrong with it."""
+    """The values of a block and a description of its problem, if it has one."""
 
     values: dict[str, Any]
     problem: str | None = None
     repaired: bool = False
-    """The problem was worked around, so that ``values`` holds everything."""
+    """True if the problem was worked around, so ``values`` is complete."""
 
 
 class RefusedError(Exception):
-    """A block that is not the plain data we accept; the text says why."""
+    """The block is not plain data; the message says why."""
 
 
-# What some YAML reader takes for more than a character of a line: controls, tabs, other line breaks, the BOM.
-# A block with one of them is the parser's, and the patterns below are left with sets that compile quickly.
+# Characters that YAML treats specially within a line: controls, tabs, other line breaks, the BOM. A block
+# with one of them goes to the parser, which keeps the patterns below simple and quick to compile.
 _ODD: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-# A letter of any script, or the slash of a path: nothing that has a meaning to a YAML reader.
+# A letter of any script, or a slash: no character that has a meaning in YAML.
 _FIRST: Final = r"[^\x00-.0-@\[-`{-\xa0]"
 _VALUE: Final = (
     rf"{_FIRST}[^\n]*(?<![ :])"
     r"|\"[^\"\\\n]*\"|'[^'\n]*'"
     r"|[0-9]+\.[0-9]+\.[0-9]+|0|[1-9][0-9]{0,8}"
 )
-# A list on the line of its key, of words that mean the same to every reader: [a, b-c, some words].
+# A list on the line of its key, of unambiguous words: [a, b-c, some words].
 _FLOW_WORDS: Final = r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*"
 _FLOW: Final = rf"\[ *{_FLOW_WORDS}(?: *, *{_FLOW_WORDS})* *\]"
-# A line is a key with its value or with the items on the lines below it, or (last group) something else.
+# A line is a key with a value, or a key with items on the lines below, or (last group) anything else.
 _LINE: Final = re.compile(
     rf"([A-Za-z_][A-Za-z0-9_-]{{0,63}}):(?: +({_VALUE}|{_FLOW}) *\n| *\n((?: *- [^\n]*\n)*))|([^\n]*)\n"
 )
 _ITEM: Final = re.compile(rf"( *)- +({_VALUE}) *\n|[^\n]*\n")
 _NOTHING: Final = re.compile(r" *(?:#.*)?")
-# Words that one YAML reader or another takes for a boolean or for nothing.
+# Words that some YAML versions read as a boolean or null.
 _WORDS: Final = frozenset(
     form
     for word in ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
@@ -73,24 +72,24 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# The numbers of YAML 1.2's core schema. Longer ones than this are names made of digits to any reader.
+# The numbers of YAML 1.2's core schema; longer ones are treated as strings.
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,64}")
 _OCTAL_OR_HEX: Final = re.compile(r"0o[0-7]{1,64}|0x[0-9a-fA-F]{1,64}")
 _DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(?:[eE][-+]?[0-9]{1,3})?")
-# A value on one line that starts like a plain one and does not go on below.
+# A plain value on a single line that does not continue on the next.
 _ONE_LINER: Final = re.compile(
     r"^([A-Za-z_][A-Za-z0-9_-]{0,63}: +)([A-Za-z][^\n]*)$(?!\n[ \t])", re.MULTILINE
 )
 
 
 def find(text: str) -> tuple[int, int, int] | None:
-    """Where the front matter starts and ends in a text, and where its body starts."""
+    """Return where the block starts and ends in a text, and where the body starts; None without a block."""
     if not text.startswith("---"):
         return None
     block_start = _fence_end(text, 0)
     if block_start is None:
         return None
-    # An empty block is closed by the very next line, so the search starts at the end of the opening one.
+    # The next line may already close an empty block, so the search starts at the end of the opening line.
     newline = text.find("\n---", block_start - 1)
     while newline >= 0:
         body_start = _fence_end(text, newline + 1)
@@ -101,7 +100,7 @@ def find(text: str) -> tuple[int, int, int] | None:
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """The block, or None when there is none, and the body after it; a BOM belongs to neither."""
+    """Return the block (or None) and the body after it, without a BOM."""
     text = text.removeprefix("\ufeff")
     bounds = find(text)
     if bounds is None:
@@ -111,7 +110,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(block: str) -> FrontMatter:
-    """The keys of a block; one that cannot be read has none, and says why."""
+    """Read a block; if that fails, return no values and the reason."""
     if "\r" in block:
         block = block.replace("\r\n", "\n")
     if len(block) * 4 > MAX_FRONT_MATTER_BYTES and len(block.encode()) > MAX_FRONT_MATTER_BYTES:
@@ -126,13 +125,13 @@ def read(block: str) -> FrontMatter:
 
 
 def of_text(text: str) -> FrontMatter:
-    """The whole front matter of a document; none where it has no block."""
+    """Read the front matter of a document; empty if it has no block."""
     block, _ = split(text)
     return FrontMatter({}) if block is None else read(block)
 
 
 def scan(block: str) -> dict[str, Any] | None:
-    """The keys of a block of whole, plain lines, or None when it takes a YAML parser to tell."""
+    """Read a block of plain lines, or return None if it needs the YAML parser."""
     if len(block) * 4 > MAX_FRONT_MATTER_BYTES or _ODD.search(block):
         return None
     values: dict[str, Any] = {}
@@ -149,9 +148,9 @@ def scan(block: str) -> dict[str, Any] | None:
 
 
 def load(block: str, first_line: int = 2) -> dict[str, Any]:
-    """The keys of any block, by the YAML parser, or a RefusedError that counts lines from ``first_line``.
+    """Read any block with the YAML parser; raise RefusedError if it is not plain data.
 
-    The block of a document starts on its second line, after the fence.
+    ``first_line`` is the line number of the block in its document, where line one is the fence.
     """
     import yaml
 
@@ -173,7 +172,7 @@ def _json_bytes(values: dict[str, Any]) -> int:
 
 
 def _fence_end(text: str, start: int) -> int | None:
-    """The start of the line after the ``---`` at ``start``, or None when more than white space follows it."""
+    """Return the start of the line after the ``---`` at ``start``, or None if other text follows it."""
     if text.startswith("\n", start + 3):
         return start + 4
     end = text.find("\n", start)
@@ -184,7 +183,7 @@ def _fence_end(text: str, start: int) -> int | None:
 
 
 def _simple(value: str) -> str | int | list[str] | None:
-    """A value as the scanner found it, or None when it takes a YAML parser to tell."""
+    """Convert a scanned value, or return None if it needs the YAML parser."""
     if value[0] == "[":
         words = [word.strip() for word in value[1:-1].split(",")]
         return words if _WORDS.isdisjoint(words) else None
@@ -205,7 +204,7 @@ def _scan_items(lines: str) -> list[str | int | list[str]] | None:
 
 
 def _read_repaired(block: str, problem: str) -> FrontMatter:
-    """A second try at a refused block: ``description: like: this`` can only have been meant one way."""
+    """Read a refused block again with quotes around values like ``description: like: this``."""
     quoted = _ONE_LINER.sub(_with_quotes, block)
     try:
         values = load(quoted) if quoted != block else None
@@ -225,7 +224,7 @@ def _with_quotes(line: re.Match[str]) -> str:
 
 
 def _document(events: Iterator[Any]) -> dict[str, Any]:
-    """The one mapping in a stream of parser events."""
+    """Read the single mapping in a stream of parser events."""
     import yaml
 
     values: Any = {}
@@ -246,7 +245,7 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
 
 def _bounded(events: Iterator[Any]) -> Iterator[Any]:
     for count, event in enumerate(events):
-        # A stream has four events of its own, and a value is an event or two.
+        # The stream itself has four events, and a value has one or two.
         if count > 2 * MAX_FRONT_MATTER_VALUES + 4:
             raise RefusedError(f"it holds more than {MAX_FRONT_MATTER_VALUES} values")
         yield event

@@ -1,7 +1,7 @@
-"""Reading a little of a Markdown body. Pure.
+"""Extract heading, first paragraph and links from a Markdown body. Pure.
 
-Lines end at ``\\n`` with an optional ``\\r`` before it, never at another Unicode separator.
-Every function takes the whole text and an offset: a body is never copied or split just to be looked at.
+Lines end at ``\\n`` with an optional ``\\r`` before it, never at another Unicode separator. Every function
+takes the whole text and an offset, so that a body is never copied or split.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Final
 from iii_directory.limits import MAX_DESCRIPTION_CHARS
 from iii_directory.text import cut, escaped, one_line
 
-# What is no part of a paragraph: a blank line, a heading, a block quote, a row of a table, a line of images,
-# a fenced block of code and an HTML comment. Everything is possessive, because a long body would otherwise
-# leave a trail of places to come back to.
+# Lines that do not belong to a paragraph: blank lines, headings, block quotes, table rows, images, fenced
+# code and HTML comments. All quantifiers are possessive, so that matching a long body never backtracks.
 _IMAGE: Final = r"!\[[^\]\n]*+\]\([^)\n]*+\)"
 _IMAGES: Final = rf"(?:(?:\[{_IMAGE}\]\([^)\n]*+\)|{_IMAGE})[^\S\n]*+)++(?=\n|\Z)"
 _FENCED: Final = r"(?P<fence>`{3,}+|~{3,}+)[^\n]*+(?:\n(?![^\S\n]*+(?P=fence))[^\n]*+)*+(?:\n[^\n]*+)?"
@@ -23,9 +22,9 @@ _LINE_APART: Final = rf"#{{1,6}}(?:[^\S\n][^\n]*+)?(?=\n|\Z)|>[^\n]*+|\|[^\n]*+|
 _APART: Final = rf"[^\S\n]*+(?:(?:{_LINE_APART}|{_FENCED}|{_COMMENT})?(?:\n|\Z)|{_COMMENT}(?=[^\n]))"
 _ENDS: Final = rf"[^\S\n]*+(?:(?:{_LINE_APART})?(?:\n|\Z)|`{{3}}|~{{3}}|<!--)"
 _PARAGRAPH: Final = re.compile(rf"(?:{_APART})*+(?P<words>(?:(?!{_ENDS})[^\n]*+(?:\n|\Z))*+)")
-# Marks around words that only say how they look. A word may have underscores in it, so those need an edge.
+# Emphasis marks. Words may contain underscores, so an underscore counts only at the edge of a word.
 _EMPHASIS: Final = re.compile(r"(\*{1,3}|~~|(?<!\w)_{1,3})(?=\S)((?:(?!\1)[^\n]){1,400}?)(?<=\S)\1(?!\w)")
-# Where links cannot be: fenced blocks and code within a line.
+# Code, which cannot contain links: fenced blocks and inline code.
 _CODE: Final = re.compile(
     rf"^[^\S\n]*+{_FENCED}|(?P<ticks>`++)(?:(?!(?P=ticks))[^\n])*+(?P=ticks)", re.MULTILINE
 )
@@ -40,7 +39,7 @@ _MARKUP: Final = re.compile(r"[\\\[\]<>]")
 
 
 def heading(text: str, start: int = 0) -> str:
-    """The text of the first line starting with ``# ``, or nothing."""
+    """Return the text of the first line starting with ``# ``, or an empty string."""
     if not text.startswith("# ", start):
         start = text.find("\n# ", start) + 1
         if start == 0:
@@ -50,9 +49,9 @@ def heading(text: str, start: int = 0) -> str:
 
 
 def first_paragraph(text: str, start: int = 0) -> str:
-    """The first lines that are words, joined by single spaces, without marks of emphasis.
+    """Return the first paragraph as one line without emphasis marks.
 
-    Passed over: blank lines, headings, block quotes, tables, images, fenced code and HTML comments.
+    Blank lines, headings, block quotes, tables, images, fenced code and HTML comments are skipped.
     """
     found = _PARAGRAPH.match(text, start)
     words = found["words"].strip() if found else ""
@@ -65,8 +64,8 @@ def first_paragraph(text: str, start: int = 0) -> str:
 
 
 def links_of(text: str) -> list[str]:
-    """The targets of the links and images of a text, as they are written; what is code has none."""
-    # Most documents have none, and to find that out quickly makes a check of thousands three times as fast.
+    """Return the targets of links and images as written, ignoring code."""
+    # Most documents have no links; testing for that first makes a check of thousands three times as fast.
     if "](" not in text and "]:" not in text:
         return []
     found = _TARGET.findall(_CODE.sub(" ", text))
@@ -74,7 +73,7 @@ def links_of(text: str) -> list[str]:
 
 
 def plain_line(text: str, limit: int | None = None) -> str:
-    """``text`` for one line of a generated document: links become their words, nothing can open one."""
+    """Make one line of a generated document: links become their words and markup is escaped."""
     line = one_line(_LINK.sub(r"\1", text))
     if limit is not None:
         line = cut(line, limit)

@@ -1,6 +1,4 @@
-"""From the bytes of a file, or the text of a registered record, to a skill or a prompt, and what is odd.
-
-Pure."""
+"""Parse a file or a registered record into a skill or a prompt, with findings about it. Pure."""
 
 from __future__ import annotations
 
@@ -28,16 +26,16 @@ _PROMPT_KEYS: Final = ("name", "description")
 _FOR_PEOPLE: Final = "disable-model-invocation"
 
 
-# What front matter says, where the body starts, and sentences about what is wrong with the block.
+# The values of the front matter, the start of the body, and sentences about problems of the block.
 _Head = tuple[dict[str, Any], int, list[str]]
 
 
 def parse_file(
     relative_path: str, raw: bytes, size: int, modified_at: str, root: str | None = None
 ) -> ParsedFile:
-    """What the file at ``relative_path`` below the folder called ``root`` is.
+    """Parse the file at ``relative_path`` below the folder called ``root``.
 
-    ``size`` is the size on disk; a file above the limit is refused by it alone, its bytes need not be read.
+    ``size`` is the size on disk; a file above the limit is refused by its size, whatever ``raw`` holds.
     """
     place = path_to_id(relative_path)
     if place.problem is not None:
@@ -46,7 +44,7 @@ def parse_file(
                 "skipped", relative_path, place.problem, "nothing, if that is meant", urgent=False
             )
             return ParsedFile(findings=(finding,))
-        # Whether that is a mistake depends on where it lies.
+        # Whether this is a mistake depends on the folder, which the catalogue knows.
         return ParsedFile(size=size)
     if size > MAX_BODY_BYTES:
         reason = f"it is too large: {size} bytes, at most {MAX_BODY_BYTES}"
@@ -65,14 +63,14 @@ def parse_file(
 
 
 class Document(NamedTuple):
-    """A document as it was read."""
+    """The text of a document and its parts."""
 
     raw: str
-    """All of it, as its author wrote it."""
+    """The whole text as its author wrote it."""
     body: str
-    """What follows the front matter."""
+    """The text after the front matter."""
     front_matter: dict[str, Any]
-    """Every key of the block."""
+    """All values of the front matter."""
 
 
 def document_of(text: str) -> Document:
@@ -93,9 +91,9 @@ def check_body(body: str) -> None:
 
 
 def written_document(path: str, text: str) -> bytes:
-    """The bytes of a skill's file, for a text that reads back as that skill without a word about it.
+    """Encode the text of a skill's file after checking that it parses as a skill without findings.
 
-    D115 where a file at this path is no skill.
+    Raises D115 if a file at this path is not a skill.
     """
     try:
         raw = text.encode()
@@ -104,25 +102,25 @@ def written_document(path: str, text: str) -> bytes:
     read = parse_file(path, raw, len(raw), "")
     if read.prompt is not None or path_to_id(path).is_prompt:
         raise DirectoryError(
-            RESERVED_PLACE, "what lies below a folder called 'prompts' is a prompt, no skill"
+            RESERVED_PLACE, "a file below a folder called 'prompts' is a prompt, not a skill"
         )
     for finding in read.findings:
-        # What cannot be seen is said by the diagnostics; it may be meant, as in an emoji.
+        # Invisible text is reported by the diagnostics only; it may be intended, as in an emoji.
         if finding.kind != "invisible_text":
             raise DirectoryError(BAD_BODY, f"content cannot be a skill: {finding.reason}")
     if read.skill is None:
-        raise DirectoryError(RESERVED_PLACE, f"a file {quoted(path)} is no skill")
+        raise DirectoryError(RESERVED_PLACE, f"a file at {quoted(path)} is not a skill")
     return raw
 
 
 def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> ParsedFile:
-    """What a registered body is; id and body must have passed their checks."""
+    """Parse a registered skill whose id and body were checked."""
     text = body.removeprefix("\ufeff")
     return _skill(skill_id, text, _read(text), len(body.encode()), registered_at, None)
 
 
 def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> ParsedFile:
-    """What a registered prompt is; its fields must have passed their checks."""
+    """Parse a registered prompt whose fields were checked."""
     arguments = tuple(
         PromptArgument(argument["name"], argument.get("description"), argument["required"])
         for argument in fields["arguments"]
@@ -210,7 +208,7 @@ def _prompt(stem: str, text: str, head: _Head, size: int, modified_at: str, path
 
 
 def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -> list[str | None]:
-    """Keys that must be text; one of a wrong type loses only itself, and an empty one counts as none."""
+    """Return the values of text keys; a value of another type is ignored with a problem."""
     found: list[str | None] = []
     for key in keys:
         value = values.get(key)
@@ -224,7 +222,7 @@ def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -
 
 
 def _keywords(values: dict[str, Any], problems: list[str]) -> tuple[str, ...]:
-    """A list of words, or one line with commas between them."""
+    """Read keywords: a list of words, or one line with commas."""
     value = values["keywords"]
     if isinstance(value, str):
         return tuple(word.strip() for word in value.split(",") if word.strip())
@@ -232,7 +230,7 @@ def _keywords(values: dict[str, Any], problems: list[str]) -> tuple[str, ...]:
 
 
 def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> tuple[str, ...]:
-    """A key that must be a list of strings; one of another shape loses only itself."""
+    """Read a list of strings; a value of another type is ignored with a problem."""
     value = values[key]
     if is_text_list(value):
         return tuple(value)
@@ -242,8 +240,8 @@ def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> t
 
 
 def _findings(subject: str, problems: list[str], shown: str, text: str) -> tuple[Finding, ...]:
-    """What is wrong with the front matter, and whether a document or what is shown of it hides text."""
-    # Line breaks are no disguise: a long description may have been written on several lines.
+    """Make findings of front matter problems and of hidden text in a document or its title."""
+    # Line breaks do not count as hidden: a long description may span several lines.
     is_disguised = has_unsafe(shown) and has_unsafe(one_line(shown))
     hides = not is_disguised and hides_text(text)
     if not problems and not is_disguised and not hides:

@@ -1,8 +1,6 @@
-"""What a registration must hold: the fields of a skill or a prompt, checked, as they are kept in iii-state.
+"""Check the fields of a skill or prompt registration, as they are stored in iii-state. Pure.
 
-Pure.
-
-The same checks meet a caller of ``skills::register`` and a record that somebody else wrote into the state.
+The checks apply to calls of ``skills::register`` and to records that another process wrote into the state.
 """
 
 from __future__ import annotations
@@ -10,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.fields import text
 from iii_directory.documents.ids import check_prompt_name
 from iii_directory.documents.parse import check_body
+from iii_directory.documents.payload_fields import text
 from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES
 from iii_directory.shapes import is_list, is_object
@@ -23,13 +21,13 @@ if TYPE_CHECKING:
 
 Fields = dict[str, Any]
 
-# What tells of registrations and downloads, as each generation spells it: the short names, then the newest.
+# The trigger types for registrations and downloads in each generation: the short names, then the newest.
 SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
 PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
 
 
 def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> Fields:
-    """``{id, skill}`` as given; which ids are allowed is for the caller to say."""
+    """Return ``{id, skill}`` after checking both; ``check_id`` decides which ids are allowed."""
     skill_id, body = text(given, "id"), text(given, "skill")
     check_id(skill_id)
     check_body(body)
@@ -37,7 +35,7 @@ def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> F
 
 
 def prompt_fields(given: Mapping[str, Any]) -> Fields:
-    """``{name, description, arguments, function_id}``, with every argument complete."""
+    """Return ``{name, description, arguments, function_id}`` with all fields of each argument filled in."""
     name = text(given, "name")
     check_prompt_name(name)
     fields = {

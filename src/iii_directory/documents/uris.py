@@ -1,7 +1,7 @@
-"""Addresses: ``iii://`` of the index, a skill or a section, ``skill://`` of a file. Pure.
+"""Parse addresses: ``iii://`` for the index, a skill or a section, ``skill://`` for a file. Pure.
 
-Schemes are case-sensitive. Nothing of ``iii://`` is percent-decoded: there is one spelling for each document;
-``skill://`` follows the rules of SEP-2640, which has file names percent-encoded.
+Schemes are case-sensitive. ``iii://`` addresses are not percent-decoded, so each document has one spelling;
+``skill://`` follows SEP-2640, in which file names are percent-encoded.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 SCHEME: Final = "iii://"
 SKILL_SCHEME: Final = "skill://"
-"""The scheme of files of skills (SEP-2640): what follows is a path below the skills folder."""
+"""The scheme of files of skills (SEP-2640), followed by a path below the skills folder."""
 READ_ONLY: Final = "read-only"
-"""What ``sections`` says, in the configuration, of a caller, and in the metadata of ``skill::fetch``."""
+"""The value of ``sections`` in the configuration, in calls, and in the metadata of ``skill::fetch``."""
 WRITING: Final = "allow_writing"
-"""Under this, the metadata of functions that write skills says whether the operator allows it."""
+"""The metadata key under which functions that write skills say whether the operator allows it."""
 SKILL_TEMPLATE: Final = f"{SCHEME}{{skill_id}}"
 SECTION_TEMPLATE: Final = f"{SCHEME}fn/{{function_path}}"
-"""The two kinds of addresses with a place to fill in, as MCP has them (RFC 6570)."""
+"""The two URI templates (RFC 6570) offered to MCP clients."""
 
-# What these functions do is not for documents to call: infrastructure, bridges, and this worker's own doors.
+# Functions that documents must not call: infrastructure, bridges, and the functions of this worker.
 GUARDED_PREFIXES: Final = (
     "engine::",
     "state::",
@@ -71,7 +71,7 @@ class SkillUri:
 
 @dataclass(frozen=True, slots=True)
 class SectionUri:
-    """What a function answers when it is called with ``{}``."""
+    """The result of a function called with ``{}``."""
 
     function_id: str
 
@@ -87,7 +87,7 @@ Uri = IndexUri | SkillUri | SectionUri | FileUri
 
 
 def parse_uri(uri: str) -> Uri:
-    """What an address stands for; whether it exists is the catalogue's business."""
+    """Parse an address without checking whether the document exists."""
     if uri.startswith(SKILL_SCHEME):
         return FileUri(skill_path(uri))
     if not uri.startswith(SCHEME):
@@ -108,17 +108,18 @@ def parse_uri(uri: str) -> Uri:
 
 
 def skill_path(uri: str) -> str:
-    """The path that a ``skill://`` address names; it may be percent-encoded or not."""
+    """Return the path in a ``skill://`` address, percent-encoded or not."""
     path = unquote(uri.removeprefix(SKILL_SCHEME), errors="surrogateescape")
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise DirectoryError(
-            BAD_SKILL_ID, f"the address {quoted(uri)} names no file, as skill://pdf/SKILL.md does"
+            BAD_SKILL_ID,
+            f"the address {quoted(uri)} does not name a file; write it like skill://pdf/SKILL.md",
         )
     return path
 
 
 def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
-    """The addresses one fetch asks for, each with its scheme; ``uris`` wins when it holds anything."""
+    """Return the addresses of one fetch, each with its scheme; ``uris`` wins over ``uri``."""
     asked = list(uris or ()) or [uri or ""]
     if len(asked) > MAX_FETCH_URIS:
         raise DirectoryError(
@@ -134,7 +135,7 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
 
 
 def is_guarded(function_id: str) -> bool:
-    """Whether a function belongs to the engine or another internal namespace."""
+    """Return whether a function belongs to the engine or another internal namespace."""
     name = function_id.strip()
     return name == _PUBLISH or name.startswith(GUARDED_PREFIXES)
 
@@ -149,7 +150,7 @@ def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> 
 
 
 def says_it_only_reads(metadata: object) -> bool:
-    """Whether a function's owner declares, in MCP's word for it, that a call changes nothing."""
+    """Return whether the metadata of a function has MCP's ``readOnlyHint``."""
     known = object_of(metadata)
     places = (known, object_of(known.get("annotations")), object_of(known.get("mcp")))
     return any(place.get("readOnlyHint") is True for place in places)
@@ -171,7 +172,7 @@ def _with_scheme(text: str) -> str:
 
 
 def _legacy_link(uri: str, path: str) -> DirectoryError:
-    """The form of the first generation: a function id behind any first segment."""
+    """Return the error for a first-generation address, which named a function id."""
     start = path.rfind("/", 0, path.index("::")) + 1
     function_path = path[start:].replace("::", "/")
     problem = f"skill {quoted(uri)} not found: it names a function"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from iii_directory import limits
-from iii_directory.documents.fields import optional_word
+from iii_directory.documents.payload_fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, invalid_field
 from iii_directory.lockfile.names import is_namespace, is_safe_path
 from iii_directory.registry.requests import WorkerRequest, worker_request

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
-from iii_directory.documents.fields import optional_word
+from iii_directory.documents.payload_fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, invalid_field
 from iii_directory.text import quoted
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from iii_directory.documents.fields import optional_texts
+from iii_directory.documents.payload_fields import optional_texts
 from iii_directory.errors import invalid_field
 from iii_directory.limits import (
     MAX_QUESTION_CHARS,

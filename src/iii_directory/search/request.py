@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from iii_directory.documents.fields import flag, optional_text, optional_texts
+from iii_directory.documents.payload_fields import flag, optional_text, optional_texts
 from iii_directory.errors import invalid_field
 from iii_directory.limits import MAX_ANSWER_CHARS, MAX_ASKED_CHARS, MAX_CAPABILITIES, MAX_SEARCH_HITS
 from iii_directory.shapes import is_count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.diagnostics import report
 from iii_directory.catalog.explain import explanation
-from iii_directory.documents.fields import flag
+from iii_directory.documents.payload_fields import flag
 from iii_directory.exposure import exposed, tool_row
 
 if TYPE_CHECKING:

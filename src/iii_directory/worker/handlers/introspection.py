@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.fields import optional_text, optional_texts, optional_word, text
+from iii_directory.documents.payload_fields import optional_text, optional_texts, optional_word, text
 from iii_directory.errors import DirectoryError, invalid_field
 from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.worker.engine_rows import matches

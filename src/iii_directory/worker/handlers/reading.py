@@ -19,10 +19,10 @@ from iii_directory.catalog.file_replies import no_text, skill_file, skill_files
 from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
 from iii_directory.catalog.rows import MARKDOWN
 from iii_directory.documents.arguments import rendered
-from iii_directory.documents.fields import mapping, optional_text, optional_texts, text
-from iii_directory.documents.files import media_type
-from iii_directory.documents.files import text_of as text_of_bytes
+from iii_directory.documents.file_pages import media_type
+from iii_directory.documents.file_pages import text_of as text_of_bytes
 from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.payload_fields import mapping, optional_text, optional_texts, text
 from iii_directory.documents.uris import (
     READ_ONLY,
     SKILL_SCHEME,

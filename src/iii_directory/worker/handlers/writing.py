@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.catalog.writable import place_of_known, place_of_new
-from iii_directory.documents.fields import flag, optional_word, text
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
 from iii_directory.documents.parse import written_document
+from iii_directory.documents.payload_fields import flag, optional_word, text
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import READ_ONLY_SKILL, DirectoryError, invalid_field

@@ -1,4 +1,4 @@
-"""Files of a skill as callers get them: what kind of file it is, and pages of it. Pure."""
+"""Determine the media type of a skill's file and cut its content into pages. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 from typing import Final, NamedTuple
 
 OCTETS: Final = "application/octet-stream"
-# What skills are made of, by its ending; the system's own list differs from machine to machine.
+# Media types by file extension; the list of the operating system differs from machine to machine.
 _TYPES: Final = {
     "bash": "text/x-shellscript",
     "bat": "text/plain",
@@ -92,27 +92,27 @@ _LONGEST_CHARACTER: Final = 4
 
 
 class FilePart(NamedTuple):
-    """Some bytes of a file, and what the whole is at that moment."""
+    """Some bytes of a file with the size, digest and time of the whole file at that moment."""
 
     raw: bytes
     size: int
     sha256: str | None
-    """None of a file larger than a whole skill may be."""
+    """None for a file larger than a whole skill may be."""
     modified_at: str
 
 
 class Page(NamedTuple):
-    """A part of a file, as it goes into a reply."""
+    """A part of a file as it is sent in a reply."""
 
     encoding: str
     """``utf-8`` for text, else ``base64``."""
     content: str
     taken: int
-    """How many bytes of the file it is."""
+    """The number of bytes of the file that the part covers."""
 
 
 def media_type(path: str) -> str:
-    """What kind of file a name says it is; a name in capitals without an ending, as LICENSE, is text."""
+    """Return the media type for a file name; a name like LICENSE, in capitals without extension, is text."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
     if not dot or not stem:
@@ -121,7 +121,7 @@ def media_type(path: str) -> str:
 
 
 def text_of(raw: bytes) -> str | None:
-    """The text that bytes are, or None if they are none."""
+    """Decode bytes as text, or return None if they are binary."""
     if b"\0" in raw:
         return None
     try:
@@ -131,7 +131,7 @@ def text_of(raw: bytes) -> str | None:
 
 
 def page_of(part: bytes, *, is_last: bool) -> Page:
-    """A part of a file: as text, cut between characters, where it is text."""
+    """Make a page of a part of a file: text cut between characters, or base64 for binary content."""
     whole = part if is_last else part[: _end_of_characters(part)]
     text = text_of(whole)
     if text is not None and (whole or not part):
@@ -140,12 +140,12 @@ def page_of(part: bytes, *, is_last: bool) -> Page:
 
 
 def least_page(limit: int) -> int:
-    """How many bytes to read for a page of ``limit``: never less than one character."""
+    """Return how many bytes to read for a page of ``limit`` bytes: at least one character."""
     return max(limit, _LONGEST_CHARACTER)
 
 
 def _end_of_characters(part: bytes) -> int:
-    """Where the last whole character ends."""
+    """Return the offset at which the last whole character ends."""
     for back in range(1, min(_LONGEST_CHARACTER, len(part) + 1)):
         byte = part[-back]
         if byte < 0x80:

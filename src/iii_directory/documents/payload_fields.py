@@ -1,4 +1,4 @@
-"""Reading the fields of a payload: present, of the right type, or an error that names the field. Pure."""
+"""Read the fields of a payload, raising an error that names a missing or wrong field. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def text(payload: Payload, key: str) -> str:
-    """A required string."""
+    """Return a required string."""
     value = payload.get(key)
     if not isinstance(value, str):
         raise invalid_field(key, "a string" if key in payload else "given, as a string")
@@ -30,7 +30,7 @@ def optional_text(payload: Payload, key: str) -> str | None:
 
 
 def optional_word(payload: Payload, key: str) -> str | None:
-    """An optional string without the blanks around it; one of nothing else counts as missing."""
+    """Return an optional string without surrounding blanks; a blank string counts as missing."""
     value = optional_text(payload, key)
     return None if value is None else value.strip() or None
 
@@ -45,7 +45,7 @@ def flag(payload: Payload, key: str, *, default: bool) -> bool:
 
 
 def count(payload: Payload, key: str, *, default: int) -> int:
-    """An optional whole number from zero on."""
+    """Return an optional integer of at least zero."""
     value = payload.get(key)
     if value is None:
         return default
@@ -55,7 +55,7 @@ def count(payload: Payload, key: str, *, default: int) -> int:
 
 
 def choice(payload: Payload, key: str, among: tuple[str, ...]) -> str | None:
-    """An optional one of a few words."""
+    """Return an optional value that must be one of a few words."""
     value = payload.get(key)
     if value is not None and value not in among:
         raise invalid_field(key, " or ".join(f"'{word}'" for word in among))
@@ -63,7 +63,7 @@ def choice(payload: Payload, key: str, among: tuple[str, ...]) -> str | None:
 
 
 def optional_texts(payload: Payload, key: str) -> list[str] | None:
-    """An optional list of strings."""
+    """Return an optional list of strings."""
     value = payload.get(key)
     if value is not None and not is_text_list(value):
         raise invalid_field(key, "a list of strings")
@@ -71,7 +71,7 @@ def optional_texts(payload: Payload, key: str) -> list[str] | None:
 
 
 def check_names(payload: Payload, keys: Iterable[str]) -> None:
-    """Refuse a string, or one of a list, that is longer than any name: nobody has to look at all of it."""
+    """Refuse a string, or an item of a list, that is longer than any name can be."""
     for key in keys:
         value = payload.get(key)
         texts = items_of(value) if is_list(value) else (value,)
@@ -80,7 +80,7 @@ def check_names(payload: Payload, keys: Iterable[str]) -> None:
 
 
 def mapping(payload: Payload, key: str) -> dict[str, Any]:
-    """An optional object; empty when it is not given."""
+    """Return an optional object; empty when it is not given."""
     value = payload.get(key)
     if value is None:
         return {}
