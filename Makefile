@@ -18,6 +18,7 @@ setup: $(BIN)/iii-directory  ## only set up .venv
 
 $(VENV)/.base: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; found " + sys.version.split()[0] + ". Set PYTHON=… to another.") if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -I src/iii_directory/cli/interpreter.py
 	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install it (on Debian: apt-get install python3-venv)"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt

@@ -162,6 +162,11 @@ MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 
 # Lines of a text that is merged: comparing this many equal ones takes some seconds, and only of one thread.
 MAX_MERGE_LINES: Final = 5000
+# Unpacking an archive of a site, in a process of its own: 16 MiB of files take about 100 MiB and 0.2 s.
+UNPACK_SECONDS: Final = 5
+UNPACK_MEMORY_BYTES: Final = 192 * MIB
+# A path of a bundle fits four times; the standard library takes quadratic time over such a header.
+MAX_ARCHIVE_HEADER_BYTES: Final = 4 * KIB
 # Git: one commit without history. More than this on disk is no collection of documents.
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
 # Inner: what git lists of a folder that a bundle can hold, and of its last words those that say what failed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import threading
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ import pytest
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError
+from iii_directory.install.site import Listed, Unpacked, parse_index, unpacked
 from iii_directory.install.typed import Offer
-from iii_directory.install.wellknown import Listed, parse_index, unpacked
 from iii_directory.lockfile.format import content_hash
 
 if TYPE_CHECKING:
@@ -43,19 +44,23 @@ def zipped(*members: tuple[str, bytes, int]) -> bytes:
     return out.getvalue()
 
 
-def archive_of(content: bytes) -> Listed:
-    return Listed(Offer("a", "a"), "", content_hash(content), is_archive=True)
+def opened(content: bytes, digest: str | None = None, *, is_archive: bool = True) -> Unpacked:
+    listed = Listed(Offer("a", "a"), "", digest or content_hash(content), is_archive=is_archive)
+    return unpacked(listed, content, threading.Event())
 
 
-def test_a_row_names_its_artifact_and_a_malformed_one_costs_only_itself() -> None:
+def test_a_row_names_its_artifact_and_malformed_or_unknown_rows_are_left_out() -> None:
     rows = [
         {"name": "a", "type": "skill-md", "description": "A\nskill.", "url": "a/SKILL.md", "digest": DIGEST},
         {"name": "b", "type": "archive", "url": "https://cdn.example.com/b.tar.gz", "digest": DIGEST},
-        {"name": "c", "url": "c/SKILL.md", "sha256": DIGEST},
-        {"name": "d", "url": "http://example.com/d", "digest": DIGEST},
-        {"name": "e", "url": "https://user@example.com/e", "digest": DIGEST},
-        {"name": "f", "url": "f", "digest": "md5:1"},
-        {"url": "g", "digest": DIGEST},
+        {"name": "c", "type": "skill-md", "url": "c/SKILL.md", "sha256": DIGEST},
+        {"name": "d", "type": "skill-md", "url": "http://example.com/d", "digest": DIGEST},
+        {"name": "e", "type": "skill-md", "url": "https://user@example.com/e", "digest": DIGEST},
+        {"name": "f", "type": "skill-md", "url": "f", "digest": "md5:1"},
+        {"name": "i", "type": "executable", "url": "i", "digest": DIGEST},
+        {"name": "j", "url": "j", "digest": DIGEST},
+        {"name": "k", "type": ["archive"], "url": "k", "digest": DIGEST},
+        {"type": "skill-md", "url": "g", "digest": DIGEST},
         "h",
     ]
 
@@ -87,7 +92,7 @@ def test_the_older_index_lists_files() -> None:
 def test_an_archive_gives_files_and_which_are_programs(make: Callable[..., bytes]) -> None:
     content = make(("SKILL.md", b"# a", 0o644), ("scripts/run.sh", b"#!", 0o100755))
 
-    found = unpacked(archive_of(content), content)
+    found = opened(content)
 
     assert dict(found.entries) == {"SKILL.md": b"# a", "scripts/run.sh": b"#!"}
     assert found.executable == {"scripts/run.sh"}
@@ -95,7 +100,7 @@ def test_an_archive_gives_files_and_which_are_programs(make: Callable[..., bytes
 
 def test_what_has_another_digest_is_refused() -> None:
     with pytest.raises(DirectoryError, match=r"^D331 .*not what its index promises"):
-        unpacked(archive_of(b"other"), tarred(("SKILL.md", b"", 0o644)))
+        opened(tarred(("SKILL.md", b"", 0o644)), content_hash(b"other"))
 
 
 BAD: dict[str, Callable[[], bytes]] = {
@@ -118,4 +123,9 @@ def test_an_archive_that_is_none_or_too_much_is_refused(name: str) -> None:
     content = BAD[name]()
 
     with pytest.raises(DirectoryError, match=r"^D340 install_error: "):
-        unpacked(archive_of(content), content)
+        opened(content)
+
+
+def test_a_skill_md_that_is_not_text_is_refused() -> None:
+    with pytest.raises(DirectoryError, match=r"^D340 .*is not text, so it is not a SKILL\.md"):
+        opened(b"\x7fELF\xff", is_archive=False)

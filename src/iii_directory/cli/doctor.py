@@ -12,6 +12,7 @@ from iii_directory.authoring.check import CHECKED, FORBIDDEN
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.checkup import problems
 from iii_directory.cli.common import engine_url, in_commands, program
+from iii_directory.cli.interpreter import interpreter_warning
 from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings
@@ -81,6 +82,8 @@ def _examine(as_json: bool, where: Where) -> None:
     found = [finding for finding in every if finding.kind != CHECKED]
     around = problems(where.config_path, engine_url(where.url, where.config_path.parent))
     urgent = sum(finding.urgent for finding in (*found, *around))
+    if (warning := interpreter_warning()) is not None:
+        note(warning)
     if as_json:
         print_json(reply)
         for problem in around:

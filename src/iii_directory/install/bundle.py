@@ -83,6 +83,15 @@ def make_bundle(
     )
 
 
+def content_digest(bundle: Bundle) -> str:
+    """Identify the content of a bundle whose source has no versions."""
+    lines = sorted(
+        f"{digest} {'x' if path in bundle.executable else '-'} {path}"
+        for path, digest in bundle.hashes.items()
+    )
+    return content_hash("\n".join(lines).encode())[:19]
+
+
 def check_count(count: int) -> None:
     if count > limits.MAX_BUNDLE_FILES:
         raise refused(f"the bundle has more than {limits.MAX_BUNDLE_FILES} files")

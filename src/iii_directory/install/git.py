@@ -110,7 +110,7 @@ def _fetched(commit: str, folder: str, blobs: list[Blob], contents: Mapping[str,
 
 
 class GitSource:
-    """Git repositories under one set of rules. All methods block; run them in a thread."""
+    """Git repositories under one set of rules. All methods block, and end early once ``stopped`` is set."""
 
     def __init__(
         self,
@@ -126,12 +126,10 @@ class GitSource:
         self._mirrors = mirrors
         self._allow_file = allow_file
         self._timeout_ms = timeout_ms
-        self.stopped = threading.Event()
-        """Set by whoever no longer waits: what git is doing then ends at once."""
 
-    def fetch(self, request: RepoRequest) -> Fetched:
+    def fetch(self, request: RepoRequest, stopped: threading.Event | None = None) -> Fetched:
         """One skill of a repository, as its branch, tag or commit has it now."""
-        with self._git(request) as git:
+        with self._git(request, stopped) as git:
             commit = git.fetch(request.branch)
             folder = request.path or f"skills/{request.skill}"
             blobs = below(git.listed(commit, folder), folder)
@@ -142,19 +140,19 @@ class GitSource:
             return _fetched(commit, folder, blobs, git.read(vetted(blobs)))
 
     @contextmanager
-    def opened(self, request: RepoTree) -> Generator[Checkout]:
+    def opened(self, request: RepoTree, stopped: threading.Event) -> Generator[Checkout]:
         """A repository fetched once, for as many of its skills as are wanted."""
-        with self._git(request) as git:
+        with self._git(request, stopped) as git:
             if request.tree is not None:
                 ref, path = git.parted(request.tree)
                 request = replace(request, branch=ref, path=path, tree=None)
             yield Checkout(git, request, git.fetch(request.branch))
 
-    def resolve(self, request: RepoRequest) -> str:
+    def resolve(self, request: RepoRequest, stopped: threading.Event | None = None) -> str:
         """The commit that a branch, tag or commit id stands for now, without fetching it."""
         if is_commit(request.branch):
             return request.branch
-        with self._git(request) as git:
+        with self._git(request, stopped) as git:
             found = git.remote_refs(names_of(request.branch))
         for name in names_of(request.branch):
             if name in found:
@@ -162,15 +160,15 @@ class GitSource:
         raise no_ref(request, request.branch)
 
     @contextmanager
-    def _git(self, request: RepoRequest | RepoTree) -> Generator[Git]:
+    def _git(self, request: RepoRequest | RepoTree, stopped: threading.Event | None) -> Generator[Git]:
         address = address_of(request.repo, self._mirrors, allow_file=self._allow_file)
         resolved = None if address.is_mirror else self._checked(request, address)
         deadline = time.monotonic() + self._timeout_ms / 1000
         try:
             with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
-                yield Git(request, address, scratch, deadline, self.stopped, resolved)
-        except ProcessStoppedError as stopped:
-            raise DirectoryError(SOURCE_FAILED, f"git was stopped at {request}: {stopped}") from None
+                yield Git(request, address, scratch, deadline, stopped or threading.Event(), resolved)
+        except ProcessStoppedError as error:
+            raise DirectoryError(SOURCE_FAILED, f"git was stopped at {request}: {error}") from None
         except FileNotFoundError:
             raise DirectoryError(SOURCE_FAILED, "git is not installed here") from None
         except OSError as error:

@@ -132,16 +132,11 @@ class Git:
 
     def read(self, blobs: list[Blob]) -> dict[str, bytes]:
         """The contents of blobs whose sizes were vetted, by their names."""
-        found: dict[str, bytes] = {}
-        # What is asked for at once must fit into a pipe's buffer.
-        for start in range(0, len(blobs), limits.MAX_BUNDLE_FILES):
-            some = blobs[start : start + limits.MAX_BUNDLE_FILES]
-            sent = "".join(f"{blob.name}\n" for blob in some).encode()
-            room = sum(blob.size for blob in some) + 200 * (len(some) + 1)
-            done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
-            self._expect(done)
-            found.update(reads(done.output, some))
-        return found
+        sent = "".join(f"{blob.name}\n" for blob in blobs).encode()
+        room = sum(blob.size for blob in blobs) + 200 * (len(blobs) + 1)
+        done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
+        self._expect(done)
+        return reads(done.output, blobs)
 
     def _run(
         self, arguments: list[str], *, sent: bytes = b"", room: int = limits.MAX_GIT_LISTING_BYTES

@@ -12,11 +12,11 @@ from iii_directory.disk.reasons import GONE, TOO_LARGE, RefusedError
 from iii_directory.disk.safe_open import directory_below, read_regular
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
-from iii_directory.install.bundle import Bundle, check_count, check_total, make_bundle
+from iii_directory.install.bundle import Bundle, check_count, check_total, content_digest, make_bundle
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import LocalFolder, is_commit
 from iii_directory.install.typed import Offer, offer_of, skill_folders
-from iii_directory.lockfile.format import LocalSource, content_hash
+from iii_directory.lockfile.format import LocalSource
 from iii_directory.lockfile.names import is_hidden
 from iii_directory.text import quoted
 
@@ -101,15 +101,6 @@ class LocalSkills:
                 check_total(limits.MAX_BUNDLE_BYTES + 1)
             reason = "it went away" if refusal.reason is GONE else refusal.reason.text
             raise refused(f"{quoted(path)} of {self._source} cannot be read: {reason}") from None
-
-
-def content_digest(bundle: Bundle) -> str:
-    """What tells one state of a folder from another, where nobody counts versions."""
-    lines = sorted(
-        f"{digest} {'x' if path in bundle.executable else '-'} {path}"
-        for path, digest in bundle.hashes.items()
-    )
-    return content_hash("\n".join(lines).encode())[:19]
 
 
 def _commit_of(folder: str) -> str | None:

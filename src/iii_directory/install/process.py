@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,23 +47,23 @@ def run(
 ) -> Finished:
     """Run to the end, or kill the whole process group at a monotonic deadline or when ``watch`` objects.
 
-    Output past ``max_output`` ends the program too; errors past ``max_errors`` are not kept. ``sent`` must
-    fit into a pipe's buffer at once.
+    Output past ``max_output`` ends the program too; errors past ``max_errors`` are not kept. ``sent`` is the
+    program's standard input, in a file, so that neither side ever waits for the other.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(environment),
-        cwd=folder,
-        start_new_session=True,
-    )
-    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
+    with tempfile.TemporaryFile() as given:
+        given.write(sent)
+        given.seek(0)
+        process = subprocess.Popen(
+            command,
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+    assert process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
     try:
-        with suppress(BrokenPipeError):
-            process.stdin.write(sent)
-            process.stdin.close()
         output, errors = _collect(process.stdout, process.stderr, deadline, max_output, max_errors, watch)
         return Finished(_wait(process, deadline), output, errors)
     finally:
@@ -109,10 +110,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
-            with suppress(BrokenPipeError):
-                stream.close()
+            stream.close()
 
 
 def folder_size(folder: str) -> int:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
-from urllib.parse import quote, urljoin
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from iii_directory import limits
-from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import Checkout, Fetched, GitSource
-from iii_directory.install.local import LocalSkills, content_digest
+from iii_directory.install.local import LocalSkills
 from iii_directory.install.plan import check_namespace, check_registry
 from iii_directory.install.requests import (
     LocalFolder,
@@ -23,26 +22,22 @@ from iii_directory.install.requests import (
     Site,
     repo_request,
 )
+from iii_directory.install.site import SiteSkills
 from iii_directory.install.threads import Threads
 from iii_directory.install.typed import select
-from iii_directory.install.wellknown import INDEX, OLDER_INDEX, Listed, Unpacked, parse_index, unpacked
 from iii_directory.lockfile.format import (
     Entry,
     LocalSource,
     RegistrySource,
     RepoSource,
-    SiteSource,
     WrittenSource,
 )
-from iii_directory.registry.http import Host, get_bytes, get_json
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-
-    import httpx2
 
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
@@ -52,7 +47,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 # What an offer came to.
 Read: TypeAlias = "tuple[Offer, Bundle | DirectoryError]"
-_SITE: Final = Host("the site", SOURCE_FAILED, SOURCE_REFUSED)
 
 
 class Collection(Protocol):
@@ -98,7 +92,7 @@ class Sources:
             answer = await self._registry.bundle(request)
             return await asyncio.to_thread(registry_bundle, source, request.worker, answer)
         if isinstance(request, RepoRequest):
-            return await self.in_thread(lambda: self._repo_bundle(request))
+            return await self.in_thread(lambda stopped: self._repo_bundle(request, stopped))
         async with self.opened(request.source) as found:
             if isinstance(request.source, LocalFolder):
                 # The folder is the skill's own, and keeps the name it was installed under.
@@ -116,23 +110,32 @@ class Sources:
     async def opened(self, source: RepoTree | LocalFolder | Site) -> AsyncGenerator[Collection]:
         """A source asked once, for as many of its skills as are wanted."""
         if isinstance(source, Site):
-            site = _Site(source, await self._registry.connection(), self._settings.download_timeout_ms)
+            client = await self._registry.connection()
+            site = SiteSkills(source, client, self._settings.download_timeout_ms, self)
             await site.look()
             yield site
         elif isinstance(source, LocalFolder):
-            yield _Local(self, await self.in_thread(lambda: LocalSkills(source)))
+            yield _Local(self, await self.in_thread(lambda _: LocalSkills(source)))
         else:
             with ExitStack() as stack:
-                checkout = await self.in_thread(lambda: stack.enter_context(self._git.opened(source)))
-                yield _Repository(self, source.repo, checkout)
+                stopped = threading.Event()
+                opened = self._git.opened(source, stopped)
+                checkout = await self.in_thread(lambda _: stack.enter_context(opened), stopped)
+                yield _Repository(self, source.repo, checkout, stopped)
 
-    async def in_thread(self, act: Callable[[], Result]) -> Result:
-        """Work that blocks. Whoever gives up waiting for it ends it, and waits until it has ended."""
-        work = asyncio.ensure_future(self._threads.run(act))
+    async def in_thread(
+        self, act: Callable[[threading.Event], Result], stopped: threading.Event | None = None
+    ) -> Result:
+        """Run work that blocks; when the caller is cancelled, end the work and wait until it has ended.
+
+        Work ends early when the event that it is given is set.
+        """
+        stopped = stopped or threading.Event()
+        work = asyncio.ensure_future(self._threads.run(act, stopped))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._git.stopped.set()
+            stopped.set()
             await asyncio.wait([work])
             raise
 
@@ -148,7 +151,7 @@ class Sources:
             return await self._registry.current_version(worker_request(source.worker, tag=source.tag))
         if isinstance(source, RepoSource):
             request = self._repo_request(source, source.branch)
-            return await self.in_thread(lambda: self._git.resolve(request))
+            return await self.in_thread(lambda stopped: self._git.resolve(request, stopped))
         if isinstance(source, WrittenSource):
             return entry.resolved
         return (await self.bundle(self.request_for(entry))).resolved
@@ -179,23 +182,26 @@ class Sources:
             source.repo, source.skill, branch, path=source.folder, allow_file=self._settings.allow_file_repos
         )
 
-    def _repo_bundle(self, request: RepoRequest) -> Bundle:
-        return _repo_bundle(request.repo, request.skill, request.branch, self._git.fetch(request))
+    def _repo_bundle(self, request: RepoRequest, stopped: threading.Event) -> Bundle:
+        return _repo_bundle(request.repo, request.skill, request.branch, self._git.fetch(request, stopped))
 
 
 class _Repository:
     """The skills of a repository that was fetched."""
 
-    def __init__(self, sources: Sources, repo: str, checkout: Checkout) -> None:
+    def __init__(self, sources: Sources, repo: str, checkout: Checkout, stopped: threading.Event) -> None:
         self.offers: Sequence[Offer] = checkout.offers
         self._sources = sources
+        self._stopped = stopped
         self._repo = repo
         self._checkout = checkout
 
     async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         offers = {offer.path: offer for offer in chosen}
         folders = self._checkout.read(offers)
-        while (found := await self._sources.in_thread(lambda: next(folders, None))) is not None:
+        while (
+            found := await self._sources.in_thread(lambda _: next(folders, None), self._stopped)
+        ) is not None:
             folder, fetched = found
             yield offers[folder], _attempted(functools.partial(self._bundle, offers[folder], fetched))
 
@@ -216,63 +222,7 @@ class _Local:
     async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         for offer in chosen:
             read = functools.partial(self._skills.bundle, offer)
-            yield offer, await self._sources.in_thread(functools.partial(_attempted, read))
-
-
-class _Site:
-    """The skills in the index of a site."""
-
-    def __init__(self, site: Site, client: httpx2.AsyncClient, timeout_ms: int) -> None:
-        self.offers: Sequence[Offer] = ()
-        self._url = site.url
-        self._client = client
-        self._listed: dict[Offer, Listed] = {}
-        self._options: dict[str, Any] = {"timeout_ms": timeout_ms, "host": _SITE}
-
-    async def look(self) -> None:
-        """Ask for the index, first where it belongs and then where it was before."""
-        try:
-            address, answer = await self._index(INDEX)
-        except DirectoryError as error:
-            if error.kind is not _SITE.missing:
-                raise
-            address, answer = await self._index(OLDER_INDEX)
-        self._listed = {one.offer: one for one in parse_index(answer, address)}
-        self.offers = list(self._listed)
-
-    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
-        for offer in chosen:
-            try:
-                yield offer, await self._bundle(offer)
-            except DirectoryError as error:
-                yield offer, error
-
-    async def _bundle(self, offer: Offer) -> Bundle:
-        files = await self._files(self._listed[offer])
-        source = SiteSource(self._url, offer.name)
-        bundle = make_bundle(offer.name, source, "", files.entries, files.executable)
-        return bundle.resolved_as(content_digest(bundle))
-
-    async def _index(self, place: str) -> tuple[str, Any]:
-        address, limit = f"{self._url}{place}", limits.MAX_REGISTRY_PAGE_BYTES
-        what = "an index of skills"
-        return address, await get_json(self._client, address, {}, limit=limit, what=what, **self._options)
-
-    async def _files(self, listed: Listed) -> Unpacked:
-        what = f"the skill {quoted(listed.offer.name)}"
-        if listed.digest is not None:
-            content = await self._get(listed.url, limits.MAX_BUNDLE_BYTES, what)
-            return await asyncio.to_thread(unpacked, listed, content)
-        entries: list[tuple[str, bytes]] = []
-        left = limits.MAX_BUNDLE_BYTES
-        for path in listed.files[: limits.MAX_BUNDLE_FILES + 1]:
-            content = await self._get(urljoin(listed.url, quote(path)), left, f"a file of {what}")
-            left -= len(content)
-            entries.append((path, content))
-        return Unpacked(tuple(entries))
-
-    async def _get(self, url: str, limit: int, what: str) -> bytes:
-        return await get_bytes(self._client, url, {}, limit=limit, what=what, **self._options)
+            yield offer, await self._sources.in_thread(lambda _, read=read: _attempted(read))
 
 
 def _attempted(make: Callable[[], Bundle]) -> Bundle | DirectoryError:
