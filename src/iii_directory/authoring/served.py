@@ -1,6 +1,6 @@
-"""Skills as the directory serves them, looked at for their authors: what is objected to, and what each costs.
+"""Skills as the directory serves them: what is objected to, what each costs and what each can do.
 
-Both read every text of every skill: call them in a thread, one at a time, not on an event loop.
+These functions read every text of every skill: call them in a thread, one at a time, not on an event loop.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.authoring.check import CHECKED, SkillFiles, check
 from iii_directory.catalog.composed import workers_index
+from iii_directory.catalog.file_replies import skill_meant
 from iii_directory.catalog.rows import resource_rows
 from iii_directory.catalog.skills import every_skill, files_of, folder_of
-from iii_directory.documents.facts import FileContent
+from iii_directory.documents.facts import FileContent, facts_of
 from iii_directory.documents.file_pages import text_of
 from iii_directory.documents.markdown import plain_line
 from iii_directory.documents.model import Finding
@@ -20,7 +21,7 @@ from iii_directory.errors import DirectoryError
 from iii_directory.limits import CHARS_PER_TOKEN, MAX_BODY_BYTES, MAX_BUNDLE_FILES, MAX_FACT_FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.skills import SkillFile
@@ -79,6 +80,15 @@ def _folders(look: Look) -> Iterator[tuple[str, SkillFiles]]:
         folder = folder_of(skill)
         if folder is not None:
             yield folder, SkillFiles(folder.rpartition("/")[2], contents_of(look, skill))
+
+
+def facts(look: Look, payload: Mapping[str, Any], functions: Collection[str] | None = None) -> Row:
+    """``directory::skills::facts``; ``functions`` are those of the engine, None where none was asked."""
+    skill = skill_meant(look, payload)
+    return {
+        "id": look.snapshot.display_id(skill),
+        **facts_of(contents_of(look, skill)).as_dict(functions),
+    }
 
 
 def contents_of(look: Look, skill: Skill) -> dict[str, FileContent]:

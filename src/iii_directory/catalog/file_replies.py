@@ -70,7 +70,7 @@ def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
 
 def skill_files(look: Look, payload: Payload) -> Row:
     """``directory::skills::files``. It reads files to hash them: not on an event loop."""
-    owner = _skill_meant(look, payload)
+    owner = skill_meant(look, payload)
     found = files_of(look.snapshot, owner)
     are_hashed = len(found) <= MAX_BUNDLE_FILES and sum(file.size for file in found) <= MAX_BUNDLE_BYTES
     listed: list[Row] = []
@@ -103,7 +103,7 @@ def skill_file(look: Look, payload: Payload) -> Row:
     limit = min(count(payload, "limit", default=MAX_PAGE_BYTES), MAX_PAGE_BYTES)
     if limit == 0:
         raise invalid_field("limit", "at least 1")
-    owner = _skill_meant(look, payload)
+    owner = skill_meant(look, payload)
     file = _file_called(look.snapshot, owner, path)
     part = _read(look, file, offset, least_page(limit))
     if offset > part.size:
@@ -122,7 +122,7 @@ def skill_file(look: Look, payload: Payload) -> Row:
     }
 
 
-def _skill_meant(look: Look, payload: Payload) -> Skill:
+def skill_meant(look: Look, payload: Payload) -> Skill:
     """The skill of a document or a file; a document of no skill stands for itself."""
     asked = text(payload, "id")
     target = resolve_skill(look.snapshot, asked, look.installed or frozenset())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import authoring, evaluating, installs
+from iii_directory.cli import authoring, evaluating, facts, installs
 from iii_directory.cli.common import EXIT_CODES, fail, program
 from iii_directory.cli.completion import file_paths, hosts, skill_ids
 from iii_directory.cli.groups import Group
@@ -207,5 +207,5 @@ def _fate(host: dict[str, Any]) -> str:
     return f"{room}, the list has {host['used_chars']}: {fate}"
 
 
-for further in (*installs.COMMANDS, *authoring.COMMANDS, evaluating.command):
+for further in (*installs.COMMANDS, *authoring.COMMANDS, evaluating.command, facts.command):
     command.add_command(further)

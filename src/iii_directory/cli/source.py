@@ -132,6 +132,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::skills::file": skill_file,
         "directory::skills::budget": lambda look, _: _budget(look, settings),
         "directory::skills::index": replies.skills_index,
+        "directory::skills::facts": _facts,
         "directory::prompts::list": replies.prompts_list,
         "directory::prompts::get": replies.prompt,
         "directory::skills::explain": lambda look, asked: _explanation(look, settings, asked),
@@ -190,6 +191,12 @@ def _budget(look: Look, settings: Settings) -> Answer:
     from iii_directory.worker.surfaces import functions_of
 
     return budget(look, tool_rows(functions_of(settings.surfaces)))
+
+
+def _facts(look: Look, payload: Answer) -> Answer:
+    from iii_directory.authoring.served import facts
+
+    return facts(look, payload)
 
 
 def _diagnostics(look: Look, settings: Settings, asked: Answer) -> Answer:

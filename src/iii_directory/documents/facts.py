@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from iii_directory.documents.file_pages import text_of
+from iii_directory.documents.file_pages import media_type, text_of
 from iii_directory.documents.frontmatter import of_text
 from iii_directory.documents.ids import OVERVIEWS, skill_name_of
 from iii_directory.limits import KIB, MAX_FACT_CHARS, MAX_FACTS
@@ -19,7 +19,7 @@ from iii_directory.shapes import is_object, is_text_list, items_of, object_of
 from iii_directory.text import cut, escaped, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 KINDS: Final = (
     "scripts",
@@ -81,6 +81,7 @@ _ARCHIVE_MAGIC: Final = (
     b"Rar!",
     b"\x28\xb5\x2f\xfd",
 )
+_MEDIA: Final = ("image/", "audio/", "video/", "font/")
 _TAR_MAGIC: Final = slice(257, 262)
 
 _URL: Final = re.compile(r"\bhttps?://[^\s<>\"'`)\]}|\\^{*,;]{1,2000}", re.IGNORECASE)
@@ -245,11 +246,25 @@ class Facts(NamedTuple):
     """A sorted list for each of `KINDS`; a row of ``scripts`` is ``path (interpreter)``."""
     findings: tuple[FactFinding, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give the reply; a list that is longer than the bound ends with how many were left out."""
+    def as_dict(self, functions: Collection[str] | None = None) -> dict[str, Any]:
+        """Give the reply; ``functions`` are those there are now, None where no engine was asked.
+
+        Of a list that is longer than the bound, ``left_out`` says how many rows are missing.
+        """
+        shown: dict[str, list[Any]] = {kind: values[:MAX_FACTS] for kind, values in self.inventory.items()}
+        for kind, detail in (("scripts", "interpreter"), ("unread", "reason")):
+            pairs = (value[:-1].rpartition(" (") for value in shown[kind])
+            shown[kind] = [{"path": path, detail: said} for path, _, said in pairs]
+        shown["functions"] = [
+            {"id": one, "exists": None if functions is None else one in functions}
+            for one in shown["functions"]
+        ]
+        lists = {**self.inventory, "findings": self.findings}
+        left_out = {kind: len(rows) - MAX_FACTS for kind, rows in lists.items() if len(rows) > MAX_FACTS}
         return {
-            "facts": {kind: _bounded(values) for kind, values in self.inventory.items()},
+            "facts": shown,
             "findings": [finding.as_dict() for finding in self.findings[:MAX_FACTS]],
+            **({"left_out": left_out} if left_out else {}),
         }
 
 
@@ -304,7 +319,7 @@ def _add_kind_of_file(found: dict[str, set[str]], path: str, content: FileConten
         found["executables"].add(path)
     elif content.raw.startswith(_ARCHIVE_MAGIC) or content.raw[_TAR_MAGIC] == b"ustar":
         found["unread"].add(f"{path} (an archive)")
-    elif not content.is_whole:
+    elif not content.is_whole and not media_type(path).startswith(_MEDIA):
         found["unread"].add(f"{path} (too large)")
     interpreter = None if text is None else _interpreter_of(path, text, executable=content.executable)
     if interpreter is not None:
@@ -328,7 +343,7 @@ def _add_from_file(found: dict[str, set[str]], path: str, text: str) -> None:
     ending, name = _ending(path), path.rpartition("/")[2]
     is_markdown = ending == "md"
     assigned: set[str] = set()
-    if ending in ("sh", "bash", "zsh", ""):
+    if ending in ("sh", "bash", "zsh", "md", ""):
         assigned = {one for piece in _pieces(text) for groups in _ASSIGNED.findall(piece) for one in groups}
     for piece in _pieces(text):
         for url in _urls_in(piece):

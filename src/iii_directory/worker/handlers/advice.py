@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Advice:
-    """``directory::diagnostics``, ``directory::skills::explain`` and ``directory::skills::budget``."""
+    """``directory::diagnostics`` and ``directory::skills::explain``, ``budget`` and ``facts``."""
 
     def __init__(
         self,
@@ -64,6 +64,14 @@ class Advice:
 
         async with self._reading:
             return await asyncio.to_thread(budget, await self._catalogue.look(), tool_rows(self._functions))
+
+    async def facts(self, payload: Payload) -> Row:
+        from iii_directory.authoring.served import facts
+
+        functions = {row["function_id"] for row in await self._engine.functions()}
+        look = await self._catalogue.look()
+        async with self._reading:
+            return await asyncio.to_thread(facts, look, payload, functions)
 
     async def _edited(self, look: Look) -> list[Finding]:
         """What was edited by hand among what was installed."""

@@ -42,6 +42,36 @@ _HOST: Final = obj(
         "cut": rows(SKILL_ID, "The skills that do not, where the list is taken in order."),
     }
 )
+_NAMES: Final = {"type": "string"}
+_FACTS: Final = obj(
+    {
+        "scripts": rows(
+            obj({"path": text("The script."), "interpreter": text("What runs it.")}), "Scripts it brings."
+        ),
+        "executables": rows(_NAMES, "Files of machine code."),
+        "bytecode": rows(_NAMES, "Compiled files that cannot be read."),
+        "hosts": rows(_NAMES, "Hosts whose addresses it names."),
+        "urls": rows(_NAMES, "The addresses."),
+        "environment": rows(_NAMES, "Environment variables it names."),
+        "allowed_tools": rows(_NAMES, "Tools it asks to use without a question."),
+        "hooks": rows(_NAMES, "Hooks it declares, with what they run."),
+        "shell_directives": rows(_NAMES, "Commands that a host runs when it loads the document."),
+        "functions": rows(
+            obj(
+                {
+                    "id": text("A function it names."),
+                    "exists": maybe(flag("Whether the engine has it now; null where no engine was asked.")),
+                }
+            ),
+            "Functions of the engine it names.",
+        ),
+        "skills": rows(_NAMES, "Other skills it names."),
+        "unread": rows(
+            obj({"path": text("The file."), "reason": text("Why it was not read.")}),
+            "Files that could not be looked into.",
+        ),
+    }
+)
 _COST: Final = obj(
     {
         "id": SKILL_ID,
@@ -126,5 +156,35 @@ FUNCTIONS: Final = (
             }
         ),
         example={},
+    ),
+    FunctionRow(
+        id="directory::skills::facts",
+        generations=(),
+        handler=lambda parts: parts.advice.facts,
+        description="List what a skill can do, without a verdict: its scripts, the hosts and environment "
+        "variables it names, the tools and hooks it asks for, and whether the functions it names exist "
+        "here. Findings are content that benign skills almost never have. No finding does not mean safe.",
+        request=request({"id": SKILL_ID}, required=("id",)),
+        response=obj(
+            {
+                "id": SKILL_ID,
+                "facts": _FACTS,
+                "findings": rows(
+                    obj(
+                        {
+                            "rule": text("What was looked for, such as hidden-characters."),
+                            "path": text("The file of the skill."),
+                            "line": count("The first line of it."),
+                            "words": text("What is there."),
+                        },
+                        optional=("line",),
+                    ),
+                    "Content to look at.",
+                ),
+                "left_out": {"type": "object", "description": "How many rows a list has beside those."},
+            },
+            optional=("left_out",),
+        ),
+        example={"id": "greeter"},
     ),
 )
