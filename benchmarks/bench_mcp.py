@@ -117,6 +117,34 @@ def _initializing() -> float:
     return taken
 
 
+@goal("mcp.first-tools-stdio", at_most=1.6)
+def first_tools_stdio() -> Measurement:
+    """From the start of a lone bridge in a folder to its list of tools, against the SDK's smallest server."""
+    serve_constant = "from benchmarks.bench_mcp import constant_over_stdio as serve; serve()"
+    with tempfile.TemporaryDirectory() as folder:
+        skills = Path(folder) / "skills"
+        skills.mkdir()
+        _with_document(str(skills))
+        ours = ("-m", "iii_directory", "mcp", "--skills-folder", str(skills))
+        return interleave(
+            lambda: _listing_tools(*ours), lambda: _listing_tools("-c", serve_constant), rounds=STARTS
+        )
+
+
+def _listing_tools(*arguments: str) -> float:
+    start = time.perf_counter()
+    with StdioReader(*arguments) as server:
+        server.ask(json.dumps(HELLO) + "\n")
+        initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        listing = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        answer = json.loads(server.ask(f"{initialized}\n{listing}\n"))
+        taken = time.perf_counter() - start
+        server.kill()
+    if not answer["result"]["tools"]:
+        raise AssertionError("that is not what was asked for")
+    return taken
+
+
 @contextlib.contextmanager
 def _directory() -> Generator[str]:
     """An engine with the directory and a constant function on it, each in a process of its own."""
@@ -320,7 +348,7 @@ def _serving(bus: WorkerBus) -> str:
     from iii_directory.mcp.http import Listener
 
     listener = Listener("127.0.0.1", 0, None)
-    Bridge(bus).start_http(listener)
+    bus.run(Bridge.on(bus).start_http(listener))
     return listener.url
 
 
@@ -358,7 +386,10 @@ def _constant_server() -> Any:
         content = types.TextResourceContents(uri=params.uri, mime_type="text/markdown", text=BODY)
         return types.ReadResourceResult(contents=[content])
 
-    return Server("constant", on_read_resource=read)
+    async def tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="constant", input_schema={"type": "object"})])
+
+    return Server("constant", on_read_resource=read, on_list_tools=tools)
 
 
 def _for_ever() -> None:

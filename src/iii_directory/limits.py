@@ -392,8 +392,10 @@ MAX_TOOL_SCHEMA_CHARS: Final = 64 * KIB
 MAX_COMPLETIONS: Final = 100
 # One sentence to a model; of another worker's failure no more than this is passed on.
 MAX_MCP_ERROR_CHARS: Final = 2000
-# How long a request waits for an engine that is not there, which is longer than a restart of one takes.
-MCP_ENGINE_SECONDS: Final = 8.0
+# How long a request waits for an engine that is away before it is refused.
+MCP_ENGINE_SECONDS: Final = 2.0
+# How long it waits for the directory of the bridge's own folder to start, which reads the whole folder.
+MCP_START_SECONDS: Final = 60.0
 # After a connect, workers are still coming back; until then a missing function may only be late.
 MCP_SETTLE_SECONDS: Final = 10.0
 # One try of a read; a section or a prompt may take its own ten seconds on the way. Two more follow.

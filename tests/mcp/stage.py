@@ -174,12 +174,13 @@ def http_bridge(
     """A bridge on a free port, joined to an engine or inside one; the address that clients ask at."""
     listener = Listener(host, 0, token, limits=limits)
     bus = inside.on_loop(lambda: bus_inside(inside.server)) if inside else joined_bus(url, token=token)
-    bridge = Bridge(bus, expose=expose)
+    bridge = Bridge.on(bus, expose=expose)
     try:
-        bridge.start_http(listener)
+        bus.run(bridge.start_http(listener))
         yield listener.url
     finally:
-        bridge.close()
+        bus.run(bridge.close())
+        bus.close()
 
 
 def wait_for_stream(one: Session, change: Callable[[], object]) -> None:

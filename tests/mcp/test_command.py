@@ -68,27 +68,6 @@ def stdio(engine: EngineThread) -> Iterator[Stdio]:
     started.close()
 
 
-def test_a_client_needs_no_second_terminal(tmp_path: Path) -> None:
-    (tmp_path / "skills" / "coffee").mkdir(parents=True)
-    (tmp_path / "skills" / "coffee" / "SKILL.md").write_text("# coffee\n\nHot.\n", encoding="utf-8")
-    url = f"ws://127.0.0.1:{free_port()}"
-    alone = Stdio(url, "--up", "--skills-folder", str(tmp_path / "skills"))
-    try:
-        alone.ask(HELLO)
-        read = {"uri": "iii://coffee"}
-        answer = alone.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": read})
-        # A second client finds the engine of the first.
-        assert run("skills", "show", "coffee", "--url", url).stdout == "# coffee\n\nHot.\n"
-        printed, said = alone.ended()
-    finally:
-        alone.close()
-
-    assert answer["result"]["contents"][0]["text"] == "# coffee\n\nHot.\n"
-    assert "Traceback" not in said
-    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in printed.splitlines())
-    assert (tmp_path / ".iii-directory" / "engine.db").exists()
-
-
 def test_only_messages_are_written_to_stdout_and_it_ends_when_the_client_leaves(stdio: Stdio) -> None:
     assert stdio.ask(HELLO)["result"]["serverInfo"]["name"] == "iii-directory"
     assert stdio.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})["id"] == 2

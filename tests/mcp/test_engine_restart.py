@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from iii_directory.bus.seam import WorkerBus
+
 
 class Restartable:
     """An engine that always comes back at the same address."""
@@ -119,11 +121,18 @@ class Gate:
 
 
 @pytest.fixture
-def upstream(machine: Restartable) -> Iterator[Upstream]:
-    shared = Upstream(joined_bus(machine.url))
-    shared.start(lambda: None)
-    yield shared
-    shared.close()
+def bus(machine: Restartable) -> Iterator[WorkerBus]:
+    joined = joined_bus(machine.url)
+    yield joined
+    joined.close()
+
+
+@pytest.fixture
+def upstream(bus: WorkerBus) -> Upstream:
+    shared = Upstream()
+    shared.use(bus)
+    shared.attach(bus)
+    return shared
 
 
 def _call(upstream: Upstream, function_id: str, *, repeatable: bool) -> Future[Any]:
@@ -132,7 +141,9 @@ def _call(upstream: Upstream, function_id: str, *, repeatable: bool) -> Future[A
 
     def run() -> None:
         try:
-            result.set_result(upstream.run(upstream.call(function_id, {}, repeatable=repeatable)))
+            calling = upstream.call(function_id, {}, repeatable=repeatable)
+            bus: Any = upstream._bus
+            result.set_result(bus.run(calling))
         except BridgeError as error:
             result.set_exception(error)
 

@@ -79,9 +79,10 @@ def test_a_tool_without_a_description_has_one_and_takes_anything(client: Session
 
 def test_nothing_is_kept_of_clients_that_left() -> None:
     with EngineThread() as engine:
-        bridge, listener = Bridge(joined_bus(engine.url)), Listener("127.0.0.1", 0, None)
+        bus, listener = joined_bus(engine.url), Listener("127.0.0.1", 0, None)
+        bridge = Bridge.on(bus)
         try:
-            bridge.start_http(listener)
+            bus.run(bridge.start_http(listener))
             announcer = bridge._announcer
             for _ in range(3):
                 with session(listener.url, "2025"), session(listener.url, "2026"):
@@ -91,7 +92,8 @@ def test_nothing_is_kept_of_clients_that_left() -> None:
             until(lambda: not announcer._streams._streams, "the newer clients are forgotten")
             until(lambda: not announcer._tasks._running, "nobody is told any more")
         finally:
-            bridge.close()
+            bus.run(bridge.close())
+            bus.close()
 
 
 def test_a_request_while_it_stops_is_told_so() -> None:

@@ -63,10 +63,13 @@ class WireBus(MessageBus):
         description: str,
         namespace: str | None = None,
         token: str | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        """Run on ``loop``, which goes on after `close`; without one, on a loop and a thread of its own."""
         # Whoever manages this process may know it by a name of its own, as with the SDK.
         name = os.environ.get("III_WORKER_NAME") or name
-        super().__init__(asyncio.new_event_loop(), name=name, description=description, namespace=namespace)
+        own_loop = loop or asyncio.new_event_loop()
+        super().__init__(own_loop, name=name, description=description, namespace=namespace)
         self.url = shown_url(url)
         self._address = url
         self._token = token
@@ -77,8 +80,10 @@ class WireBus(MessageBus):
         self._offering = False
         self._name_taken = False
         self._previous: Reattach | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"bus of {name}", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        if loop is None:
+            self._thread = threading.Thread(target=own_loop.run_forever, name=f"bus of {name}", daemon=True)
+            self._thread.start()
 
     def on_lost(self, action: Callable[[], None]) -> None:
         self._on_lost.append(action)
@@ -88,9 +93,10 @@ class WireBus(MessageBus):
 
     def close(self) -> None:
         self.run(self._leave())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_CLOSE_SECONDS)
-        self._loop.close()
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_CLOSE_SECONDS)
+            self._loop.close()
 
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None

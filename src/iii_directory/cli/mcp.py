@@ -5,37 +5,31 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from iii_directory.cli.common import (
-    default_data,
-    engine_url,
-    fail,
-    is_named,
-    listens,
-    log,
-    set_up_log,
-    settings_from,
-    url_option,
-)
+from iii_directory.cli.common import engine_url, fail, is_named, log, set_up_log
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.cli.output import say
-from iii_directory.cli.tokens import AUTO, engine_token, rule_for, token_option
-from iii_directory.config import real_path
+from iii_directory.cli.project import project_of
+from iii_directory.cli.tokens import engine_token, rule_for, token_option
+from iii_directory.config import TOKEN_VARIABLE, real_path
+from iii_directory.limits import MCP_START_SECONDS
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, HttpLimits, Listener, endpoint_url
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
+    from iii_directory.bus.seam import WorkerBus
+    from iii_directory.cli.project import Project
     from iii_directory.cli.tokens import TokenRule
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
-    from iii_directory.worker.main import DirectoryWorker
 
 
 def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -49,10 +43,26 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 @click.command(
-    help="Show the skills, prompts and functions of an engine to MCP clients: over stdio, which is how "
-    "clients start it, or over HTTP. It waits for the engine and reconnects by itself."
+    help="Show the skills, prompts and functions of the project in this folder to an MCP client: over stdio, "
+    "which is how clients start it, or over HTTP. It joins the directory that runs for the folder, and "
+    "serves the folder by itself while none runs."
 )
-@url_option
+@click.option(
+    "--url",
+    default=None,
+    help="Show the directory of this engine instead of the folder's.  [default: $III_URL]",
+)
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration of the project.  [default: that of the nearest project, from this folder upward]",
+)
+@click.option(
+    "--skills-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of skills to show, with the configuration beside it.",
+)
 @click.option("--http", is_flag=True, help="Serve /mcp over HTTP instead of stdio.")
 @http_port_option
 @click.option(
@@ -68,16 +78,7 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
     metavar="GLOB",
     help="Offer more functions of the engine as tools, by their ids, such as 'mail::*'. Repeatable.",
 )
-@click.option(
-    "--up",
-    is_flag=True,
-    help="If no engine answers, run the directory here, for as long as the client is there.",
-)
-@click.option(
-    "--skills-folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder that --up shows.  [default: as configured]",
-)
+@click.option("--up", is_flag=True, help="Accepted for older configurations; the folder is always served.")
 @click.option(
     "--print-config",
     type=click.Choice(list(CLIENTS)),
@@ -85,60 +86,74 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
 )
 def command(
     url: str | None,
+    config_path: Path | None,
+    skills_folder: Path | None,
     http: bool,
     http_port: int,
     http_host: str,
     token: str | None,
     expose: tuple[str, ...],
     up: bool,
-    skills_folder: Path | None,
     print_config: str | None,
 ) -> None:
+    del up
     set_up_log()
-    if up and http:
-        fail("--up is for clients that start the bridge; iii-directory up serves the same over HTTP", code=2)
-    address, named = engine_url(url), is_named(url)
+    address = engine_url(url) if is_named(url) else None
     if print_config is not None:
-        words = _up_words(skills_folder) if up else []
-        _print_config(print_config, _target(address, expose, (http_host, http_port) if http else None, words))
-    elif http:
-        shown = engine_token(address, named=named)
-        asyncio.run(_serve_http(address, shown, expose, http_host, http_port, _rule(token)))
-    else:
-        asyncio.run(_serve_stdio(address, expose, _home(skills_folder) if up else None, named=named))
+        where = (http_host, http_port) if http else None
+        _print_config(print_config, _target(address, expose, where, skills_folder))
+        return
+    project = project_of(config_path, skills_folder)
+    face = Face(address, project, expose)
+    if http:
+        asyncio.run(_serve_http(face, http_host, http_port, rule_for(token, project.data)))
+        return
+    if sys.stdin.isatty():
+        say("this is an MCP server; it waits for a client on stdin. Ctrl-C ends it.", err=True)
+    asyncio.run(_serve_stdio(face))
 
 
-def _rule(token: str | None) -> TokenRule:
-    """What /mcp asks for; a token that nobody chose is that of the directory in this folder."""
-    here = Path()
-    data = default_data(here, settings_from(here / "config.yaml").skills_folder) if token == AUTO else None
-    return rule_for(token, data)
+class Face(NamedTuple):
+    """What a client is to see: the directory of the engine at an address, or without one the project's."""
 
-
-def _home(skills_folder: Path | None) -> Path:
-    """The folder with the configuration: beside the skills, as `iii-directory up` would find it there."""
-    return real_path(skills_folder.expanduser()).parent if skills_folder else Path.cwd()
-
-
-def _up_words(skills_folder: Path | None) -> list[str]:
-    """``--up`` for a client, which starts us wherever it stands."""
-    folder = skills_folder or settings_from(Path("config.yaml")).skills_folder
-    return ["--up", "--skills-folder", str(real_path(folder.expanduser()))]
+    url: str | None
+    project: Project
+    expose: Sequence[str]
 
 
 async def start_beside(
     url: str, token: str | None, port: int, rule: TokenRule, *, host: str, inside: EngineServer | None
-) -> tuple[Bridge, str] | None:
-    """MCP over HTTP beside something that runs, and where. If it cannot be had, that is said, and all.
+) -> Beside | None:
+    """Serve MCP over HTTP beside a directory that runs; if it cannot be served, say why.
 
-    On an engine of this process it is a guest of its loop; otherwise it joins the one at the address,
-    and shows it the token.
+    On an engine of this process it runs on its loop; otherwise it joins the engine at the address, and shows
+    it the token.
     """
     try:
-        return await _listening(url, token, (), host, port, rule, inside=inside)
+        listener = _listener(host, port, rule)
     except _NotServedError as error:
         log.warning("MCP is not served: %s", error)
         return None
+    bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
+    if inside is not None:
+        bus = bridges.bus_inside(inside)
+    else:
+        bus = bridges.joined_bus(url, token=token, loop=asyncio.get_running_loop())
+    bridge = bridges.Bridge.on(bus)
+    await bridge.start_http(listener)
+    return Beside(listener.url, bridge, bus)
+
+
+class Beside(NamedTuple):
+    """The bridge of a directory that runs, and where clients ask it."""
+
+    url: str
+    bridge: Bridge
+    bus: WorkerBus
+
+    async def stop(self) -> None:
+        await self.bridge.close()
+        await asyncio.to_thread(self.bus.close)
 
 
 class _NotServedError(Exception):
@@ -152,42 +167,47 @@ def _print_config(client: str, target: Launch | Address) -> None:
 
 
 def _target(
-    url: str, expose: Sequence[str], http: tuple[str, int] | None, words: Sequence[str]
+    url: str | None, expose: Sequence[str], http: tuple[str, int] | None, skills_folder: Path | None
 ) -> Launch | Address:
-    # What is printed names the address.
-    needs_token = engine_token(url, named=True) is not None
     if http is not None:
-        return Address(endpoint_url(*http), needs_token)
+        return Address(endpoint_url(*http), needs_token=bool(os.environ.get(TOKEN_VARIABLE)))
+    needs_token = url is not None and engine_token(url, named=True) is not None
     # Beside the interpreter, since a client knows nothing of the environment this was installed in.
     program = Path(sys.executable).with_name("iii-directory")
     start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
+    words = [] if url is None else ["--url", shown_url(url)]
+    if skills_folder is not None:
+        words += ["--skills-folder", str(real_path(skills_folder.expanduser()))]
     globs = (part for glob in expose for part in ("--expose", glob))
-    return Launch(start[0], [*start[1:], "mcp", "--url", shown_url(url), *words, *globs], needs_token)
+    return Launch(start[0], [*start[1:], "mcp", *words, *globs], needs_token)
 
 
-async def _serve_http(
-    url: str, token: str | None, expose: Sequence[str], host: str, port: int, rule: TokenRule
-) -> None:
+async def _serve_http(face: Face, host: str, port: int, rule: TokenRule) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopped = stop_signal()
     try:
-        bridge, address = await _listening(url, token, expose, host, port, rule)
+        listener = _listener(host, port, rule)
     except _NotServedError as error:
         fail(str(error))
-    if rule.kept_in is not None:
-        say(f"token {rule.told()}")
-    say(f"MCP at {address} for the engine at {shown_url(url)}. Ctrl-C stops it.")
-    await stopped.wait()
-    await asyncio.to_thread(bridge.close)
+    async with _bridge(face) as bridge:
+        await bridge.start_http(listener)
+        if rule.kept_in is not None:
+            say(f"token {rule.told()}")
+        what = (
+            f"the engine at {shown_url(face.url)}" if face.url else str(face.project.settings.skills_folder)
+        )
+        say(f"MCP at {listener.url} for {what}. Ctrl-C stops it.")
+        await stopped.wait()
+        await bridge.close()
     say("stopped")
 
 
-async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None, *, named: bool) -> None:
+async def _serve_stdio(face: Face) -> None:
     from iii_directory.cli.running import stop_signal
 
     stopping = asyncio.create_task(stop_signal().wait())
-    serving = asyncio.create_task(_serve_client(url, expose, home, named=named))
+    serving = asyncio.create_task(_serve_client(face))
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
         serving.cancel()
@@ -198,70 +218,53 @@ async def _serve_stdio(url: str, expose: Sequence[str], home: Path | None, *, na
     await serving
 
 
-async def _serve_client(url: str, expose: Sequence[str], home: Path | None, *, named: bool) -> None:
-    """Greet the client of stdin and stdout, and only then import what is needed for the rest.
-
-    With a home, its directory is started here if no engine answers.
-    """
+async def _serve_client(face: Face) -> None:
+    """Greet the client of stdin and stdout, and only then import what is needed for the rest."""
     from iii_directory.mcp.hello import Wire
 
     wire = Wire()
     await asyncio.to_thread(wire.greet)
+    async with _bridge(face) as bridge:
+        try:
+            await bridge.serve_stdio(wire)
+        finally:
+            await bridge.close()
+
+
+@asynccontextmanager
+async def _bridge(face: Face) -> AsyncGenerator[Bridge]:
+    """Make the bridge to the engine that was named, else to the directory of the project."""
     bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
-    inside = await _started_here(url, home) if home and not listens(url) else None
-    if inside is not None:
-        bus = bridges.bus_inside(inside[0])
-    else:
-        token = engine_token(url, home, named=named)
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
-    bridge = bridges.Bridge(bus, expose=expose)
+    if face.url is not None:
+        token = engine_token(face.url, face.project.home, named=True)
+        bus = bridges.joined_bus(face.url, token=token, loop=asyncio.get_running_loop())
+        try:
+            yield bridges.Bridge.on(bus, expose=face.expose)
+        finally:
+            await asyncio.to_thread(bus.close)
+        return
+    from iii_directory.cli.handover import Handover
+
+    upstream = bridges.Upstream(wait_seconds=MCP_START_SECONDS)
+    bridge = bridges.Bridge(upstream, expose=face.expose)
+    handover = Handover(upstream, face.project)
+    following = asyncio.create_task(handover.follow())
     try:
-        await asyncio.to_thread(bridge.serve_stdio, wire)
+        yield bridge
     finally:
-        await asyncio.to_thread(bridge.close)
-        if inside is not None:
-            await asyncio.to_thread(inside[1].stop)
-            await inside[0].stop()
+        following.cancel()
+        await asyncio.wait((following,))
+        await handover.close()
 
 
-async def _started_here(url: str, home: Path) -> tuple[EngineServer, DirectoryWorker]:
-    """The engine and the worker that `iii-directory up` would start in a folder."""
-    from iii_directory.cli.up import Place, Plan, engine_and_worker
-
-    config = home / "config.yaml"
-    settings = settings_from(config)
-    data = default_data(home, settings.skills_folder)
-    plan = Plan(settings, config, url, None, data, DEFAULT_HOST, None, rule_for(None, data))
-    server, worker = await engine_and_worker(plan, Place(url))
-    assert server is not None  # noqa: S101 - nothing answered at the address
-    return server, worker
-
-
-async def _listening(
-    url: str,
-    token: str | None,
-    expose: Sequence[str],
-    host: str,
-    port: int,
-    rule: TokenRule,
-    *,
-    inside: EngineServer | None = None,
-) -> tuple[Bridge, str]:
-    """A bridge that serves HTTP, and where."""
+def _listener(host: str, port: int, rule: TokenRule) -> Listener:
+    """Take the port of /mcp."""
     from iii_directory.cli.running import cannot_listen, room_for_sockets
 
     try:
         limits = HttpLimits(connections=room_for_sockets().mcp)
-        listener = Listener(host, port, rule.token, asks_everybody=rule.asks_everybody, limits=limits)
+        return Listener(host, port, rule.token, asks_everybody=rule.asks_everybody, limits=limits)
     except ValueError as error:
         raise _NotServedError(f"{error}. Pass --token, which may be auto, or set III_TOKEN") from None
     except OSError as error:
         raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
-    bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
-    if inside is not None:
-        bus = bridges.bus_inside(inside)
-    else:
-        bus = await asyncio.to_thread(bridges.joined_bus, url, token=token)
-    bridge = bridges.Bridge(bus, expose=expose)
-    await asyncio.to_thread(bridge.start_http, listener)
-    return bridge, listener.url

@@ -1,8 +1,9 @@
-"""Which directories and engines of this person run here: where each answers, and for which folder.
+"""Run files: which directories and engines of this user run here, where each answers, and for which folder.
 
-Whoever runs one says so in a file of a folder that is private to the person, and holds the file locked: one
-that can be locked is of a process that died. Everything here is a help and no more: where that folder cannot
-be had, commands ask at the usual address as if nothing were known.
+A process that runs one writes a file into a folder that is private to the user, and holds the file locked: a
+file that can be locked belongs to a process that died. A directory also writes one into the data directory of
+its project, because an MCP client may start the bridge with another environment and so without the private
+folder. Where a run file cannot be written, commands ask at the default address as if nothing were known.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from iii_directory.shapes import Json
 
 _SUFFIX: Final = ".json"
+_IN_DATA: Final = "runs"
 
 
 class Run(NamedTuple):
@@ -39,32 +41,46 @@ class Run(NamedTuple):
     data: str | None
     mcp: str | None
     at_start: Json | None = None
-    """The settings of its file that only a start applies, as they were at its own; None if nobody says."""
+    """The settings of its file that only a start applies, as they were at its own; None if not known."""
+    instance: str | None = None
+    """The random id that this directory tells with its functions; None of an engine alone."""
 
 
 @contextmanager
-def announced(run: Run) -> Generator[None]:
-    """Others on this machine know of the run meanwhile."""
-    held = _announce(run)
+def announced(run: Run, data: Path | None = None) -> Generator[None]:
+    """Keep a run file of the user and, with ``data``, one of the project, until the block ends."""
+    private = _private_folder()
+    held = [_announce(private, run)] if private else []
+    in_data = None if data is None else data / _IN_DATA
+    with suppress(OSError):
+        if in_data is not None:
+            in_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held.append(_announce(in_data, run))
     try:
         yield
     finally:
-        if held is not None:
-            path, handle = held
+        for path, handle in filter(None, held):
             with suppress(OSError):
                 path.unlink()
             os.close(handle)
+        with suppress(OSError):
+            if in_data is not None:
+                in_data.rmdir()
+                # A directory in memory had no data directory before.
+                in_data.parent.rmdir()
 
 
 def all_runs() -> list[Run]:
     """Everything that runs, what was started last at the end."""
     folder = _private_folder()
-    if folder is None:
-        return []
-    with suppress(OSError):
-        files = sorted(folder.glob(f"*{_SUFFIX}"), key=_started)
-        return [run for run in map(_live, files) if run is not None]
-    return []
+    return [] if folder is None else _runs_in(folder)
+
+
+def directory_for(home: Path, skills_folder: Path, data: Path) -> Run | None:
+    """The directory that runs for a project and this folder, by the run files of its data directory."""
+    wanted = str(home), str(skills_folder)
+    runs = _runs_in(data / _IN_DATA)
+    return next((run for run in reversed(runs) if (run.home, run.skills_folder) == wanted), None)
 
 
 def run_of(home: Path) -> Run | None:
@@ -83,14 +99,18 @@ def directories() -> list[Run]:
     return [run for run in all_runs() if run.skills_folder is not None]
 
 
-def _announce(run: Run) -> tuple[Path, int] | None:
-    folder = _private_folder()
-    if folder is None:
-        return None
-    # Under a name that nobody looks at until it is locked and whole.
+def _runs_in(folder: Path) -> list[Run]:
+    with suppress(OSError):
+        files = sorted(folder.glob(f"*{_SUFFIX}"), key=_started)
+        return [run for run in map(_live, files) if run is not None]
+    return []
+
+
+def _announce(folder: Path, run: Run) -> tuple[Path, int] | None:
+    # Under a name that no reader looks at until it is locked and whole.
     new = folder / f".{run.pid}"
     try:
-        handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
     try:
@@ -112,12 +132,16 @@ def _told(run: Run) -> bytes:
 
 
 def _live(path: Path) -> Run | None:
-    """What a file says; None if its process is gone, or it says nothing we know."""
+    """What a file says; None if its process is gone, or another user may have written it."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:
+        found = os.fstat(handle)
+        # A repository may bring a file of this name, but neither this mode nor a process that holds it.
+        if found.st_uid != os.getuid() or found.st_mode & 0o077 or not stat.S_ISREG(found.st_mode):
+            return None
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         with suppress(ValueError, TypeError, OSError):

@@ -13,6 +13,7 @@ from iii_directory.cli.common import (
     CONNECT_SECONDS,
     EXIT_CODES,
     config_option,
+    default_data,
     engine_url,
     is_named,
     program,
@@ -57,7 +58,8 @@ async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> 
     stopped = stop_signal()
     reread_on_hangup(worker.reread_settings, stopped)
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
-    with announced(_run(settings, config.parent, url)):
+    data = default_data(config.parent, settings.skills_folder)
+    with announced(_run(settings, config.parent, url, worker.instance), data):
         # Not by waiting in a thread, which Ctrl-C would have to wait for.
         with suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)
@@ -68,7 +70,7 @@ async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> 
     say("stopped")
 
 
-def _run(settings: Settings, home: Path, url: str) -> Run:
+def _run(settings: Settings, home: Path, url: str, instance: str) -> Run:
     return Run(
         pid=os.getpid(),
         home=str(home),
@@ -78,6 +80,7 @@ def _run(settings: Settings, home: Path, url: str) -> Run:
         data=None,
         mcp=None,
         at_start=at_next_start(settings),
+        instance=instance,
     )
 
 

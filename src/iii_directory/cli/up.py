@@ -36,9 +36,9 @@ from iii_directory.config import DEFAULT_URL, at_next_start, real_path
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
+    from iii_directory.cli.mcp import Beside
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.mcp.bridge import Bridge
     from iii_directory.shapes import Json
     from iii_directory.worker.main import DirectoryWorker
 
@@ -166,12 +166,12 @@ class Started:
     place: Place
     server: EngineServer | None
     worker: DirectoryWorker
-    beside: tuple[Bridge, str] | None
+    beside: Beside | None
     summary: str
 
     async def stop(self) -> None:
         if self.beside is not None:
-            await asyncio.to_thread(self.beside[0].close)
+            await self.beside.stop()
         await asyncio.to_thread(self.worker.stop)
         if self.server is not None:
             await self.server.stop()
@@ -186,7 +186,8 @@ async def _up(plan: Plan) -> None:
     started = await _start(plan)
     stopped = stop_signal()
     reread_on_hangup(started.worker.reread_settings, stopped)
-    with announced(_run(plan, started)):
+    data = default_data(plan.config.parent, plan.settings.skills_folder)
+    with announced(_run(plan, started), data):
         say(_welcome(plan, started))
         await stopped.wait()
         say("stopping")
@@ -322,8 +323,9 @@ def _run(plan: Plan, started: Started) -> Run:
         embedded=started.server is not None,
         skills_folder=str(plan.settings.skills_folder),
         data=str(real_path(plan.data)) if plan.data and started.server else None,
-        mcp=started.beside[1] if started.beside else None,
+        mcp=started.beside.url if started.beside else None,
         at_start=plan.at_start,
+        instance=started.worker.instance,
     )
 
 
@@ -341,7 +343,7 @@ def _welcome(plan: Plan, started: Started) -> str:
             f"engine   {engine}",
             f"worker   {started.summary}",
             f"folder   {plan.settings.skills_folder}",
-            *((f"mcp      {started.beside[1]}",) if started.beside else ()),
+            *((f"mcp      {started.beside.url}",) if started.beside else ()),
             *((f"token    {plan.rule.told()}",) if plan.rule.kept_in else ()),
             "",
             "Try in another terminal:",

@@ -22,6 +22,7 @@ from iii_directory.mcp.tools import Tools
 from iii_directory.mcp.upstream import Upstream
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping, Sequence
 
     from mcp.server.models import InitializationOptions
@@ -39,69 +40,70 @@ _ALL_CHANGES: Final = NotificationOptions(prompts_changed=True, resources_change
 
 
 class Bridge:
-    """MCP for the directory of one engine, on its bus's event loop; call it from any other thread."""
+    """An MCP server for the directory behind ``upstream``; everything runs on the loop of its buses."""
 
-    def __init__(self, bus: WorkerBus, *, expose: Sequence[str] = ()) -> None:
-        self._upstream = Upstream(bus)
+    def __init__(self, upstream: Upstream, *, expose: Sequence[str] = ()) -> None:
         self._announcer = Announcer()
-        self._tools = Tools(self._upstream, expose)
-        self._server = build_server(self._upstream, self._tools, self._announcer)
+        self._tools = Tools(upstream, expose)
+        self._server = build_server(upstream, self._tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
-        self._listen()
-
-    def serve_stdio(self, wire: Wire) -> None:
-        """Serve the client at the other end of stdin and stdout until it leaves."""
-        self._upstream.run(self._stdio(wire))
-
-    def start_http(self, listener: Listener) -> None:
-        """Serve clients over HTTP until `close`."""
-        self._upstream.run(self._http(listener))
-
-    def close(self) -> None:
-        self._upstream.run(self._stop())
-        self._upstream.close()
-
-    # On the bus's loop
-
-    def _listen(self) -> None:
-        upstream, changed = self._upstream, self._announcer.changed
+        changed = self._announcer.changed
         upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
         upstream.listen("prompts-changed", PROMPTS_CHANGED, lambda _: changed([Change.PROMPTS]))
         upstream.listen("functions-changed", _FUNCTIONS_CHANGED, self._functions_changed)
         # What changed while the engine was away is not known, so everything may have.
-        upstream.start(lambda: changed(EVERYTHING))
+        upstream.on_back(lambda: changed(EVERYTHING))
 
-    def _functions_changed(self, event: Mapping[str, Any]) -> None:
-        self._announcer.changed(self._tools.changes(event))
+    @classmethod
+    def on(cls, bus: WorkerBus, *, expose: Sequence[str] = ()) -> Bridge:
+        """Make a bridge for the engine of one bus, and connect; any thread may call it."""
+        upstream = Upstream()
+        bridge = cls(upstream, expose=expose)
 
-    async def _stdio(self, wire: Wire) -> None:
+        async def connected() -> None:
+            log.info("connected to the engine at %s", bus.url)
+
+        bus.on_connected(connected)
+        upstream.use(bus)
+        upstream.attach(bus)
+        return bridge
+
+    async def serve_stdio(self, wire: Wire) -> None:
+        """Serve the client at the other end of stdin and stdout until it leaves."""
         files = anyio.wrap_file(wire.incoming), anyio.wrap_file(wire.outgoing)
         try:
             async with stdio_server(*files) as (incoming, outgoing):
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
         except* BrokenPipeError:
-            log.info("the client went away without a word")
+            log.info("the client left without closing the session")
 
-    async def _http(self, listener: Listener) -> None:
+    async def start_http(self, listener: Listener) -> None:
+        """Serve clients over HTTP until `close`."""
         endpoint = HttpEndpoint(self._server, listener)
         await endpoint.start()
         self._endpoint = endpoint
 
-    async def _stop(self) -> None:
+    async def close(self) -> None:
+        """End the sessions; the buses are closed by their owner."""
         self._announcer.close()
         if self._endpoint is not None:
             await self._endpoint.stop()
 
+    def _functions_changed(self, event: Mapping[str, Any]) -> None:
+        self._announcer.changed(self._tools.changes(event))
 
-def joined_bus(url: str, *, token: str | None = None) -> WorkerBus:
-    """A bridge's place on the engine at an address."""
+
+def joined_bus(
+    url: str, *, token: str | None = None, loop: asyncio.AbstractEventLoop | None = None
+) -> WorkerBus:
+    """Make the bus of a bridge on the engine at an address; without a loop it has one of its own."""
     from iii_directory.bus.wire_bus import WireBus
 
-    return WireBus(url, name=_worker_name(), description=WORKER_DESCRIPTION, token=token)
+    return WireBus(url, name=_worker_name(), description=WORKER_DESCRIPTION, token=token, loop=loop)
 
 
 def bus_inside(engine: EngineServer) -> WorkerBus:
-    """A bridge's place in an engine of the same process; to be asked for on the engine's loop."""
+    """Make the bus of a bridge in an engine of this process; on the engine's loop."""
     from iii_directory.bus.local_bus import LocalBus
 
     return LocalBus(engine, name=_worker_name(), description=WORKER_DESCRIPTION)

@@ -78,8 +78,10 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
     return BridgeError(line, _BLAMES.get(sentence[1] if sentence else code, "server"))
 
 
-def unreachable(url: str) -> BridgeError:
-    """Nothing answers where the engine should be."""
+def unreachable(url: str | None) -> BridgeError:
+    """Nothing answers where the engine should be; without an address, the folder's own directory is late."""
+    if url is None:
+        return _own(ENGINE_FAILED, "the directory of this folder has not started yet", "call it again later")
     return _own(
         ENGINE_FAILED,
         f"no iii engine answers at {url}",

@@ -1,16 +1,17 @@
-"""The one way to the engine that every MCP session shares: a bus, over a socket or inside its process.
+"""The way to the directory that every MCP session shares: the bus that is current.
 
-Everything of the bridge runs on the bus's event loop, so a call costs no change of threads. While the engine
-is away, requests wait for it a little; a read under way when it goes is made again when it is back.
+All of it runs on one event loop, which is also that of its buses, so a call costs no change of threads. While
+no bus is connected, requests wait a little; a read under way when a connection is lost is made again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.bus.seam import CallError
+from iii_directory.bus.seam import CallError, own_namespace
 from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.limits import (
     MCP_ENGINE_SECONDS,
@@ -21,70 +22,83 @@ from iii_directory.limits import (
 from iii_directory.mcp.failures import remote_failure, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.bus.seam import Payload, WorkerBus
 
 log = logging.getLogger("iii_directory.mcp")
-_LATE_POLL_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
-# The engine lost the answer, or it or the worker went meanwhile; any of it is worth another try of a read.
+# The engine lost the answer, or it or the worker left meanwhile; a read is worth another try after any of it.
 _WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED, CONNECTION_LOST)
 
 
+class _Listener(NamedTuple):
+    purpose: str
+    trigger_types: tuple[str, ...]
+    heard: Callable[[Payload], None]
+
+
 class Upstream:
-    """A worker without functions for others: it calls, and hears of changes."""
+    """Calls functions of the directory and hears of its changes, over one bus at a time."""
 
-    def __init__(self, bus: WorkerBus) -> None:
-        self._bus = bus
-        self.url = bus.url
-        self.namespace = bus.namespace
-        self._connected = asyncio.Event()
-        self._connected_at = 0.0
+    def __init__(self, *, wait_seconds: float | None = None) -> None:
+        self._wait_seconds = wait_seconds
+        """How long a request waits for a bus; None means `MCP_ENGINE_SECONDS`."""
+        self._bus: WorkerBus | None = None
+        self._connected: set[WorkerBus] = set()
+        self._ready = asyncio.Event()
+        self._ready_at = 0.0
         self._missed_something = False
+        self._on_back: Callable[[], None] | None = None
+        self._listeners: list[_Listener] = []
+        self._under_way: Counter[WorkerBus] = Counter()
+        self.namespace = own_namespace(None)
+        """The namespace of the functions that are called."""
         self.missing: set[str] = set()
-        """Functions that a client was told are not there; whoever tells it that they came takes them out."""
-
-    # From any thread
+        """Functions that a client was told are missing, until a listener hears of their arrival."""
 
     def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
-        """Hear the events of trigger types, now or whenever somebody offers them; call before `start`."""
-        function_id = f"{self._bus.name}::{purpose}"
-        self._bus.register_listener(
-            function_id,
-            heard,
-            description=f"Tells the MCP clients of {self._bus.name} what changed.",
-            hears_workers=True,
-        )
-        for trigger_type in trigger_types:
-            self._bus.bind(trigger_type, function_id, {})
+        """Hear the events of trigger types on every bus to come."""
+        self._listeners.append(_Listener(purpose, trigger_types, heard))
 
-    def start(self, on_back: Callable[[], None]) -> None:
-        """Follow the connection; ``on_back`` runs when it is there after events or requests were lost."""
+    def on_back(self, action: Callable[[], None]) -> None:
+        """Run something when a bus is ready after events or requests may have been lost."""
+        self._on_back = action
+
+    def attach(self, bus: WorkerBus) -> None:
+        """Register the listeners on a bus, follow its connection and start it."""
+        for listener in self._listeners:
+            self._register(bus, listener)
 
         async def connected() -> None:
-            log.info("connected to the engine at %s", self.url)
-            self._connected_at = asyncio.get_running_loop().time()
-            self._connected.set()
-            if self._missed_something:
-                self._missed_something = False
-                on_back()
+            self._connected.add(bus)
+            self._settle()
 
-        self._bus.on_connected(connected)
-        self._bus.on_lost(self._lost)
-        self._bus.start()
+        bus.on_connected(connected)
+        bus.on_lost(lambda: self._lost(bus))
+        bus.start()
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the bus's loop from another thread and wait for it."""
-        return self._bus.run(work)
+    def use(self, bus: WorkerBus | None) -> None:
+        """Send the calls from now on over this bus; None holds them back."""
+        if bus is not None and self._bus is not bus:
+            self._missed_something = self._missed_something or self._ready_at > 0
+        self._bus = bus
+        self._settle()
 
-    def close(self) -> None:
-        self._bus.close()
+    def detach(self, bus: WorkerBus) -> None:
+        """Forget a bus that is about to be closed."""
+        self._connected.discard(bus)
+        self._under_way.pop(bus, None)
 
-    # On the bus's loop
+    async def idle(self, bus: WorkerBus, seconds: float) -> None:
+        """Wait until no call of this bus is under way, for at most ``seconds``."""
+        until = asyncio.get_running_loop().time() + seconds
+        while self._under_way[bus] and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 (bounded)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
-        """The answer of a function; a ``repeatable`` one changes nothing and is called again if need be.
+        """Call a function; one that is ``repeatable`` changes nothing and is called again after a loss.
 
         Raises:
             BridgeError: what to tell the client.
@@ -93,39 +107,66 @@ class Upstream:
         # Not without end: an answer that is too large for the connection takes it down every time.
         retries = _RETRIES if repeatable else 0
         while True:
-            await self._await_engine()
+            bus = await self._current()
+            self._under_way[bus] += 1
             try:
-                return await self._bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
+                return await bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
                 if error.code == FUNCTION_NOT_FOUND and self._is_settling():
-                    await asyncio.sleep(_LATE_POLL_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
                 else:
-                    self._note_missing(function_id, error.code)
+                    if error.code == FUNCTION_NOT_FOUND:
+                        self.missing.add(function_id)
                     raise remote_failure(function_id, error.code, str(error)) from None
+            finally:
+                if bus in self._under_way:
+                    self._under_way[bus] -= 1
 
-    # Inner workings
+    def _register(self, bus: WorkerBus, listener: _Listener) -> None:
+        function_id = f"{bus.name}::{listener.purpose}"
 
-    async def _await_engine(self) -> None:
-        if self._connected.is_set():
+        def heard(event: Payload) -> None:
+            # During a change of buses both tell of the same folder.
+            if bus is self._bus:
+                listener.heard(event)
+
+        bus.register_listener(
+            function_id,
+            heard,
+            description=f"Tells the MCP clients of {bus.name} what changed.",
+            hears_workers=True,
+        )
+        for trigger_type in listener.trigger_types:
+            bus.bind(trigger_type, function_id, {})
+
+    async def _current(self) -> WorkerBus:
+        while self._bus is None or not self._ready.is_set():
+            try:
+                async with asyncio.timeout(self._wait_seconds or MCP_ENGINE_SECONDS):
+                    await self._ready.wait()
+            except TimeoutError:
+                self._missed_something = True
+                raise unreachable(self._bus.url if self._bus else None) from None
+        return self._bus
+
+    def _settle(self) -> None:
+        if self._bus is None or self._bus not in self._connected:
+            self._ready.clear()
             return
-        try:
-            async with asyncio.timeout(MCP_ENGINE_SECONDS):
-                await self._connected.wait()
-        except TimeoutError:
-            self._missed_something = True
-            raise unreachable(self.url) from None
-
-    def _note_missing(self, function_id: str, code: str) -> None:
-        if code == FUNCTION_NOT_FOUND:
-            self.missing.add(function_id)
+        self._ready_at = asyncio.get_running_loop().time()
+        self._ready.set()
+        if self._missed_something and self._on_back is not None:
+            self._missed_something = False
+            self._on_back()
 
     def _is_settling(self) -> bool:
-        return asyncio.get_running_loop().time() - self._connected_at < MCP_SETTLE_SECONDS
+        return asyncio.get_running_loop().time() - self._ready_at < MCP_SETTLE_SECONDS
 
-    def _lost(self) -> None:
-        if self._connected.is_set():
-            log.warning("the engine at %s went away; waiting for it", self.url)
+    def _lost(self, bus: WorkerBus) -> None:
+        if bus in self._connected and bus is self._bus:
+            log.warning("the engine at %s went away; waiting for it", bus.url)
             self._missed_something = True
-        self._connected.clear()
+        self._connected.discard(bus)
+        self._settle()

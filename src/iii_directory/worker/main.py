@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -98,7 +99,9 @@ class DirectoryWorker:
             arrivals=self._arrivals,
             external=self._external,
         )
-        self._offered = OwnFunctions(bus, settings, self._functions)
+        self.instance = secrets.token_hex(8)
+        """Tells this directory from every other one, in its run file and in a function's metadata."""
+        self._offered = OwnFunctions(bus, settings, self._functions, self.instance)
         self._live = LiveSettings(settings, config, bus, calls, self._notes, changed=self._settings_changed)
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iii_directory.documents.uris import READ_ONLY, WRITING
+from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION, READ_ONLY, WRITING
 from iii_directory.worker.handlers import handler_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 class OwnFunctions:
     """The rows of the table that are on. What the settings say of some of them is part of what is told."""
 
-    def __init__(self, bus: WorkerBus, settings: Settings, rows: Sequence[FunctionRow]) -> None:
+    def __init__(
+        self, bus: WorkerBus, settings: Settings, rows: Sequence[FunctionRow], instance: str
+    ) -> None:
         self._bus = bus
+        self._instance = instance
         self._settings = settings
         self._rows = rows
         self._answering: dict[str, Handler] = {}
@@ -47,4 +50,6 @@ class OwnFunctions:
             metadata[WRITING] = self._settings.allow_writing
         if "mcp" in metadata:
             metadata["sections"] = self._settings.sections or READ_ONLY
+        if row.id == INSTANCE_FUNCTION:
+            metadata[INSTANCE] = self._instance
         return replace(row, metadata=metadata) if metadata else row
