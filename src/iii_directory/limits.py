@@ -270,11 +270,14 @@ KEPT_LISTS: Final = 4
 WRITTEN_PER_TURN_BYTES: Final = 512 * KIB
 # Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.
 FULL_BYTES: Final = 64 * KIB
-# Unsent bytes to one peer after which it counts as gone: two of the largest messages.
+# Unsent bytes to one client after which it is disconnected: two of the largest messages, and much less of
+# events, which it did not ask for one by one. Past the total over all clients, those with the most unsent
+# bytes are disconnected.
 MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
+MAX_UNSENT_EVENT_BYTES: Final = 16 * MIB
+MAX_TOTAL_UNSENT_BYTES: Final = 256 * MIB
 # Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
-# Whoever opens a connection and says nothing holds a place that others could have.
 # What one connection may keep on the engine. A worker has some ten functions and a bridge some hundred
 # bindings; a registration that an SDK replays is at most this long with its description and its schemas.
 MAX_CONNECTION_FUNCTIONS: Final = 10_000
@@ -304,9 +307,14 @@ MAX_ENGINE_CONNECTIONS: Final = 10_000
 RESERVED_FILES: Final = 256
 # Inner: lines that one connection's mistakes may write to the log; after these a last one says so.
 MAX_CONNECTION_LOG_LINES: Final = 20
+# Inner: of those lines, the ones with a traceback, about thirty lines each; and the callers whose failures
+# are counted at a time.
+MAX_CONNECTION_TRACEBACKS: Final = 3
+MAX_COUNTED_CALLERS: Final = 1000
 # A token that we ask for: shorter ones can be guessed. One that we made is some forty characters in a file.
 MIN_TOKEN_CHARS: Final = 16
 MAX_TOKEN_FILE_BYTES: Final = 1 * KIB
+# A connection that says nothing holds a place that others could have.
 HANDSHAKE_SECONDS: Final = 10.0
 # How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
 CLOSE_SECONDS: Final = 5.0

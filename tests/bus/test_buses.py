@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,13 @@ from iii_directory.bus.local_bus import LocalBus
 from iii_directory.bus.seam import CallError, Function, Subscription
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
-from iii_directory.limits import LARGE_VALUE_BYTES, LONG_FRAME_BYTES, MAX_READ_MARKS
+from iii_directory.limits import (
+    LARGE_VALUE_BYTES,
+    LONG_FRAME_BYTES,
+    MAX_CONNECTION_LOG_LINES,
+    MAX_CONNECTION_TRACEBACKS,
+    MAX_READ_MARKS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,6 +132,49 @@ def test_a_mistake_is_an_internal_error_and_in_the_log(
     assert "inside::fails failed unexpectedly" in error["message"]
     assert "/a/path/of/ours" not in str(error)
     assert "/a/path/of/ours" in caplog.text
+
+
+def test_failures_caused_by_one_connection_are_logged_in_full_a_few_times_only(
+    inside: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(_: Payload) -> None:
+        raise ValueError("a mistake of ours")
+
+    inside.offer("inside::fails", fails)
+    caplog.clear()
+    for _ in range(300):
+        assert "failed unexpectedly" in inside.client.call("inside::fails")["error"]["message"]
+
+    about = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(about) == MAX_CONNECTION_LOG_LINES + 1
+    assert sum(record.exc_info is not None for record in about) == MAX_CONNECTION_TRACEBACKS
+    # Another connection's failures are logged in full.
+    with RawClient(inside.engine.url) as other:
+        other.call("inside::fails")
+    assert caplog.records[-1].exc_info is not None
+
+
+def test_calls_that_wait_for_their_turn_are_dropped_when_their_caller_leaves(inside: Worker) -> None:
+    if inside.kind == "joined":
+        pytest.skip("engines do not tell joined workers who left")
+    began = 0
+
+    async def slow(_: Payload) -> None:
+        nonlocal began
+        began += 1
+        time.sleep(0.02)  # noqa: ASYNC251 (it holds the loop, so that the others wait)
+
+    inside.offer("inside::slow", slow)
+    with RawClient(inside.engine.url) as leaving:
+        for _ in range(200):
+            leaving.start_call("inside::slow", {})
+        inside.client.result("engine::health::check")
+    # Its answer comes after all that still began; the engine has no call of the other left.
+    assert inside.client.result("inside::slow") is None
+    health = inside.client.result("engine::health::check")
+
+    assert began < 50
+    assert health["components"]["calls"]["open"] == 0
 
 
 @pytest.mark.parametrize("answer", [{1, 2}, {"deep": [object()]}, "\ud800"])

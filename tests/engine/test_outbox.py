@@ -48,13 +48,29 @@ class Taking(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return True
 
+    def abort(self) -> None:
+        self.closed = True
+
     def write_eof(self) -> None:
         self.log.append((self.name, 0))
 
 
-def outbox(transport: Taking, writers: Writers, told: list[str] | None = None, most: int = 1 << 40) -> Outbox:
+def outbox(
+    transport: Taking,
+    writers: Writers,
+    told: list[str] | None = None,
+    most: int = 1 << 40,
+    most_events: int = 1 << 40,
+) -> Outbox:
     heard: list[str] = [] if told is None else told
-    return Outbox(transport, writers, most=most, wrote=lambda: heard.append(transport.name))
+    return Outbox(
+        transport,
+        writers,
+        most=most,
+        most_events=most_events,
+        wrote=lambda: heard.append(transport.name),
+        cut_off=transport.abort,
+    )
 
 
 def test_those_with_much_to_write_do_it_in_turns_and_others_have_the_loop_in_between() -> None:
@@ -119,13 +135,58 @@ def test_a_socket_that_is_full_is_given_more_when_it_says_so() -> None:
 
 def test_what_is_unsent_counts_only_once_the_socket_was_given_all_that_it_takes() -> None:
     async def main() -> None:
-        reading = outbox(Taking("a", []), Writers(), most=PIECE_BYTES)
-        reading.write([b"x" * 5 * PIECE_BYTES])
-        assert not reading.overflows
+        reading, deaf = Taking("a", []), Taking("b", [], room=1000)
+        outbox(reading, Writers(), most=PIECE_BYTES).write([b"x" * 5 * PIECE_BYTES])
+        outbox(deaf, Writers(), most=PIECE_BYTES).write([b"x" * 5 * PIECE_BYTES])
+        assert (reading.closed, deaf.closed) == (False, True)
 
-        deaf = outbox(Taking("b", [], room=1000), Writers(), most=PIECE_BYTES)
-        deaf.write([b"x" * 5 * PIECE_BYTES])
-        assert deaf.overflows
+    asyncio.run(main())
+
+
+def test_events_that_are_not_read_have_a_bound_of_their_own() -> None:
+    async def main() -> None:
+        transports = {name: Taking(name, [], room=1000) for name in ("answers", "events", "reads")}
+        boxes = {
+            name: outbox(transport, Writers(), most_events=4 * PIECE_BYTES)
+            for name, transport in transports.items()
+        }
+        for _ in range(10):
+            boxes["answers"].write([b"x" * PIECE_BYTES])
+            boxes["events"].write([b"x" * PIECE_BYTES], event_bytes=PIECE_BYTES)
+            boxes["reads"].write([b"x" * PIECE_BYTES], event_bytes=PIECE_BYTES)
+            transports["reads"].kept = b""
+            boxes["reads"].go_on()
+            await asyncio.sleep(0)
+        assert [name for name, transport in transports.items() if transport.closed] == ["events"]
+
+    asyncio.run(main())
+
+
+def test_past_the_total_the_connections_that_hold_the_most_are_cut_off_and_the_rest_go_on() -> None:
+    async def main() -> None:
+        writers = Writers(10 * PIECE_BYTES)
+        transports = [Taking(str(number), [], room=1000) for number in range(4)]
+        boxes = [outbox(transport, writers) for transport in transports]
+        for number, box in enumerate(boxes):
+            box.write([b"x" * (number + 1) * PIECE_BYTES])
+        assert not any(transport.closed for transport in transports)
+        boxes[0].write([b"x" * PIECE_BYTES])
+        assert [transport.closed for transport in transports] == [False, False, False, True]
+        assert writers.unsent_bytes == sum(box.unsent_bytes for box in boxes[:3])
+        for box in boxes:
+            box.discard()
+        assert writers.unsent_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_past_the_total_a_client_that_reads_is_written_to_and_not_cut_off() -> None:
+    async def main() -> None:
+        writers = Writers(4 * PIECE_BYTES)
+        taking = Taking("a", [])
+        outbox(taking, writers).write([b"x" * 20 * PIECE_BYTES])
+        assert not taking.closed
+        assert writers.unsent_bytes <= 4 * PIECE_BYTES
 
     asyncio.run(main())
 

@@ -504,6 +504,8 @@ def test_past_the_last_place_a_socket_is_turned_away_and_the_others_stay(
             for _ in range(5):
                 with RawSocket(engine.server.port) as late:
                     assert late.status == 503
+                    # Head and body come in one segment.
+                    assert b"This engine has 3 connections, which is its limit." in late._received
             assert first.result("engine::health::check")
         connected(engine, 2)
     said = [record.getMessage() for record in caplog.records if "room for" in record.getMessage()]

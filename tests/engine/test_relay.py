@@ -219,7 +219,7 @@ def test_a_channel_one_side_never_came_to_ends_the_other(
 
 def run_timer(engine: EngineThread, key: tuple[str, str]) -> None:
     async def run_out() -> None:
-        engine.server._step(lambda: engine.server._router.timer(key))
+        engine.server._step(None, engine.server._router.timer, key)
 
     asyncio.run_coroutine_threadsafe(run_out(), engine.loop).result(WAIT)
 

@@ -394,6 +394,45 @@ def test_a_file_of_another_kind_of_database_is_left_alone(tmp_path: Path) -> Non
         assert database._connection.execute("SELECT x FROM other").fetchall() == [(7,)]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE entries (x)",
+        "CREATE TABLE entries (position, owner, scope, key, value, more)",
+        "CREATE VIEW entries AS SELECT 1 AS position, 'state' AS owner, '' AS scope, '' AS key, '1' AS value",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TABLE other (x); CREATE TRIGGER t AFTER INSERT ON other BEGIN DELETE FROM other; END",
+    ],
+)
+def test_a_database_of_another_schema_is_refused_in_a_sentence_and_left_alone(
+    tmp_path: Path, statement: str
+) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as foreign:
+        foreign.executescript(statement)
+        before = foreign.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
+    with pytest.raises(DataDirectoryError, match="a database of another program or version: move it away"):
+        Database(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as foreign:
+        assert set(before) <= set(foreign.execute("SELECT sql FROM sqlite_master").fetchall())
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_database_that_is_a_link_is_refused_and_nothing_is_written_through_it(
+    tmp_path: Path, suffix: str, *, there: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if there:
+        elsewhere.write_bytes(b"")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / f"{FILE_NAME}{suffix}").symlink_to(elsewhere)
+    with pytest.raises(DataDirectoryError, match="is a symbolic link"):
+        Database(data)
+    assert elsewhere.exists() is there
+    assert not there or elsewhere.read_bytes() == b""
+
+
 def test_the_size_of_a_scope_is_that_of_its_values_as_text(tmp_path: Path) -> None:
     database = Database(tmp_path)
     store = database.store("state")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.messages import Message, Registration
     from iii_directory.engine.server import EngineServer
+    from iii_directory.engine.wire_json import Json
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -34,7 +35,7 @@ class LocalBus(MessageBus):
     ) -> None:
         super().__init__(asyncio.get_running_loop(), name=name, description=description, namespace=namespace)
         self._engine = engine
-        self._id = engine.opened(_Link(self))
+        self._id = engine.opened_inside(_Guest(self))
         self._send(self._announcement(None, "in-process"))
 
     @property
@@ -65,11 +66,15 @@ class LocalBus(MessageBus):
         await self._stop_work()
 
 
-class _Link:
+class _Guest:
     """The engine's way to the bus."""
 
     def __init__(self, bus: LocalBus) -> None:
-        self.deliver = bus.delivered
+        self._delivered = bus.delivered
+        self.caller_gone = bus.caller_gone
+
+    def deliver(self, message: Json, *, is_event: bool) -> None:  # noqa: ARG002 (it is not kept)
+        self._delivered(message)
 
     def flush(self) -> None:
         """Nothing is kept back."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from iii_directory import __version__
 from iii_directory.bus.calls import Calls, new_id
+from iii_directory.bus.fair_queue import FairQueue
 from iii_directory.bus.registering import (
     Listening,
     bound_by,
@@ -26,7 +27,6 @@ from iii_directory.bus.registering import (
 )
 from iii_directory.bus.seam import Refusal, guarded, is_forged, listener, own_namespace
 from iii_directory.bus.tasks import Tasks, in_turns
-from iii_directory.bus.turns import Turns
 from iii_directory.engine import protocol
 from iii_directory.engine.messages import (
     InvocationResult,
@@ -42,6 +42,7 @@ from iii_directory.engine.repeats import Repeats
 from iii_directory.engine.wire_json import ABSENT
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import items_of, object_of, rows_of, text_of
+from iii_directory.wire.failure_log import FailureLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -93,7 +94,8 @@ class MessageBus(ABC):
         self._on_connected: list[Action] = []
         self._on_refused: list[Callable[[], None]] = []
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._turns = Turns(loop)
+        self._queue: FairQueue[Json] = FairQueue(loop, self._released)
+        self._failures = FailureLog(log)
 
     @abstractmethod
     def _send(self, message: Message) -> None:
@@ -106,7 +108,7 @@ class MessageBus(ABC):
     # Registering, from any thread
 
     def register_function(self, function: Function, handler: Handler) -> None:
-        self._handlers[function.id] = guarded(function, handler)
+        self._handlers[function.id] = guarded(function, handler, self._failures)
         self._register_soon(registration(function))
 
     def register_listener(
@@ -185,6 +187,10 @@ class MessageBus(ABC):
 
     # What the engine says
 
+    def caller_gone(self, connection_id: str) -> None:
+        """Drop the calls of a connection that is gone, unless they have begun."""
+        self._queue.drop(connection_id)
+
     def delivered(self, message: Json) -> None:
         """Take a message in; whatever it causes happens in a later turn of the loop."""
         match message["type"]:
@@ -208,8 +214,7 @@ class MessageBus(ABC):
             # Not at once: an engine in this process is still carrying out what it decided.
             self._loop.call_soon(self._heard, message)
         elif function_id in self._handlers:
-            task = self._loop.create_task(self._invoked(message))
-            self._under_way[message["invocation_id"]] = task
+            self._queue.add(str(object_of(message.get("data")).get(protocol.CALLER)), message)
         elif function_id in self._owners:
             # It is there to be observed; to call it does nothing.
             done = InvocationResult(message["invocation_id"], function_id, None, None)
@@ -284,14 +289,18 @@ class MessageBus(ABC):
             baggage=trace.baggage,
         )
 
-    async def _invoked(self, message: Json) -> None:
+    def _released(self, caller: str, message: Json) -> None:
+        self._under_way[message["invocation_id"]] = self._loop.create_task(self._invoked(caller, message))
+
+    async def _invoked(self, caller: str, message: Json) -> None:
         call_id, function_id = message["invocation_id"], message["function_id"]
         if "traceparent" in message or "baggage" in message:
             _trace.set(Trace(message.get("traceparent"), message.get("baggage")))
         result, error = ABSENT, None
         data = message.get("data")
         try:
-            await self._turns.come(str(object_of(data).get(protocol.CALLER)))
+            if not self._queue.has_time(caller, message):
+                return
             result = await self._handlers[function_id](data)
             if (answer := self._repeats.answer(result)) is not None:
                 await in_turns(answer.write_some)
@@ -333,6 +342,7 @@ class MessageBus(ABC):
         return message
 
     async def _stop_work(self) -> None:
+        self._queue.close()
         under_way = list(self._under_way.values())
         for task in under_way:
             task.cancel()

@@ -23,10 +23,12 @@ from iii_directory.engine.protocol import (
     TIMEOUT,
 )
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
-from iii_directory.shapes import is_object, object_of
+from iii_directory.shapes import is_object, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from iii_directory.wire.failure_log import FailureLog
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -221,8 +223,8 @@ def own_namespace(chosen: str | None) -> str:
     return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
 
 
-def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[object]]:
-    """The handler as callers may meet it: what is no object and what is no sentence stay outside."""
+def guarded(function: Function, handler: Handler, failures: FailureLog) -> Callable[[Any], Awaitable[object]]:
+    """Wrap a handler: refuse payloads that are not objects, and turn every failure into a sentence."""
     only_objects = function.request.get("type") == "object"
     names = tuple(object_of(function.request.get("properties")).keys() - set(function.long_fields))
 
@@ -236,8 +238,8 @@ def guarded(function: Function, handler: Handler) -> Callable[[Any], Awaitable[o
         except DirectoryError as error:
             # Its cause may name a path or an address.
             raise error from None
-        except Exception:
-            log.exception("%s failed", function.id)
+        except Exception:  # noqa: BLE001 (it is logged with its traceback)
+            failures.failed(f"{function.id} failed", text_of(payload.get(CALLER)))
             raise DirectoryError(INTERNAL, f"{function.id} failed unexpectedly") from None
 
     return run

@@ -146,7 +146,14 @@ class WireSocket(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._outbox = Outbox(self._transport, Writers(), most=MAX_UNSENT_BYTES, wrote=lambda: None)
+        self._outbox = Outbox(
+            self._transport,
+            Writers(),
+            most=MAX_UNSENT_BYTES,
+            most_events=MAX_UNSENT_BYTES,
+            wrote=lambda: None,
+            cut_off=self._cut_off,
+        )
         request = self._protocol.connect()
         if self._token:
             request.headers["Authorization"] = f"Bearer {self._token}"
@@ -169,12 +176,18 @@ class WireSocket(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._outbox is not None:
+            self._outbox.discard()
         self.ended.set_result(None)
         if self._was_open:
             self._owner.lost(self)
         elif not self.opened.done():
             why = self._protocol.handshake_exc or exc or "it hung up"
             self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {why}"))
+
+    def pause_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.paused()
 
     def resume_writing(self) -> None:
         if self._outbox is not None:
@@ -218,9 +231,10 @@ class WireSocket(asyncio.BufferedProtocol):
         if transport is None or outbox is None or not data or transport.is_closing():
             return
         outbox.write(data)
-        if outbox.overflows:
-            log.warning("the engine does not read what it is told; the connection is given up")
-            transport.abort()
+
+    def _cut_off(self) -> None:
+        log.warning("the engine does not read its messages; the connection is closed")
+        self.abort()
 
     def _keep_alive(self) -> None:
         """A connection of which nothing is heard, not even an answer to a ping, is gone."""

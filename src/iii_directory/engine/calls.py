@@ -69,7 +69,10 @@ class Calls:
 
     def __init__(self, engine_state: EngineState) -> None:
         self._engine_state = engine_state
-        self._open: dict[tuple[str, str], Call] = {}
+        self._open: dict[str, dict[str, Call]] = {}
+        """By executor and call id."""
+        self._asked: dict[str, set[tuple[str, str]]] = {}
+        """By caller: the executors and ids of the open calls it asked for."""
         self.builtins: dict[str, Callable[[Request], object]] = {}
         self.unread_fields: dict[str, tuple[str, ...]] = {}
         """The fields of built-in functions that only keep what is in them."""
@@ -109,7 +112,7 @@ class Calls:
 
     def resolve(self, executor: str, message: InvocationResult) -> None:
         """An executor answered. Late, unknown and foreign ids are dropped."""
-        call = self._open.get((executor, message.invocation_id))
+        call = self._open.get(executor, {}).get(message.invocation_id)
         if call is None:
             return
         self._close(message.invocation_id, call)
@@ -118,22 +121,23 @@ class Calls:
 
     def stop(self, connection_id: str) -> None:
         """A connection is gone: what it executed fails, what it asked for is forgotten."""
-        stopped: list[Call] = []
-        for key, call in list(self._open.items()):
-            if call.executor == connection_id:
-                del self._open[key]
-                stopped.append(call)
-            elif call.caller == connection_id:
-                # The executor is not told; its late answer is nobody's.
-                self._close(key[1], call)
-                self._record(key[1], Call(call.executor, call.caller, outcome=None))
+        stopped = self._open.pop(connection_id, {})
+        for call_id, call in stopped.items():
+            self._forget_caller(call_id, call)
+        for executor, call_id in self._asked.pop(connection_id, ()):
+            # The executor is not told, and its late answer is dropped. A worker inside drops what it has not
+            # begun, and answers nothing.
+            call = self._open[executor][call_id]
+            self._close(call_id, call)
+            if not self._engine_state.connections[executor].inside:
+                self._record(call_id, Call(executor, None, outcome=None))
         body = EngineFault(protocol.INVOCATION_STOPPED, "Invocation stopped").body()
-        for call in stopped:
+        for call in stopped.values():
             if call.outcome is not None:
                 call.outcome(ABSENT, body)
 
     def open_calls(self) -> int:
-        return len(self._open)
+        return sum(map(len, self._open.values()))
 
     def _dispatch(
         self,
@@ -150,7 +154,7 @@ class Calls:
             self._run_builtin(caller, function, data, outcome)
             return
         call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
-        while (function.owner, call_id) in self._open:
+        while call_id in self._open.get(function.owner, ()):
             call_id = self._engine_state.new_id()
         inside = self._engine_state.connections[function.owner].inside
         if inside:
@@ -161,7 +165,10 @@ class Calls:
             data = whole(data)
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._record(call_id, Call(function.owner, caller, outcome))
-        self._engine_state.send(function.owner, messages.invocation(message, call_id, data))
+        is_event = caller is None or outcome is None
+        self._engine_state.send(
+            function.owner, messages.invocation(message, call_id, data), is_event=is_event
+        )
 
     def _record(self, call_id: str, call: Call) -> None:
         executor = self._engine_state.connections[call.executor]
@@ -172,14 +179,22 @@ class Calls:
                 # It is sent all the same; only that it runs is not counted any more.
                 return
             executor.held.unanswered_events += 1
-        self._open[call.executor, call_id] = call
+        self._open.setdefault(call.executor, {})[call_id] = call
+        if call.caller is not None:
+            self._asked.setdefault(call.caller, set()).add((call.executor, call_id))
         executor.active_invocations += 1
 
     def _close(self, call_id: str, call: Call) -> None:
-        del self._open[call.executor, call_id]
+        del self._open[call.executor][call_id]
+        self._forget_caller(call_id, call)
         executor = self._engine_state.connections[call.executor]
         executor.active_invocations -= 1
         executor.held.unanswered_events -= call.is_event
+
+    def _forget_caller(self, call_id: str, call: Call) -> None:
+        asked = self._asked.get(call.caller or "")
+        if asked is not None:
+            asked.discard((call.executor, call_id))
 
     def _run_builtin(
         self, caller: str | None, function: Function, data: object, outcome: Outcome | None

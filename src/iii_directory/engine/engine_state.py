@@ -45,6 +45,8 @@ class Send:
 
     connection_id: str
     message: Json
+    is_event: bool = False
+    """Whether the connection did not ask for it and no caller waits for what becomes of it."""
 
 
 @dataclass(slots=True)
@@ -154,10 +156,10 @@ class EngineState:
         self.outbox: list[Effect] = []
         self.functions_changed = False
 
-    def send(self, connection_id: str, message: Json) -> None:
+    def send(self, connection_id: str, message: Json, *, is_event: bool = False) -> None:
         """Deliver if the connection is still there; a message to one that is gone is dropped."""
         if connection_id in self.connections:
-            self.outbox.append(Send(connection_id, message))
+            self.outbox.append(Send(connection_id, message, is_event))
 
     def close(self, connection_id: str, *, abrupt: bool = False) -> None:
         self.outbox.append(Close(connection_id, abrupt))

@@ -29,8 +29,10 @@ from iii_directory.limits import (
     MAX_ENGINE_CONNECTIONS,
     MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,
+    MAX_TOTAL_UNSENT_BYTES,
     MAX_UNFINISHED_BYTES,
     MAX_UNSENT_BYTES,
+    MAX_UNSENT_EVENT_BYTES,
     MESSAGE_SECONDS,
     STALL_SECONDS,
 )
@@ -45,7 +47,13 @@ log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.
 _wire_log = logging.getLogger("iii_directory.engine.wire")
 _wire_log.setLevel(logging.WARNING)
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def _full_answer(connections: int) -> bytes:
+    """Build the refusal of a connection past the limit, before its request is read."""
+    body = f"This engine has {connections} connections, which is its limit. Try again later.\n".encode()
+    head = f"Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}"
+    return b"".join((b"HTTP/1.1 503 Service Unavailable\r\n", head.encode(), b"\r\n\r\n", body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,9 @@ class SocketLimits:
     frame_bytes: int = MAX_FRAME_BYTES
     message_bytes: int = MAX_MESSAGE_BYTES
     unsent_bytes: int = MAX_UNSENT_BYTES
+    unsent_event_bytes: int = MAX_UNSENT_EVENT_BYTES
+    total_unsent_bytes: int = MAX_TOTAL_UNSENT_BYTES
+    """Of all sockets of one listener together."""
     handshake_seconds: float = HANDSHAKE_SECONDS
     close_seconds: float = CLOSE_SECONDS
     stall_seconds: float = STALL_SECONDS
@@ -66,6 +77,8 @@ class SocketLimits:
 
 class Role:
     """What a socket is used for once its handshake is done. This one listens to nothing."""
+
+    connection_id = ""
 
     def opened(self, peer: Peer) -> None:
         """The handshake is done."""
@@ -97,6 +110,8 @@ class Peer(asyncio.BufferedProtocol):
         self._finished_some = False
         """Whether a message was finished since that timer began."""
         self._ending = False
+        self._event_bytes = 0
+        """Of what is queued, the bytes of events."""
 
     @property
     def address(self) -> str | None:
@@ -104,9 +119,19 @@ class Peer(asyncio.BufferedProtocol):
         return cast("tuple[str, int]", name)[0] if isinstance(name, tuple) else None
 
     @property
+    def connection_id(self) -> str:
+        """The worker connection that the socket is; empty for other sockets."""
+        return self._role.connection_id
+
+    @property
     def full(self) -> bool:
         """Whether the socket has enough to write; the role is told when it takes more again."""
         return self._outbox.unsent_bytes > FULL_BYTES
+
+    def leave(self) -> None:
+        """Release everything that the connection registered."""
+        role, self._role = self._role, Role()
+        role.lost()
 
     # What roles call
 
@@ -117,21 +142,21 @@ class Peer(asyncio.BufferedProtocol):
         else:
             self._framing.send(message, is_text=False)
 
-    def send_utf8(self, *parts: Text) -> None:
+    def send_utf8(self, *parts: Text, is_event: bool = False) -> None:
         """Queue a message that is text, encoded already, in parts that follow on each other."""
         self._framing.send(*parts)
+        if is_event:
+            self._event_bytes += sum(map(len, parts))
 
     def flush(self) -> None:
         """Write what is queued. A client that does not read is cut off before it costs too much memory."""
         transport, data = self._transport, self._framing.to_send()
         if not data or transport.is_closing():
             return
-        self._outbox.write(data)
+        self._outbox.write(data, self._event_bytes)
+        self._event_bytes = 0
         if self._protocol.close_expected():
             self._end_soon()
-        if self._outbox.overflows:
-            log.warning("a client that does not read its messages was disconnected")
-            transport.abort()
 
     def close(self) -> None:
         """Say goodbye without a code, and do not wait for ever for the answer."""
@@ -167,10 +192,15 @@ class Peer(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._outbox = Outbox(
-            self._transport, self._engine.writers, most=self._limits.unsent_bytes, wrote=self._wrote
+            self._transport,
+            self._engine.writers,
+            most=self._limits.unsent_bytes,
+            most_events=self._limits.unsent_event_bytes,
+            wrote=self._wrote,
+            cut_off=self._cut_off,
         )
         if not self._engine.peer_made(self):
-            self._transport.write(_FULL)
+            self._transport.write(_full_answer(self._limits.connections))
             self._transport.close()
             return
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
@@ -183,16 +213,21 @@ class Peer(asyncio.BufferedProtocol):
         self._taken_in()
 
     def eof_received(self) -> bool:
-        self._protocol.receive_eof()
-        self.flush()
-        return False
+        if not self._framing.is_open:
+            self._protocol.receive_eof()
+            self.flush()
+        return False  # the transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
         self._stop_timer()
         self._set_unfinished(0)
-        self._leave()
+        # Without this, what is unsent would wait for the garbage collector: peer and transport are a cycle.
+        self._framing.to_send()
+        self._outbox.discard()
         self._engine.peer_lost(self)
-        self._engine.flush()
+
+    def pause_writing(self) -> None:
+        self._outbox.paused()
 
     def resume_writing(self) -> None:
         self._outbox.go_on()
@@ -209,13 +244,18 @@ class Peer(asyncio.BufferedProtocol):
 
     # Inner workings
 
+    def _cut_off(self) -> None:
+        log.warning("a client that does not read its messages was disconnected")
+        self._transport.abort()
+
     def _wrote(self) -> None:
         if not self.full:
             self._role.writable()
 
     def _taken_in(self) -> None:
         if self._protocol.close_rcvd is not None:
-            self._leave()
+            # Before the close frame is answered: a client that has the answer finds nothing of it left.
+            self.leave()
         self.flush()
         self._count_unfinished()
         self._engine.flush()
@@ -244,11 +284,6 @@ class Peer(asyncio.BufferedProtocol):
 
     def _refuse(self, refused: Refused) -> None:
         self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
-
-    def _leave(self) -> None:
-        """Before the goodbye is answered, so that whoever has the answer finds nothing of it left."""
-        role, self._role = self._role, Role()
-        role.lost()
 
     def _count_unfinished(self) -> None:
         """A message that comes in pieces holds memory until it is whole: not for ever, and not too much."""

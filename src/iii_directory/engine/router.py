@@ -329,10 +329,13 @@ class Router:
         connection = self.engine_state.connections.pop(connection_id, None)
         if connection is None:
             return
-        for function in self.engine_state.functions_of(connection_id):
-            self.engine_state.remove_function(function.namespace, function.id)
+        # Most connections hold nothing; when thousands leave at once, none of them looks at what others hold.
+        if connection.held.functions:
+            for function in self.engine_state.functions_of(connection_id):
+                self.engine_state.remove_function(function.namespace, function.id)
         self.calls.stop(connection_id)
-        self.triggers.connection_gone(connection_id)
+        if connection.held.bindings or connection.held.trigger_types:
+            self.triggers.connection_gone(connection_id)
         for name in connection.names:
             self.engine_state.names.pop((connection.namespace or DEFAULT_NAMESPACE, name), None)
         self.worker_event("worker_disconnected", connection)

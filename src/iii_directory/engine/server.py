@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import uuid
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
@@ -25,6 +26,7 @@ from iii_directory.engine.relay import Relays
 from iii_directory.engine.schemas import load_library
 from iii_directory.engine.store import AtOnce, MemoryStore
 from iii_directory.engine.worker_role import WorkerRole
+from iii_directory.wire.failure_log import FailureLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +43,15 @@ BACKLOG = 512
 _SAY_AGAIN_SECONDS: Final = 60.0
 # How long a transport that is being made, dropped and told of it can take, in turns of the loop.
 _TURNS_TO_END: Final = 5
+# How long connections that are lost are released in one pass of the loop.
+_RELEASE_SECONDS: Final = 0.004
 Ts = TypeVarTuple("Ts")
 
 
 class Link(Protocol):
     """The way to one connection: a socket, or a worker in this process."""
 
-    def deliver(self, message: Json) -> None: ...
+    def deliver(self, message: Json, *, is_event: bool) -> None: ...
 
     def flush(self) -> None:
         """Write what was delivered, if that was not done at once."""
@@ -56,6 +60,14 @@ class Link(Protocol):
     def close(self) -> None: ...
 
     def abort(self) -> None: ...
+
+
+class Guest(Link, Protocol):
+    """The way to a worker in this process."""
+
+    def caller_gone(self, connection_id: str) -> None:
+        """Drop the calls of a connection that is gone, unless they have begun."""
+        ...
 
 
 class EngineServer:
@@ -98,10 +110,14 @@ class EngineServer:
         self._router = build_engine(world, __version__)
         self._relays = Relays(self._router.channels)
         self._links: dict[str, Link] = {}
-        self.writers = Writers()
+        self._guests: dict[str, Guest] = {}
+        self._failures = FailureLog(log)
+        self.writers = Writers(self._limits.total_unsent_bytes)
         self.read_into = memoryview(bytearray(READ_BYTES))
         """Where every socket is read into, one after the other."""
         self._peers: set[Peer] = set()
+        self._departed: deque[Peer] = deque()
+        """Connections that are lost and whose registrations are not released yet."""
         self._said_full = False
         self.unfinished_bytes = 0
         """What the messages of all sockets hold that have come in part."""
@@ -147,6 +163,7 @@ class EngineServer:
         # some turns to be made, to be dropped and to end.
         for _ in range(_TURNS_TO_END):
             await asyncio.sleep(0)
+        self._release_departed(math.inf)
         await self.errands.close()
         if self._database is not None:
             self._database.close()
@@ -185,6 +202,12 @@ class EngineServer:
         return True
 
     def peer_lost(self, peer: Peer) -> None:
+        """Let go of a connection: a few milliseconds' worth of them in one pass, when thousands leave."""
+        for guest in self._guests.values():
+            guest.caller_gone(peer.connection_id)
+        self._departed.append(peer)
+        if len(self._departed) == 1:
+            asyncio.get_running_loop().call_soon(self._release_departed)
         self._peers.discard(peer)
         # Said anew once half of them have left.
         self._said_full = self._said_full and len(self._peers) > self._limits.connections // 2
@@ -198,44 +221,63 @@ class EngineServer:
 
     # What links call, on the event loop
 
-    def opened(self, link: Link, address: str | None = None) -> str:
-        """A new connection; one from this process, opened before the start, is there before all others."""
-        connection_id, effects = self._router.connect(address, inside=address is None)
-        self._links[connection_id] = link
-        self._apply(effects)
-        return connection_id
+    def opened(self, link: Link, address: str | None) -> str:
+        """Take in a new connection from a socket; return its id."""
+        return self._opened(link, *self._router.connect(address))
+
+    def opened_inside(self, guest: Guest) -> str:
+        """Take in a worker of this process; before the start it is there before all others."""
+        connection_id, effects = self._router.connect(inside=True)
+        self._guests[connection_id] = guest
+        return self._opened(guest, connection_id, effects)
 
     def received(self, connection_id: str, frame: bytes) -> None:
         """A frame came from a socket, which flushes when it has read everything there is."""
-        self._step(self._router.receive, connection_id, frame)
+        self._step(connection_id, self._router.receive, connection_id, frame)
 
     def received_decoded(self, connection_id: str, decoded: Callable[[], Message | None]) -> None:
         """The same for a frame that was decoded already."""
-        self._step(self._router.receive_decoded, connection_id, decoded)
+        self._step(connection_id, self._router.receive_decoded, connection_id, decoded)
 
     def received_message(self, connection_id: str, message: Message) -> None:
         """A message came from a worker in this process; answers to sockets are written once a turn."""
-        self._step(self._router.accept, connection_id, message)
+        self._step(connection_id, self._router.accept, connection_id, message)
         if self._dirty and not self._flush_is_due:
             self._flush_is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def lost(self, connection_id: str) -> None:
         self._links.pop(connection_id, None)
-        self._step(self._router.disconnect, connection_id)
+        self._guests.pop(connection_id, None)
+        self._step(connection_id, self._router.disconnect, connection_id)
 
     # Inner workings
 
-    def _carry_on(self, action: Callable[[], None]) -> None:
-        self._step(self._router.carry_on, action)
+    def _release_departed(self, seconds: float = _RELEASE_SECONDS) -> None:
+        until = time.monotonic() + seconds
+        while self._departed:
+            self._departed[0].leave()
+            self._departed.popleft()
+            if time.monotonic() >= until:
+                asyncio.get_running_loop().call_soon(self._release_departed)
+                break
         self.flush()
 
-    def _step(self, step: Callable[[*Ts], list[Effect]], *arguments: *Ts) -> None:
-        """A mistake of ours costs the message that met it, and nobody's connection."""
+    def _carry_on(self, action: Callable[[], None]) -> None:
+        self._step(None, self._router.carry_on, action)
+        self.flush()
+
+    def _opened(self, link: Link, connection_id: str, effects: list[Effect]) -> str:
+        self._links[connection_id] = link
+        self._apply(effects)
+        return connection_id
+
+    def _step(self, cause: str | None, step: Callable[[*Ts], list[Effect]], *arguments: *Ts) -> None:
+        """Advance the router. A mistake of ours costs the message that met it, and no connection."""
         try:
             effects = step(*arguments)
-        except Exception:
-            log.exception("the engine could not handle a message")
+        except Exception:  # noqa: BLE001 (it is logged with its traceback)
+            self._failures.failed("the engine could not handle a message", cause)
             effects = self._router.engine_state.take_effects()
         self._apply(effects)
 
@@ -243,13 +285,13 @@ class EngineServer:
         for effect in effects:
             try:
                 self._carry_out(effect)
-            except Exception:
-                log.exception("the engine could not carry out an effect")
+            except Exception:  # noqa: BLE001 (it is logged with its traceback)
+                self._failures.failed("the engine could not carry out an effect", _addressee(effect))
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
             link = self._links[effect.connection_id]
-            link.deliver(effect.message)
+            link.deliver(effect.message, is_event=effect.is_event)
             self._dirty[link] = None
         elif isinstance(effect, Close):
             link = self._links[effect.connection_id]
@@ -264,11 +306,15 @@ class EngineServer:
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
         def fire() -> None:
             self._timers.discard(handle)
-            self._step(self._router.timer, key)
+            self._step(None, self._router.timer, key)
             self.flush()
 
         handle = asyncio.get_running_loop().call_later(seconds, fire)
         self._timers.add(handle)
+
+
+def _addressee(effect: Effect) -> str | None:
+    return effect.connection_id if isinstance(effect, Send | Close) else None
 
 
 class FullTable:

@@ -37,6 +37,7 @@ _SIZE: Final = "LENGTH(CAST(value AS BLOB))"
 # How much of a large value is looked at before others have a turn, and how long that is at least.
 _STRETCHES_AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.0001
+_COLUMNS: Final = ("position", "owner", "scope", "key", "value")
 _UNREADABLE: Final = "the state database holds a value that cannot be read"
 
 
@@ -57,6 +58,7 @@ class Database:
         """Where a file was moved to that was damaged, or not the one that was opened; the last of them."""
         self._parts = tuple(directory / (FILE_NAME + suffix) for suffix in ("", "-wal"))
         _make_usable(directory)
+        _refuse_links(self.path)
         _keep_private(self.path)
         try:
             self._connection = _open(self.path)
@@ -64,6 +66,12 @@ class Database:
             raise DataDirectoryError(_cannot_open(directory, error)) from None
         except sqlite3.DatabaseError:
             self._begin_anew([])
+        if not _is_ours(self._connection):
+            self._connection.close()
+            raise DataDirectoryError(
+                f"{self.path} is a database of another program or version: "
+                "move it away, or choose another data directory"
+            )
         self._stamp = self._look()
         # The state's values may be read and written in another thread than the configuration's.
         self._lock = threading.Lock()
@@ -279,6 +287,27 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether a database has our table and nothing that acts by itself when it is read or written."""
+    try:
+        columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(entries)"))
+        kinds = {row[0] for row in connection.execute("SELECT type FROM sqlite_master")}
+    except sqlite3.Error:
+        return False
+    return columns == _COLUMNS and not kinds & {"view", "trigger"}
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse a database that is a symbolic link: it would be written wherever the link leads."""
+    for suffix in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        if part.is_symlink():
+            raise DataDirectoryError(
+                f"{part} is a symbolic link, and state is only kept in the data directory itself: "
+                "remove the link, or name the directory it leads to as the data directory"
+            )
 
 
 def _make_usable(directory: Path) -> None:

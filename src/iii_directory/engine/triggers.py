@@ -36,13 +36,16 @@ class Triggers:
         self._engine_state = engine_state
         self.types: dict[TypeKey, TriggerType] = {}
         self.bindings: dict[str, Binding] = {}
+        self._of_type: dict[str, dict[str, Binding]] = {}
+        """The bindings by their trigger types, in the order they were made."""
         self._durable = 0
         self._revision = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
-        for binding in self.bindings.values():
-            if binding.provider is not None and trigger_type in (None, binding.trigger_type):
+        chosen = self.bindings if trigger_type is None else self._of_type.get(trigger_type, {})
+        for binding in chosen.values():
+            if binding.provider is not None:
                 yield binding
 
     # Types
@@ -77,8 +80,8 @@ class Triggers:
             size=size,
         )
         self._count_type(self.types[key], 1)
-        for binding in list(self.bindings.values()):
-            if binding.trigger_type == message.id and self._provider_for(binding) == key:
+        for binding in list(self._of_type.get(message.id, {}).values()):
+            if self._provider_for(binding) == key:
                 self._attach(binding, key)
 
     def remove_type(self, connection_id: str, namespace: str, type_id: str) -> None:
@@ -215,6 +218,7 @@ class Triggers:
             if held.provider != key:
                 self._detach(held)
         self.bindings[binding.id] = binding
+        self._of_type.setdefault(binding.trigger_type, {})[binding.id] = binding
         self._count_binding(binding, 1)
         if key is not None:
             self._attach(binding, key)
@@ -222,6 +226,10 @@ class Triggers:
     def _take(self, binding_id: str) -> Binding | None:
         binding = self.bindings.pop(binding_id, None)
         if binding is not None:
+            alike = self._of_type[binding.trigger_type]
+            del alike[binding.id]
+            if not alike:
+                del self._of_type[binding.trigger_type]
             self._count_binding(binding, -1)
         return binding
 

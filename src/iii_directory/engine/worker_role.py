@@ -38,7 +38,6 @@ class WorkerRole(Role):
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server
-        self._connection_id = ""
         self._peer: Peer
         self._decoding: Generator[None, None, Message | None] | None = None
         """A long frame that is looked at a little at a time; until that is done, nothing else is taken in."""
@@ -46,11 +45,11 @@ class WorkerRole(Role):
 
     def opened(self, peer: Peer) -> None:
         self._peer = peer
-        self._connection_id = self._server.opened(self, peer.address)
+        self.connection_id = self._server.opened(self, peer.address)
 
-    def deliver(self, message: Json) -> None:
+    def deliver(self, message: Json, *, is_event: bool) -> None:
         try:
-            self._peer.send_utf8(*encode_parts(message))
+            self._peer.send_utf8(*encode_parts(message), is_event=is_event)
         except (TypeError, ValueError):
             if message["type"] != INVOCATION_RESULT:
                 raise
@@ -70,7 +69,7 @@ class WorkerRole(Role):
     def received(self, message: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
         if len(message) <= LONG_FRAME_BYTES:
             errands = self._server.errands.made
-            self._server.received(self._connection_id, message)
+            self._server.received(self.connection_id, message)
             if self._server.errands.made != errands and self._server.errands.is_behind:
                 self._peer.hold()
                 self._server.errands.when_caught_up(self._peer.release)
@@ -83,7 +82,7 @@ class WorkerRole(Role):
         # A long frame came before the connection went: it is done first, in turns while others are served.
         self._is_gone = True
         if self._decoding is None or (self._server.is_stopping and self._decode(math.inf)):
-            self._server.lost(self._connection_id)
+            self._server.lost(self.connection_id)
 
     def _go_on(self) -> None:
         if self._decoding is None:
@@ -91,7 +90,7 @@ class WorkerRole(Role):
         if not self._decode(_TURN_SECONDS):
             asyncio.get_running_loop().call_soon(self._go_on)
         elif self._is_gone:
-            self._server.lost(self._connection_id)
+            self._server.lost(self.connection_id)
             self._server.flush()
         else:
             self._server.errands.when_caught_up(self._peer.release)
@@ -110,7 +109,7 @@ class WorkerRole(Role):
 
     def _decoded(self, outcome: Callable[[], Message | None]) -> bool:
         self._decoding = None
-        self._server.received_decoded(self._connection_id, outcome)
+        self._server.received_decoded(self.connection_id, outcome)
         return True
 
 
