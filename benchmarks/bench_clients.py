@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from websockets.frames import Frame, Opcode
 
-from benchmarks.bench_engine import _listener as listener
-from benchmarks.bench_engine import _resident_kib as resident_kib
+from benchmarks.bench_engine import listener, resident_kib
 from benchmarks.harness import Measurement, goal
 from benchmarks.processes import READY_SECONDS, Answers, call_frame, process, run_up
 from iii_directory.engine.sqlite_store import Database
@@ -55,7 +54,7 @@ def not_reading() -> Measurement:
 
 @goal("clients.least-served", at_least=0.5)
 def least_served() -> Measurement:
-    """Calls answered for the client served least against the median, of 2,000 with one call each in flight."""
+    """Calls of the client served least against the median, of 2,000 clients with one call each in flight."""
     counts, latencies = _eager_clients()
     note = (
         f"{len(latencies)} calls, {counts[0]} to {counts[-1]} a client, median {statistics.median(counts):g}"
@@ -124,9 +123,8 @@ async def _connected(url: str, count: int) -> list[Eager]:
 
     raised_file_limit()
     loop, where = asyncio.get_running_loop(), urlsplit(url)
-    made = [
-        await loop.create_connection(lambda: Eager(url), where.hostname, where.port) for _ in range(count)
-    ]
+    host, port = where.hostname or "", where.port or 0
+    made = [await loop.create_connection(lambda: Eager(url), host, port) for _ in range(count)]
     return [client for _, client in made]
 
 

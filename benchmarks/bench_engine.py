@@ -62,11 +62,11 @@ def idle_connection() -> Measurement:
 def _idle_kib() -> float:
     with process(engine) as url, contextlib.ExitStack() as open_sockets:
         parts = urlsplit(url)
-        pid = _listener(parts.port or 0)
-        before = _resident_kib(pid)
+        pid = listener(parts.port or 0)
+        before = resident_kib(pid)
         for _ in range(IDLE):
             open_sockets.enter_context(_handshaken(parts.port or 0))
-        return (_resident_kib(pid) - before) / IDLE
+        return (resident_kib(pid) - before) / IDLE
 
 
 def _handshaken(port: int) -> socket.socket:
@@ -80,7 +80,7 @@ def _handshaken(port: int) -> socket.socket:
     return peer
 
 
-def _listener(port: int) -> int:
+def listener(port: int) -> int:
     from iii_directory.cli.port_owner import port_owner
 
     owner = port_owner(port)
@@ -89,7 +89,7 @@ def _listener(port: int) -> int:
     return int(owner.rsplit("pid ", 1)[1].rstrip(")"))
 
 
-def _resident_kib(pid: int) -> int:
+def resident_kib(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
 
