@@ -415,5 +415,10 @@ MCP_PROGRESS_SECONDS: Final = 1.0
 # Inner: changes that come together are told together: a download of 200 skills is one notification.
 MCP_BURST_SECONDS: Final = 0.05
 
+# The id and the name of a worker, as they are stored with what it registered.
+MAX_WORKER_NAME_CHARS: Final = 256
+# A mark in an index names the worker or the address that a document comes from, as far as this.
+MAX_MARKED_NAME_CHARS: Final = 48
+
 # What a directory that runs says of itself to others on the machine: four paths and addresses, some settings.
 MAX_RUN_FILE_BYTES: Final = 16 * KIB

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from iii_directory.catalog.composed import registered_prompt_body, worker_overview
 from iii_directory.documents.model import Prompt, PromptArgument
+from iii_directory.documents.provenance import Provenance
+
+REGISTERED = Provenance("registered", worker="mail", worker_id="w1")
 
 
 def test_a_registered_prompt_says_who_renders_it_and_how_to_call_it() -> None:
     arguments = (PromptArgument("to", "Who", required=True), PromptArgument("cc"))
 
     body = registered_prompt_body(
-        Prompt("send", "Sends\nmail.", "", "registered", None, "mail::render", arguments)
+        Prompt("send", "Sends\nmail.", "", REGISTERED, None, "mail::render", arguments)
     )
 
     assert body == (
@@ -21,7 +24,7 @@ def test_a_registered_prompt_says_who_renders_it_and_how_to_call_it() -> None:
 
 
 def test_a_prompt_without_arguments_lists_none() -> None:
-    body = registered_prompt_body(Prompt("send", "Sends.", "", "registered", None, "mail::render"))
+    body = registered_prompt_body(Prompt("send", "Sends.", "", REGISTERED, None, "mail::render"))
 
     assert '`prompts::mcp-get {"name": "send", "arguments": {}}`' in body
     assert "- `" not in body

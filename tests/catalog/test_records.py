@@ -77,8 +77,12 @@ def test_a_record_without_a_name_goes_by_its_key() -> None:
     assert decode(SKILLS, {"id": ""}, "somewhere").key == "somewhere"
 
 
-def test_a_registered_skill_may_have_the_id_of_the_index() -> None:
-    assert decode(SKILLS, {**SKILL, "id": "skills"}, "skills").parsed(SKILLS).skill is not None
+@pytest.mark.parametrize("reserved", ["skills", "skills/index", "index", "directory/skills/index", "iii/x"])
+def test_a_record_with_a_reserved_id_is_reported_and_not_served(reserved: str) -> None:
+    found = decode(SKILLS, {**SKILL, "id": reserved}, reserved).parsed(SKILLS)
+
+    assert found.skill is None
+    assert "reserved" in found.findings[0].reason
 
 
 @pytest.mark.parametrize(

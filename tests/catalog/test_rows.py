@@ -19,6 +19,9 @@ from iii_directory.catalog.rows import (
 )
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument
+from iii_directory.documents.provenance import Provenance
+
+REGISTERED = Provenance("registered", worker="mail", worker_id="w1")
 
 QUERY = "---\ntitle: Query\ntype: how-to\nfunction_id: db::query\n---\nRuns a QUERY.\n"
 
@@ -183,7 +186,7 @@ def test_a_read_has_no_description_and_the_id_on_display(shop: Snapshot) -> None
 @pytest.fixture
 def prompts() -> Snapshot:
     arguments = (PromptArgument("to", "Who", required=True), PromptArgument("cc"))
-    registered = Prompt("send", "Sends.", WHEN, "registered", None, "mail::render", arguments)
+    registered = Prompt("send", "Sends.", WHEN, REGISTERED, None, "mail::render", arguments)
     files = {"mail/prompts/ask.md": b"---\ndescription: Asks.\narguments: [what]\n---\nAsk.\n"}
     return EMPTY.changed(parsed(files), {"prompt:send": ParsedFile(prompt=registered)})
 

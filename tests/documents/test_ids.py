@@ -94,8 +94,18 @@ def test_an_id_behind_the_index_cannot_be_registered(skill_id: str) -> None:
         check_new_skill_id(skill_id)
 
 
-def test_an_id_next_to_the_index_can_be_registered() -> None:
-    check_new_skill_id("skills/index")
+@pytest.mark.parametrize(
+    "skill_id",
+    ["index", "skills/index", "skills/x", "directory/skills/index", "con", "a/nul", "lpt1/x"],
+)
+def test_an_id_that_reads_as_the_index_or_that_windows_cannot_store_is_reserved(skill_id: str) -> None:
+    with pytest.raises(DirectoryError, match=r"D111.*reserved"):
+        check_new_skill_id(skill_id)
+
+
+@pytest.mark.parametrize("skill_id", ["x/skills", "x/index", "directory", "directory/x", "console", "com10"])
+def test_an_id_that_only_resembles_a_reserved_one_is_taken(skill_id: str) -> None:
+    check_new_skill_id(skill_id)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=label)

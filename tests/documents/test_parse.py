@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from tests.hostile import HOSTILE, label
 
 from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument, Skill
 from iii_directory.documents.parse import check_body, document_of, parse_file, parse_registered_skill
+from iii_directory.documents.provenance import OPERATOR, Author, Provenance
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
 
@@ -60,11 +62,12 @@ def test_a_skill_carries_its_front_matter_and_its_place() -> None:
             description="Runs a query.",
             bytes=len(text),
             modified_at=WHEN,
-            source="folder",
+            provenance=OPERATOR,
             functions=("db::query", "db::explain"),
             path="db/query.md",
         ),
         size=len(text.encode()),
+        digest=sha256(text.encode()).digest(),
     )
 
 
@@ -244,7 +247,7 @@ def test_a_file_too_large_is_refused_by_its_size_alone() -> None:
 
 
 def test_a_prompt_is_called_like_its_file_unless_it_says_otherwise() -> None:
-    assert prompt("description: Asks.\n") == Prompt("ask", "Asks.", WHEN, "folder", "db/prompts/ask.md")
+    assert prompt("description: Asks.\n") == Prompt("ask", "Asks.", WHEN, OPERATOR, "db/prompts/ask.md")
     assert prompt("description: Asks.\nname: other\n").name == "other"
     assert prompt("description: Asks.\nname: other\n", "prompts/Odd Name.md").name == "other"
 
@@ -309,10 +312,11 @@ def test_a_prompt_with_text_that_cannot_be_seen_is_reported() -> None:
 def test_a_registered_skill_is_read_like_a_file_and_measured_in_bytes() -> None:
     body = "---\ntype: how-to\n---\n# T\u00e9\n\nText.\n"
 
-    found = parse_registered_skill("db/index", body, WHEN).skill
+    found = parse_registered_skill("db/index", body, WHEN, Author("w1", "db")).skill
 
+    provenance = Provenance("registered", worker="db", worker_id="w1", since=WHEN, state="unknown")
     assert found == Skill(
-        "db/index", "T\u00e9", "how-to", None, "Text.", len(body.encode()), WHEN, "registered"
+        "db/index", "T\u00e9", "how-to", None, "Text.", len(body.encode()), WHEN, provenance
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 from tests.registered.stage import House, unique
@@ -36,7 +37,7 @@ def user_message(text: str) -> dict[str, Any]:
 # What is taken
 
 
-def test_the_record_in_iii_state_has_the_reference_shape(house: House) -> None:
+def test_the_record_in_iii_state_has_the_reference_shape_and_names_the_registrant(house: House) -> None:
     name = unique("greet")
     reply = register(house, name, arguments=ARGUMENTS)
     assert reply.keys() == {"name", "registered_at"}
@@ -49,6 +50,9 @@ def test_the_record_in_iii_state_has_the_reference_shape(house: House) -> None:
         ],
         "function_id": "demo::greet",
         "registered_at": reply["registered_at"],
+        "worker_id": ANY,
+        "worker": house.client.name,
+        "seal": ANY,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 from tests.registered.stage import unique
@@ -48,11 +49,14 @@ def test_the_reply_names_the_id_and_a_time_with_sub_seconds(house: House) -> Non
     assert "." in reply["registered_at"]
 
 
-def test_the_record_in_iii_state_has_the_reference_shape(house: House) -> None:
+def test_the_record_in_iii_state_has_the_reference_shape_and_names_the_registrant(house: House) -> None:
     skill_id = unique("demo")
     reply = register(house, skill_id, "# x")
-    stored = {"id": skill_id, "skill": "# x", "registered_at": reply["registered_at"]}
-    assert house.stored(skill_id) == stored
+    stored = house.stored(skill_id)
+    own = {"id": skill_id, "skill": "# x", "registered_at": reply["registered_at"]}
+    assert stored == own | {"worker_id": ANY, "worker": house.client.name, "seal": ANY}
+    workers = house.call("engine::workers::list")["workers"]
+    assert [row["name"] for row in workers if row["id"] == stored["worker_id"]] == [house.client.name]
 
 
 def test_a_row_of_the_list_has_the_fields_of_both_generations_and_no_body(house: House) -> None:
@@ -98,9 +102,10 @@ def test_registering_the_same_body_again_refreshes_the_time(house: House) -> Non
         LONGEST_ID,
         "docs/fn",
         "fn-reference",
-        "skills/x",
         "directory",
         "x/skills",
+        "x/index",
+        "console",
     ],
 )
 def test_an_id_within_the_grammar_is_taken(house: House, skill_id: str) -> None:
@@ -119,7 +124,7 @@ def test_a_body_may_be_as_large_as_the_limit(house: House) -> None:
 def test_unknown_fields_are_ignored(house: House) -> None:
     skill_id = unique("demo")
     house.call("skills::register", id=skill_id, skill="# x", colour="red")
-    assert house.stored(skill_id).keys() == {"id", "skill", "registered_at"}
+    assert house.stored(skill_id).keys() == {"id", "skill", "registered_at", "worker_id", "worker", "seal"}
 
 
 # What is refused

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = 0
 KEPT_TOKEN = "token"  # noqa: S105 (its name, not a token)
 """The file of a data directory that holds a generated token."""
+REGISTRANTS_KEY = "registrants.key"
+"""The file of a data directory with the key that seals registrations."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.catalog.records import Record, decode, size_of
+from iii_directory.catalog.records import UNSEALED, Record, decode, size_of
+from iii_directory.documents.provenance import NO_AUTHOR
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
 from iii_directory.shapes import object_of, text_of
 from iii_directory.text import nanoseconds_of, rfc3339
@@ -19,8 +20,9 @@ from iii_directory.text import nanoseconds_of, rfc3339
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from iii_directory.catalog.records import RecordKind
+    from iii_directory.catalog.records import RecordKind, Seal
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.documents.provenance import Author
 
 _MICROSECOND: Final = 1000
 # A listing has no keys, so a record in it that does not say what it is called gets a number.
@@ -39,8 +41,9 @@ class Outcome(Enum):
 class Table:
     """Every record of one kind by its key."""
 
-    def __init__(self, kind: RecordKind) -> None:
+    def __init__(self, kind: RecordKind, seal: Seal = UNSEALED) -> None:
         self.kind = kind
+        self._seal = seal
         self._held: dict[str, Record] = {}
         self._newest: dict[str, int] = {}
         """The newest ``registered_at`` seen of each key that is held."""
@@ -68,13 +71,14 @@ class Table:
         """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
         return self._named(old if new is None else new) or key
 
-    def draft(self, fields: dict[str, Any], now: int) -> Record:
+    def draft(self, fields: dict[str, Any], now: int, author: Author = NO_AUTHOR) -> Record:
         """A new record of checked fields: registered now, and later than everything known of its key."""
         key = fields[self.kind.key_field]
         known = max(self._last_stamp, self._known_stamp(key))
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
-        value = {**fields, "registered_at": rfc3339(self._last_stamp)}
-        record = self._drafts[key] = Record(key, self._last_stamp, value, size_of(value), fields)
+        value = self._seal.signed({**fields, "registered_at": rfc3339(self._last_stamp)}, author)
+        record = Record(key, self._last_stamp, value, size_of(value), fields, author=author)
+        self._drafts[key] = record
         return record
 
     def drop_draft(self, record: Record) -> None:
@@ -131,7 +135,7 @@ class Table:
             return self._doubt(key)
         if new is None:
             return self._drop(key, 0)
-        record = ours or decode(self.kind, new, key)
+        record = ours or self._decode(new, key)
         return self._put(record) if record.stamp > newest else self._doubt(key)
 
     def doubt(self, key: str) -> Outcome:
@@ -153,7 +157,7 @@ class Table:
             return self._doubt(key)
         # While a listing is taken in step by step, this was asked later than that.
         self._touch(key)
-        return self._drop(key, 0) if value is None else self._put(decode(self.kind, value, key))
+        return self._drop(key, 0) if value is None else self._put(self._decode(value, key))
 
     def leave_doubtful(self, key: str) -> None:
         """The state did not answer; a listing will have to settle it."""
@@ -184,7 +188,7 @@ class Table:
         """
         listed: dict[str, Record] = {}
         for number, value in enumerate(values):
-            record = self._known(value) or decode(self.kind, value, f"{_UNNAMED}{number})")
+            record = self._known(value) or self._decode(value, f"{_UNNAMED}{number})")
             known = listed.get(record.key)
             if known is None or record.stamp > known.stamp:
                 listed[record.key] = record
@@ -199,6 +203,9 @@ class Table:
         self._touched = None
 
     # Inner workings
+
+    def _decode(self, value: object, key: str) -> Record:
+        return decode(self.kind, value, key, self._seal)
 
     def _document(self, key: str) -> ParsedFile | None:
         held = self._held.get(key)

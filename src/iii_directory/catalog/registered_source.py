@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.catalog.records import PROMPTS, SKILLS
+from iii_directory.catalog.records import PROMPTS, SKILLS, UNSEALED, Seal
 from iii_directory.catalog.registered import Table
 from iii_directory.documents.model import Finding
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
@@ -21,9 +21,9 @@ _FIX = "see that the engine runs iii-state; it is tried again until it answers"
 class RegisteredSource:
     """Both kinds of registered entries. Whoever keeps them in step with iii-state says when it tried to."""
 
-    def __init__(self, patience_seconds: float = 0.0) -> None:
-        self.skills = Table(SKILLS)
-        self.prompts = Table(PROMPTS)
+    def __init__(self, patience_seconds: float = 0.0, seal: Seal = UNSEALED) -> None:
+        self.skills = Table(SKILLS, seal)
+        self.prompts = Table(PROMPTS, seal)
         self.findings: tuple[Finding, ...] = ()
         """Why not everything that is registered may be here, if so; and what was missing for a while."""
         self._problem: str | None = None

@@ -113,8 +113,8 @@ def directory_row(key: str, skill: Skill) -> Row:
         row["name"] = skill.name
     if skill.disable_model_invocation:
         row["disable_model_invocation"] = True
-    if skill.root is not None:
-        row["root"] = skill.root
+    if skill.provenance.root is not None:
+        row["root"] = skill.provenance.root
     return row
 
 

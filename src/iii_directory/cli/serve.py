@@ -54,7 +54,10 @@ async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> 
     from iii_directory.worker.main import DirectoryWorker
 
     token = engine_token(url, config.parent, named=named)
-    worker = await asyncio.to_thread(DirectoryWorker.join, settings, url, token=token, config=config)
+    data = default_data(config.parent, settings.skills_folder)
+    worker = await asyncio.to_thread(
+        DirectoryWorker.join, settings, url, token=token, config=config, data=data
+    )
     stopped = stop_signal()
     reread_on_hangup(worker.reread_settings, stopped)
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")

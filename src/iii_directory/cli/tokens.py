@@ -7,7 +7,6 @@ Our own commands find it there; whoever else should connect is given it by the o
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,19 +14,19 @@ from urllib.parse import urlsplit
 
 import click
 
+from iii_directory.access.kept_secret import ExposedError, kept_secret, made_secret
 from iii_directory.access.ownership import can_tell
 from iii_directory.access.policy import KEPT_TOKEN, is_loopback
 from iii_directory.cli.common import STATE_FOLDER, Command, fail
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import all_runs
 from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE
-from iii_directory.limits import MAX_TOKEN_FILE_BYTES, MIN_TOKEN_CHARS
+from iii_directory.limits import MIN_TOKEN_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AUTO: Final = "auto"
-_RANDOM_BYTES: Final = 32
 
 
 class TokenRule(NamedTuple):
@@ -61,10 +60,10 @@ def rule_for(given: str | None, data: Path | None) -> TokenRule:
     if data is None:
         fail("--token auto keeps the token in the data directory; leave --in-memory out", code=2)
     try:
-        return TokenRule(_made_token(data), asks_everybody=False, kept_in=data / KEPT_TOKEN)
+        return TokenRule(made_secret(data, KEPT_TOKEN), asks_everybody=False, kept_in=data / KEPT_TOKEN)
     except OSError as error:
         fail(f"the token cannot be kept in {data}: {error.strerror}")
-    except _ExposedError as error:
+    except ExposedError as error:
         fail(f"{error}; delete it, and a new token is made")
 
 
@@ -78,8 +77,8 @@ def engine_token(url: str, home: Path | None = None, *, named: bool) -> str | No
     if chosen or not is_loopback(urlsplit(url).hostname or ""):
         return kept_from_squatters(url, chosen or None, named=named)
     for folder in _data_folders(url, home or Path()):
-        with suppress(OSError, _ExposedError):
-            return _kept_token(folder)
+        with suppress(OSError, ExposedError):
+            return kept_secret(folder, KEPT_TOKEN)
     return None
 
 
@@ -102,10 +101,6 @@ def kept_from_squatters(url: str, token: str | None, *, named: bool) -> str | No
     return None
 
 
-class _ExposedError(Exception):
-    """A file of a token that others may have read or written."""
-
-
 def _data_folders(url: str, home: Path) -> Iterator[Path]:
     """Where the engine at an address may keep its state: as it says, or where it usually does.
 
@@ -117,37 +112,3 @@ def _data_folders(url: str, home: Path) -> Iterator[Path]:
     if can_tell():
         yield home / STATE_FOLDER
         yield home / "data"
-
-
-def _kept_token(folder: Path) -> str:
-    path = folder / KEPT_TOKEN
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        found = os.fstat(handle)
-        private = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-        token = os.read(handle, MAX_TOKEN_FILE_BYTES).decode("ascii", "replace").strip()
-    finally:
-        os.close(handle)
-    if not private or len(token) < MIN_TOKEN_CHARS:
-        raise _ExposedError(f"{path} is no token that you alone can read")
-    return token
-
-
-def _made_token(folder: Path) -> str:
-    # Only here, because most commands make none.
-    import secrets
-
-    with suppress(FileNotFoundError):
-        return _kept_token(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Whole before it has its name; of two who make one at the same time, both use the first.
-    draft = folder / f".{KEPT_TOKEN}-{os.getpid()}"
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(handle, secrets.token_urlsafe(_RANDOM_BYTES).encode())
-        with suppress(FileExistsError):
-            os.link(draft, folder / KEPT_TOKEN)
-    finally:
-        os.close(handle)
-        draft.unlink()
-    return _kept_token(folder)

@@ -279,7 +279,7 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     if place.engine_is_there:
         joined = DirectoryWorker.join
         return None, await asyncio.to_thread(
-            joined, plan.settings, place.url, token=place.token, config=plan.config
+            joined, plan.settings, place.url, token=place.token, config=plan.config, data=plan.data
         )
     host, port = _loopback_address(place.url)
     server = new_engine(
@@ -292,7 +292,8 @@ async def engine_and_worker(plan: Plan, place: Place) -> tuple[EngineServer | No
     # Before it listens, so that no other worker takes this one's place.
     bus = bus_inside(server)
     await listen(server)
-    return server, await asyncio.to_thread(DirectoryWorker.run_on, bus, plan.settings, plan.config)
+    run_on = DirectoryWorker.run_on
+    return server, await asyncio.to_thread(run_on, bus, plan.settings, plan.config, plan.data)
 
 
 async def _engine_answers(url: str, token: str | None) -> bool:

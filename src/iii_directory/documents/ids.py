@@ -18,6 +18,9 @@ OVERVIEWS: Final = (OVERVIEW, "SKILLS.md", "index.md")
 """Every name of a file that stands for its folder; of several the first counts."""
 # What the engine and this worker say of themselves comes from the operator's folder or this package alone.
 RESERVED_NAMESPACES: Final = frozenset({"iii", "iii-directory"})
+# Readers mean the index of all skills by these, and `skills/x` as a path in a repository.
+_INDEX_NAMESPACES: Final = frozenset({"skills", "index"})
+_WINDOWS_DEVICE: Final = re.compile(r"con|prn|aux|nul|(?:com|lpt)[0-9]")
 
 _SEGMENT: Final = re.compile(rf"[a-z0-9_-]{{1,{MAX_SEGMENT_CHARS}}}")
 _SKILL_PATH: Final = re.compile(rf"(?!fn[/.])(?:{_SEGMENT.pattern}/)*(?:{_SEGMENT.pattern}|SKILLS?)\.md")
@@ -63,17 +66,34 @@ def check_skill_id(skill_id: str) -> None:
         raise DirectoryError(BAD_SKILL_ID, problem)
 
 
-def check_new_skill_id(skill_id: str) -> None:
-    """Refuse an id that breaks the grammar or that no URI could reach."""
+def check_registered_id(skill_id: str) -> None:
+    """Refuse an id that breaks the grammar, or that readers would take for the index or for this worker."""
     check_skill_id(skill_id)
-    if skill_id in RESERVED_IDS:
-        raise DirectoryError(
-            BAD_SKILL_ID, f"the id '{skill_id}' is reserved: iii://{skill_id} is the index of all skills"
-        )
-    if namespace_of(skill_id) in RESERVED_NAMESPACES:
-        raise DirectoryError(
-            BAD_SKILL_ID, f"the id '{skill_id}' is reserved: '{namespace_of(skill_id)}' speaks for itself"
-        )
+    namespace = namespace_of(skill_id)
+    if namespace in RESERVED_NAMESPACES:
+        reason = f"'{namespace}' speaks for itself"
+    elif namespace in _INDEX_NAMESPACES or bare_id(skill_id) in RESERVED_IDS:
+        reason = f"iii://{bare_id(skill_id)} leads to the index of all skills"
+    else:
+        return
+    raise DirectoryError(BAD_SKILL_ID, f"the id '{skill_id}' is reserved: {reason}")
+
+
+def check_new_skill_id(skill_id: str) -> None:
+    """Refuse an id that `check_registered_id` refuses, or that has a name which Windows cannot store."""
+    check_registered_id(skill_id)
+    for name in skill_id.split("/"):
+        if _WINDOWS_DEVICE.fullmatch(name):
+            raise DirectoryError(
+                BAD_SKILL_ID, f"the id '{skill_id}' is reserved: Windows cannot store a file called '{name}'"
+            )
+
+
+def new_namespace_problem(namespace: str) -> str | None:
+    """Why nothing new may be installed or written in a namespace of this name, or None."""
+    if namespace in _INDEX_NAMESPACES:
+        return f"'{namespace}' stands for the index of all skills"
+    return None if _WINDOWS_DEVICE.fullmatch(namespace) is None else f"Windows cannot store '{namespace}'"
 
 
 def prompt_name_problem(name: str) -> str | None:

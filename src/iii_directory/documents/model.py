@@ -5,7 +5,10 @@ Those that a first scan makes by the ten thousand are named tuples, which are ma
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from iii_directory.documents.provenance import Provenance
 
 Source = Literal["folder", "registered"]
 
@@ -24,7 +27,7 @@ class Skill(NamedTuple):
     description: str
     bytes: int
     modified_at: str
-    source: Source
+    provenance: Provenance
     functions: tuple[str, ...] = ()
     """Function ids a how-to declares in its front matter, ``function_id`` apart."""
     path: str | None = None
@@ -35,8 +38,11 @@ class Skill(NamedTuple):
     """True where the front matter keeps it for people to call."""
     keywords: tuple[str, ...] = ()
     """Other words its author wants it found by."""
-    root: str | None = None
-    """What the folder it lies in is called; None for one that lies in none, such as a registered skill."""
+
+    @property
+    def source(self) -> Source:
+        """Where it is kept, in the words of the older generations."""
+        return "registered" if self.provenance.kind == "registered" else "folder"
 
 
 class PromptArgument(NamedTuple):
@@ -55,10 +61,15 @@ class Prompt(NamedTuple):
     name: str
     description: str
     modified_at: str
-    source: Source
+    provenance: Provenance
     path: str | None = None
     function_id: str | None = None
     arguments: tuple[PromptArgument, ...] = ()
+
+    @property
+    def source(self) -> Source:
+        """Where it is kept, in the words of the older generations."""
+        return "registered" if self.provenance.kind == "registered" else "folder"
 
 
 class Finding(NamedTuple):
@@ -100,6 +111,8 @@ class ParsedFile(NamedTuple):
     size: int | None = None
     """In bytes, of a regular file, whatever is in it; None of a record, and of what is not read."""
     executable: bool = False
+    digest: bytes | None = None
+    """The SHA-256 of a file that is a document."""
 
     @property
     def is_plain(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem, skill_name_of
 from iii_directory.documents.markdown import first_paragraph, heading
 from iii_directory.documents.model import Finding, ParsedFile, Prompt, PromptArgument, Skill
+from iii_directory.documents.provenance import NO_AUTHOR, OPERATOR, Author, Provenance
 from iii_directory.errors import BAD_BODY, RESERVED_PLACE, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
 from iii_directory.shapes import is_text_list
@@ -31,9 +33,9 @@ _Head = tuple[dict[str, Any], int, list[str]]
 
 
 def parse_file(
-    relative_path: str, raw: bytes, size: int, modified_at: str, root: str | None = None
+    relative_path: str, raw: bytes, size: int, modified_at: str, provenance: Provenance = OPERATOR
 ) -> ParsedFile:
-    """Parse the file at ``relative_path`` below the folder called ``root``.
+    """Parse the file at ``relative_path`` below a folder; ``provenance`` says which folder that is.
 
     ``size`` is the size on disk; a file above the limit is refused by its size, whatever ``raw`` holds.
     """
@@ -58,8 +60,10 @@ def parse_file(
     if _VISIBLE.search(text, head[1]) is None:
         return _skipped(relative_path, size, "it is empty", "write a body, or delete it")
     if place.is_prompt:
-        return _prompt(place.key, text, head, size, modified_at, relative_path)
-    return _skill(place.key, text, head, size, modified_at, relative_path, root)
+        parsed = _prompt(place.key, text, head, size, modified_at, relative_path, provenance)
+    else:
+        parsed = _skill(place.key, text, head, size, modified_at, relative_path, provenance)
+    return parsed._replace(digest=hashlib.sha256(raw).digest())
 
 
 class Document(NamedTuple):
@@ -113,13 +117,18 @@ def written_document(path: str, text: str) -> bytes:
     return raw
 
 
-def parse_registered_skill(skill_id: str, body: str, registered_at: str) -> ParsedFile:
+def parse_registered_skill(
+    skill_id: str, body: str, registered_at: str, author: Author = NO_AUTHOR
+) -> ParsedFile:
     """Parse a registered skill whose id and body were checked."""
     text = body.removeprefix("\ufeff")
-    return _skill(skill_id, text, _read(text), len(body.encode()), registered_at, None)
+    provenance = _registered_by(author, registered_at)
+    return _skill(skill_id, text, _read(text), len(body.encode()), registered_at, None, provenance)
 
 
-def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> ParsedFile:
+def parse_registered_prompt(
+    fields: Mapping[str, Any], registered_at: str, author: Author = NO_AUTHOR
+) -> ParsedFile:
     """Parse a registered prompt whose fields were checked."""
     arguments = tuple(
         PromptArgument(argument["name"], argument.get("description"), argument["required"])
@@ -127,8 +136,19 @@ def parse_registered_prompt(fields: Mapping[str, Any], registered_at: str) -> Pa
     )
     description = cut(fields["description"].strip(), MAX_DESCRIPTION_CHARS)
     name, function_id = fields["name"], fields["function_id"].strip()
-    prompt = Prompt(name, description, registered_at, "registered", None, function_id, arguments)
+    provenance = _registered_by(author, registered_at)
+    prompt = Prompt(name, description, registered_at, provenance, None, function_id, arguments)
     return ParsedFile(None, prompt, _findings(name, [], description, ""))
+
+
+def _registered_by(author: Author, registered_at: str) -> Provenance:
+    return Provenance(
+        "registered",
+        worker=author.worker,
+        worker_id=author.worker_id,
+        since=registered_at,
+        state="unknown",
+    )
 
 
 def _read(text: str) -> _Head:
@@ -156,7 +176,7 @@ def _skill(
     size: int,
     modified_at: str,
     path: str | None,
-    root: str | None = None,
+    provenance: Provenance,
 ) -> ParsedFile:
     values, body_start, problems = head
     title, kind, function_id, description = _texts(values, _SKILL_KEYS, problems)
@@ -167,7 +187,6 @@ def _skill(
         description = cut(description, MAX_DESCRIPTION_CHARS)
     functions = _list(values, "functions", "function ids", problems) if "functions" in values else ()
     keywords = _keywords(values, problems) if "keywords" in values else ()
-    source = "registered" if path is None else "folder"
     name, for_people = None, False
     if "name" in values or _FOR_PEOPLE in values:
         name, for_people = skill_name_of(values.get("name")), values.get(_FOR_PEOPLE) is True
@@ -179,19 +198,20 @@ def _skill(
         description,
         size,
         modified_at,
-        source,
+        provenance,
         functions,
         path,
         name,
         for_people,
         keywords,
-        root,
     )
     found = _findings(path or skill_id, problems, title + description, text)
     return ParsedFile(skill, None, found, None if path is None else size)
 
 
-def _prompt(stem: str, text: str, head: _Head, size: int, modified_at: str, path: str) -> ParsedFile:
+def _prompt(
+    stem: str, text: str, head: _Head, size: int, modified_at: str, path: str, provenance: Provenance
+) -> ParsedFile:
     values, _, problems = head
     name, description = _texts(values, _PROMPT_KEYS, problems)
     arguments = read_arguments(values, problems)
@@ -203,7 +223,7 @@ def _prompt(stem: str, text: str, head: _Head, size: int, modified_at: str, path
     if problem is not None or description is None:
         return _skipped(path, size, "; ".join(problems), _FIX_FRONT_MATTER)
     description = cut(description, MAX_DESCRIPTION_CHARS)
-    prompt = Prompt(name or stem, description, modified_at, "folder", path, None, arguments)
+    prompt = Prompt(name or stem, description, modified_at, provenance, path, None, arguments)
     return ParsedFile(None, prompt, _findings(path, problems, description, text), size)
 
 

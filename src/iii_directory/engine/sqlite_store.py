@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.access.policy import KEPT_TOKEN
+from iii_directory.access.policy import KEPT_TOKEN, REGISTRANTS_KEY
 from iii_directory.engine.store import StoreError, UnreadableError
 from iii_directory.engine.stretches import NotSoundError, sound_stretches
 from iii_directory.engine.wire_json import ABSENT, Unread, encode_message
@@ -31,7 +31,7 @@ log = logging.getLogger("iii_directory.engine")
 
 FILE_NAME: Final = "engine.db"
 _GIT_IGNORES: Final = ".gitignore"
-_OURS: Final = (FILE_NAME, KEPT_TOKEN, _GIT_IGNORES)
+_OURS: Final = (FILE_NAME, KEPT_TOKEN, REGISTRANTS_KEY, _GIT_IGNORES)
 # As a blob its length is known without reading it.
 _SIZE: Final = "LENGTH(CAST(value AS BLOB))"
 # How much of a large value is looked at before others have a turn, and how long that is at least.

@@ -16,6 +16,7 @@ from iii_directory.bus.tasks import Tasks, each_in_turns
 from iii_directory.catalog.recent_writes import RecentWrites
 from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome, stamp_of
+from iii_directory.documents.provenance import NO_AUTHOR
 from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
 from iii_directory.limits import MAX_REGISTERED_BYTES, MAX_RUMOURS
 from iii_directory.worker.neighbours import Hint
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.recent_writes import Write
     from iii_directory.catalog.records import Record
     from iii_directory.catalog.registered import Table
+    from iii_directory.documents.provenance import Author
     from iii_directory.worker.engine_calls import EngineCalls
     from iii_directory.worker.events import Events
     from iii_directory.worker.neighbours import Neighbours
@@ -61,9 +63,9 @@ class Collection:
 
     # Writing
 
-    async def register(self, fields: dict[str, Any]) -> str:
-        """Store checked fields as a record; the answer is its ``registered_at``."""
-        record = self._table.draft(fields, self._clock())
+    async def register(self, fields: dict[str, Any], author: Author = NO_AUTHOR) -> str:
+        """Store checked fields as a record of this author; the answer is its ``registered_at``."""
+        record = self._table.draft(fields, self._clock(), author)
         try:
             return await self._register(record)
         finally:

@@ -89,6 +89,11 @@ class InstalledWorkers:
         self.left: frozenset[str] = frozenset()
         """Workers that were connected when the engine was asked before, and are no more."""
         self._met: dict[str, None] = {}
+        self.connected: Mapping[str, str | None] | None = None
+        """The names of the connected workers by their ids; None when the engine does not tell."""
+        self._naming = asyncio.Lock()
+        self._unlisted: set[str] = set()
+        """Ids of callers that the engine did not list when it was last asked."""
 
     @property
     def asked_of(self) -> str | None:
@@ -105,8 +110,31 @@ class InstalledWorkers:
             await asyncio.shield(self._task)
         return self.names
 
+    async def name_of(self, worker_id: str) -> str | None:
+        """The name of a connected worker; None where the engine does not list the id, or lists no name."""
+        name = self._listed_name(worker_id)
+        if name is None and worker_id not in self._unlisted:
+            # One at a time, so that many newcomers at once are found by one question.
+            async with self._naming:
+                name = self._listed_name(worker_id)
+                if name is None:
+                    self.forget()
+                    await self.known()
+                    name = self._listed_name(worker_id)
+            if name is None and len(self._unlisted) < MAX_REMEMBERED_WORKERS:
+                self._unlisted.add(worker_id)
+        return name
+
+    def _listed_name(self, worker_id: str) -> str | None:
+        return None if self.connected is None else self.connected.get(worker_id)
+
+    def workers_changed(self) -> None:
+        """Workers came, went or changed their names: the next reader asks anew."""
+        self._unlisted.clear()
+        self.forget()
+
     def forget(self) -> None:
-        """The next reader asks anew: workers came or went."""
+        """The next reader asks anew."""
         self._asked_at = None
 
     def forget_way(self) -> None:
@@ -119,11 +147,15 @@ class InstalledWorkers:
             self._task.cancel()
 
     async def _ask(self) -> None:
-        joined = await _joined(self._bus)
+        rows = await _joined(self._bus)
+        joined = _homes(rows)
         connected = frozenset(joined)
         if connected:
             # An engine that does not tell has not lost everybody; and we are there ourselves.
             self._meet(connected)
+        if self._task is asyncio.current_task():
+            names = {text_of(row.get("id")): text_of(row.get("name")) for row in rows}
+            self.connected = {worker_id: name for worker_id, name in names.items() if worker_id} or None
         for way in self._ways_past(joined) if self._way is None else (self._way,):
             told = await self._asked(way)
             if told is not None:
@@ -245,15 +277,20 @@ def _names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
     return frozenset(name for row in rows_of(answer, rows) if (name := text_of(row.get(key))) is not None)
 
 
-async def _joined(bus: Bus) -> dict[str, frozenset[str]]:
-    """The workers that are connected, with their namespaces; nobody where the engine does not tell us."""
+async def _joined(bus: Bus) -> list[Json]:
+    """The rows of the workers that are connected; none where the engine does not list them for us."""
     try:
         answer = await bus.call(CONNECTED, {}, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE)
     except CallError:
-        return {}
+        return []
+    # A part of the engine is not a worker that connected.
+    return [row for row in rows_of(answer, "workers") if row.get("runtime") != "engine"]
+
+
+def _homes(rows: Sequence[Json]) -> dict[str, frozenset[str]]:
+    """The namespaces of the connected workers by their names."""
     homes: dict[str, set[str]] = {}
-    for row in rows_of(answer, "workers"):
-        # What is part of the engine is nobody's worker.
-        if row.get("runtime") != "engine" and (name := text_of(row.get("name"))) is not None:
+    for row in rows:
+        if (name := text_of(row.get("name"))) is not None:
             homes.setdefault(name, set()).add(text_of(row.get("namespace")) or DEFAULT_NAMESPACE)
     return {name: frozenset(spaces) for name, spaces in homes.items()}

@@ -13,6 +13,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.catalog.notes import Notes
+from iii_directory.catalog.records import Seal
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.disk.locking import is_at_rest
 from iii_directory.documents.model import Finding
@@ -31,6 +32,7 @@ from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.own_functions import OwnFunctions
 from iii_directory.worker.parts import Parts
+from iii_directory.worker.registrants import sealing_key
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
@@ -54,11 +56,13 @@ _AWAY: Final = "engine"
 class DirectoryWorker:
     """The worker on one engine. Its state lives on the bus's event loop."""
 
-    def __init__(self, settings: Settings, bus: WorkerBus, config: Path | None = None) -> None:
+    def __init__(
+        self, settings: Settings, bus: WorkerBus, config: Path | None = None, data: Path | None = None
+    ) -> None:
         # A copy of its own: some of it changes while the worker runs.
         settings = self._settings = replace(settings)
         self._bus = bus
-        self._registered = RegisteredSource(settings.state_timeout_ms / 1000)
+        self._registered = RegisteredSource(settings.state_timeout_ms / 1000, Seal(sealing_key(data)))
         self._installed = InstalledWorkers(bus, settings.registry_cache_ttl_ms / 1000, time.monotonic)
         self._notes = Notes()
         self._catalogue = Catalogue(
@@ -113,20 +117,24 @@ class DirectoryWorker:
         token: str | None = None,
         namespace: str | None = None,
         config: Path | None = None,
+        data: Path | None = None,
     ) -> DirectoryWorker:
         """A worker that reads its folder and then joins the engine as soon as that answers."""
         from iii_directory.bus.wire_bus import WireBus
 
         bus = WireBus(url, name=NAME, description=DESCRIPTION, namespace=namespace, token=token)
-        return cls.run_on(bus, settings, config)
+        return cls.run_on(bus, settings, config, data)
 
     @classmethod
-    def run_on(cls, bus: WorkerBus, settings: Settings, config: Path | None = None) -> DirectoryWorker:
+    def run_on(
+        cls, bus: WorkerBus, settings: Settings, config: Path | None = None, data: Path | None = None
+    ) -> DirectoryWorker:
         """A worker that reads its folder and then registers on a bus. Not to be called on the bus's loop.
 
-        The settings are followed in ``config``, the file they come from.
+        The settings are followed in ``config``, the file they come from. ``data`` is the folder that keeps
+        the key which seals registrations; without one, registrants are unknown after a restart.
         """
-        worker = cls(settings, bus, config)
+        worker = cls(settings, bus, config, data)
         try:
             worker._start()
         except BaseException:
@@ -267,7 +275,7 @@ class DirectoryWorker:
         await self._registered.ready()
 
     def _workers_changed(self, event: Payload) -> None:
-        self._installed.forget()
+        self._installed.workers_changed()
         self._parts.automatic.workers_changed()
         self._offers.workers_changed(event)
 

@@ -224,7 +224,7 @@ class Parts:
     def registering(self) -> Registering:
         from iii_directory.worker.handlers.writing import Registering
 
-        return Registering(self._registrations)
+        return Registering(self._registrations, self._installed)
 
     @cached_property
     def downloads(self) -> Downloads:

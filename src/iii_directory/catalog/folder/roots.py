@@ -13,6 +13,7 @@ from iii_directory.disk.reasons import GONE, LINK, RefusedError
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_file
+from iii_directory.documents.provenance import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "iii-directory"
 # The bundled documents change only with the package, so one date stands for all of them.
 MODIFIED_AT: Final = "2026-11-15T00:00:00Z"
+_BUILT_IN: Final = Provenance("built-in")
 
 
 class RootFolder(FollowedFolder):
@@ -116,7 +118,7 @@ class BundledDocuments(ShownTree):
             if namespace is not None and entry.name.endswith(".md"):
                 path, raw = f"{NAMESPACE}/{entry.name}", entry.read_bytes()
                 self._raw[path] = raw
-                parsed = parse_file(path, raw, len(raw), MODIFIED_AT)
+                parsed = parse_file(path, raw, len(raw), MODIFIED_AT, _BUILT_IN)
                 self.tree.record(namespace, entry.name, path, parsed, None)
 
     def catch_up(self, at_most: int | None = None) -> bool:  # noqa: ARG002 (the files never change)

@@ -21,6 +21,7 @@ from iii_directory.disk.locking import WORK_FOLDER
 from iii_directory.disk.reasons import GONE, LINK, SPECIAL, TOO_LARGE, Reason, RefusedError, refusal
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
 from iii_directory.documents.model import Finding, ParsedFile
+from iii_directory.documents.provenance import Provenance
 from iii_directory.lockfile.format import LOCKFILE
 from iii_directory.lockfile.names import MERGE_SUFFIX
 from iii_directory.text import rfc3339
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folder.watching import Watches
     from iii_directory.disk.files import Stamp
 
-    Parse = Callable[[str, bytes, int, str, str], ParsedFile]
+    Parse = Callable[[str, bytes, int, str, Provenance], ParsedFile]
 
 _TOGETHER: Final = 32
 # A lock file of this size takes about as long to read as one document.
@@ -80,7 +81,7 @@ class Scanner:
 
     def __init__(self, path: str, root: str, parse: Parse, watches: Watches) -> None:
         self.path = path
-        self._root = root
+        self._provenance = Provenance("file", root=root)
         self.tree = Tree()
         self.again: set[tuple[Directory, str]] = set()
         """Names whose reading failed for a temporary reason."""
@@ -268,7 +269,7 @@ class Scanner:
 
     def _keep(self, directory: Directory, name: str, state: os.stat_result, raw: bytes) -> None:
         path = directory.prefix + name
-        parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns), self._root)
+        parsed = self._parse(path, raw, len(raw), rfc3339(state.st_mtime_ns), self._provenance)
         if _is_executable(state):
             parsed = parsed._replace(executable=True)
         self.tree.record(directory, name, path, parsed, settled_stamp(state, self._racy))

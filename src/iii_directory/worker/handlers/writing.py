@@ -17,6 +17,7 @@ from iii_directory.install.requests import any_download, registry_download, repo
 from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
 from iii_directory.text import rfc3339
+from iii_directory.worker.registrants import author_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
     from iii_directory.worker.external import ExternalEdits
+    from iii_directory.worker.installed_workers import InstalledWorkers
     from iii_directory.worker.registrations import Registrations
 
 _DIGEST: Final = "sha256:"
@@ -41,12 +43,14 @@ _HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 class Registering:
     """``skills::register|unregister`` and ``prompts::register|unregister``."""
 
-    def __init__(self, registrations: Registrations) -> None:
+    def __init__(self, registrations: Registrations, workers: InstalledWorkers) -> None:
         self._registrations = registrations
+        self._workers = workers
 
     async def register_skill(self, payload: Payload) -> dict[str, Any]:
         fields = skill_fields(payload, check_new_skill_id)
-        registered_at = await self._registrations.skills.register(fields)
+        author = await author_of(payload, self._workers)
+        registered_at = await self._registrations.skills.register(fields, author)
         return {"id": fields["id"], "registered_at": registered_at}
 
     async def unregister_skill(self, payload: Payload) -> dict[str, Any]:
@@ -57,7 +61,8 @@ class Registering:
 
     async def register_prompt(self, payload: Payload) -> dict[str, Any]:
         fields = prompt_fields(payload)
-        registered_at = await self._registrations.prompts.register(fields)
+        author = await author_of(payload, self._workers)
+        registered_at = await self._registrations.prompts.register(fields, author)
         return {"name": fields["name"], "registered_at": registered_at}
 
     async def unregister_prompt(self, payload: Payload) -> dict[str, Any]:

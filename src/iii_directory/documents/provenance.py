@@ -1,0 +1,97 @@
+"""Where a document comes from: one type, its JSON, and the short mark of it that indexes show. Pure.
+
+Every reading function, the command line and MCP show the source of a document in the words of this module.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, NamedTuple
+
+from iii_directory.limits import MAX_MARKED_NAME_CHARS
+from iii_directory.text import cut
+
+Kind = Literal["file", "installed", "written", "registered", "built-in"]
+State = Literal["verified", "edited", "connected", "gone", "unknown"]
+# What is equally relevant is shown in this order.
+_ORDER: Final[tuple[Kind, ...]] = ("file", "installed", "written", "registered", "built-in")
+UNKNOWN: Final = "unknown"
+META_KEY: Final = "dev.iii.directory/provenance"
+"""The key under which MCP clients find the source of a document in ``_meta``."""
+# A worker chooses its name. Nothing of it may look like the end of a mark, or like markdown.
+_UNSAFE_IN_MARK: Final = re.compile(r"[^\w.@/:+ -]")
+
+
+class Author(NamedTuple):
+    """The worker that registered or wrote a document, as the engine named the caller."""
+
+    worker_id: str = UNKNOWN
+    worker: str = UNKNOWN
+
+
+NO_AUTHOR: Final = Author()
+
+
+class Provenance(NamedTuple):
+    """The source of one document. Only the fields that the kind of source has are set."""
+
+    kind: Kind
+    root: str | None = None
+    """The folder that holds the file: skills, local, or the last two names of a root."""
+    origin: str | None = None
+    """What it was installed from: registry, repo, site, archive or folder."""
+    address: str | None = None
+    """The address of that registry, repository or site, or the path of that folder."""
+    version: str | None = None
+    """The version or the commit that was installed."""
+    worker: str | None = None
+    worker_id: str | None = None
+    since: str | None = None
+    """When it was registered, written or installed, in RFC 3339."""
+    state: State | None = None
+    """Whether the file is as it was installed or written, or whether the registrant is still connected."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field that is set, by the names that replies show."""
+        return {_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
+
+    def brief(self) -> dict[str, Any]:
+        """The fields of `as_json` that fit a row of a search."""
+        whole = self.as_json()
+        return {name: whole[name] for name in _BRIEF if name in whole}
+
+    @property
+    def author(self) -> str:
+        """The worker id of the registrant, and empty for everything that is a file."""
+        return (self.worker_id or UNKNOWN) if self.kind == "registered" else ""
+
+    @property
+    def order(self) -> int:
+        """The place of this source among equally relevant documents, lowest first."""
+        return _ORDER.index(self.kind)
+
+    def mark(self) -> str:
+        """A few words for an index: the kind of source and its name."""
+        match self.kind:
+            case "file":
+                return "file" if self.root in (None, "skills") else f"file in {_plain(self.root or '')}"
+            case "installed":
+                edited = ", edited" if self.state == "edited" else ""
+                return f"installed from {_plain(self.address or self.origin or UNKNOWN)}{edited}"
+            case "written":
+                return f"written by {_plain(self.worker or UNKNOWN)}"
+            case "registered":
+                gone = ", gone" if self.state == "gone" else ""
+                return f"registered by {_plain(self.worker or UNKNOWN)}{gone}"
+            case "built-in":
+                return "built in"
+
+
+_NAMES: Final = {"origin": "from"}
+_BRIEF: Final = ("kind", "root", "from", "version", "worker", "state")
+OPERATOR: Final = Provenance("file")
+"""A file of a folder that has no name, as of a folder that is only checked."""
+
+
+def _plain(name: str) -> str:
+    return cut(_UNSAFE_IN_MARK.sub("?", name), MAX_MARKED_NAME_CHARS)
