@@ -417,6 +417,8 @@ MCP_BURST_SECONDS: Final = 0.05
 
 # The id and the name of a worker, as they are stored with what it registered.
 MAX_WORKER_NAME_CHARS: Final = 256
+# How long a registration waits for the engine to list the caller with its name, once for each connection.
+NAME_SECONDS: Final = 0.25
 # A mark in an index names the worker or the address that a document comes from, as far as this.
 MAX_MARKED_NAME_CHARS: Final = 48
 

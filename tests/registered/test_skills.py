@@ -104,7 +104,6 @@ def test_registering_the_same_body_again_refreshes_the_time(house: House) -> Non
         "fn-reference",
         "directory",
         "x/skills",
-        "x/index",
         "console",
     ],
 )

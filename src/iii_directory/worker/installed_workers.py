@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.bus.seam import CallError
 from iii_directory.config import read_document
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.limits import MAX_REMEMBERED_WORKERS
+from iii_directory.limits import MAX_REMEMBERED_WORKERS, NAME_SECONDS
 from iii_directory.shapes import is_list, object_of, rows_of, text_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class InstalledWorkers:
         self.connected: Mapping[str, str | None] | None = None
         """The names of the connected workers by their ids; None when the engine does not tell."""
         self._naming = asyncio.Lock()
+        self._changed = asyncio.Event()
+        """Set when workers came, went or changed their names, and replaced by a new one."""
         self._unlisted: set[str] = set()
         """Ids of callers that the engine did not list when it was last asked."""
 
@@ -111,18 +114,37 @@ class InstalledWorkers:
         return self.names
 
     async def name_of(self, worker_id: str) -> str | None:
-        """The name of a connected worker; None where the engine does not list the id, or lists no name."""
+        """The name of a connected worker; None where the engine does not list the id, or lists no name.
+
+        SDKs may send the name of a worker just after its first call, and engines do not list a worker before
+        that, so a caller that is not listed is looked up again when the engine reports a change of workers.
+        """
         name = self._listed_name(worker_id)
         if name is None and worker_id not in self._unlisted:
-            # One at a time, so that many newcomers at once are found by one question.
-            async with self._naming:
-                name = self._listed_name(worker_id)
-                if name is None:
-                    self.forget()
-                    await self.known()
-                    name = self._listed_name(worker_id)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(NAME_SECONDS):
+                    while name is None:
+                        changed = self._changed
+                        name = await self._asked_name(worker_id)
+                        if self.connected is None:
+                            break
+                        if name is None:
+                            await changed.wait()
             if name is None and len(self._unlisted) < MAX_REMEMBERED_WORKERS:
                 self._unlisted.add(worker_id)
+        return name
+
+    async def _asked_name(self, worker_id: str) -> str | None:
+        # One at a time, so that many newcomers at once are found by one question.
+        async with self._naming:
+            name = self._listed_name(worker_id)
+            if name is None:
+                self.forget()
+                await self.known()
+                while self._task is not None and not self._task.done():
+                    # Another question replaced ours, and only the answer to the last one is taken.
+                    await asyncio.shield(self._task)
+                name = self._listed_name(worker_id)
         return name
 
     def _listed_name(self, worker_id: str) -> str | None:
@@ -131,6 +153,8 @@ class InstalledWorkers:
     def workers_changed(self) -> None:
         """Workers came, went or changed their names: the next reader asks anew."""
         self._unlisted.clear()
+        self._changed.set()
+        self._changed = asyncio.Event()
         self.forget()
 
     def forget(self) -> None:
