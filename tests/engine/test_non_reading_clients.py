@@ -93,7 +93,7 @@ def test_what_a_client_did_not_read_is_released_when_its_connection_is_lost(
 def test_events_that_are_not_read_have_a_bound_and_other_subscribers_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    limits = SocketLimits(unsent_event_bytes=1 * MIB, unsent_bytes=64 * MIB)
+    limits = SocketLimits(unsent_event_bytes=1 * MIB, unsent_bytes=1024 * MIB)
     with EngineThread(limits=limits) as engine, RawClient(engine.url) as writer, ExitStack() as stack:
         deaf_subscriber(stack, engine, 0)
         write_until(writer, caplog, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.builtins.workers import Dialect
-    from iii_directory.engine.peer import SocketLimits
+    from iii_directory.engine.peer import Peer, SocketLimits
     from iii_directory.engine.sqlite_store import Database
 
 T = TypeVar("T")
@@ -69,6 +70,18 @@ def clear(url: str, scopes: dict[str, str]) -> None:
             call_function(url, "state::delete", {"scope": scope, "key": key})
 
 
+class NagleEngine(EngineServer):
+    """An engine whose sockets hold a small frame back until the one before it is acknowledged.
+
+    The real engine's do, because it leaves TCP_NODELAY unset. A client that neither answers nor acknowledges
+    at once makes it wait for the delayed ACK, 40 ms.
+    """
+
+    def peer_made(self, peer: Peer) -> bool:
+        peer._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+        return super().peer_made(peer)
+
+
 class EngineThread:
     """An engine on a free port of loopback; a context manager."""
 
@@ -81,7 +94,10 @@ class EngineThread:
         database: Database | None = None,
         limits: SocketLimits | None = None,
         dialect: Dialect = "0.22",
+        nagle: bool = False,
     ) -> None:
+        """Run with ``nagle`` as the real engine does, whose sockets hold small frames back until an ACK."""
+        self._nagle = nagle
         self._dialect: Dialect = dialect
         self._wanted_port = port
         self._token = token
@@ -132,7 +148,7 @@ class EngineThread:
         self.loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         try:
-            self.server = EngineServer(
+            self.server = (NagleEngine if self._nagle else EngineServer)(
                 port=self._wanted_port,
                 token=self._token,
                 asks_everybody=self._asks_everybody,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket as _socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -40,6 +41,9 @@ _wire_log.setLevel(logging.WARNING)
 # After so many messages the engine gets what there is, and works on it while the rest is being answered. With
 # everything written at the end of a turn, worker and engine wait for one another (``joined.resources-read``).
 _WRITTEN_TOGETHER: Final = 8
+
+
+_QUICKACK: Final[int | None] = getattr(_socket, "TCP_QUICKACK", None)
 
 
 class UnreachableError(Exception):
@@ -167,6 +171,7 @@ class WireSocket(asyncio.BufferedProtocol):
         self._heard_something = True
         self._framing.received(self._read_into[:nbytes])
         self._flush()
+        self._acknowledge()
 
     def eof_received(self) -> bool:
         self._protocol.receive_eof()
@@ -211,11 +216,19 @@ class WireSocket(asyncio.BufferedProtocol):
         if problem is None:
             self._was_open = True
             self.opened.set_result(None)
-            self._keep_alive()
+            self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
         elif isinstance(problem, InvalidStatus) and response.status_code == HTTPStatus.UNAUTHORIZED:
             self.opened.set_exception(UnreachableError("it asks for a token: set III_TOKEN"))
         else:
             self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {problem}"))
+
+    def _acknowledge(self) -> None:
+        """Acknowledge what was read, which Linux otherwise delays by 40 ms in the hope of an answer.
+
+        An engine without TCP_NODELAY sends nothing more until then. The option has to be set after each read.
+        """
+        if _QUICKACK is not None and self._transport is not None:
+            self._transport.get_extra_info("socket").setsockopt(_socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def _send_in_fragments(self, text: bytes) -> None:
         view = memoryview(text)
