@@ -108,6 +108,15 @@ FILE_NOT_FOUND = ErrorKind(
     ("call directory::skills::files to see every file of the skill",),
     meaning="The skill has no file at this path.",
 )
+QUOTA = ErrorKind(
+    "D122",
+    "quota_exceeded",
+    (
+        "call directory::skills::delete to remove a skill that is not needed",
+        "raise max_written_skills or max_written_bytes in the configuration",
+    ),
+    meaning="Callers have written as many skills, or as many bytes of them, as the operator allows.",
+)
 GUARDED = ErrorKind(
     "D120",
     "forbidden",

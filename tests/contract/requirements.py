@@ -239,5 +239,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         writing__read_only="D116 for what lies in another folder, at the root, or is registered",
         writing__events="create, update and delete are told to directory::skills::on-change, and only there",
         writing__record="a namespace that only create made is recorded so; in an installed one it is an edit",
+        writing__fields="a field that a writing function does not have is refused",
+        writing__quota="callers write at most 256 skills and 32 MiB, unless the operator says otherwise",
     ),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.requirements import requirement
 from tests.registered.stage import Listener, SdkClient
+from tests.support.engine import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,11 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def fields(function: str, skill_id: str, content: str) -> dict[str, str]:
+    """What a call of the function takes: a deletion has no content."""
+    return {"id": skill_id} | ({} if function == "delete" else {"content": content})
+
+
 def raw(reader: Reader, skill_id: str) -> str:
     found = reader.call("directory::skills::get", id=skill_id, raw=True)
     assert found["sha256"] == sha256(found["raw"])
@@ -44,7 +50,9 @@ def lock_of(reader: Reader) -> dict[str, Any]:
 def test_writing_is_off_by_default_and_the_reply_names_the_setting(directory: Reader, function: str) -> None:
     directory.skills.write("notes/backups.md", PAGE)
 
-    said = directory.refusal(f"directory::skills::{function}", id="notes/backups", content="# Other\n")
+    said = directory.refusal(
+        f"directory::skills::{function}", **fields(function, "notes/backups", "# Other\n")
+    )
 
     assert said.startswith("D116 read_only: writing skills is switched off here.")
     assert "allow_writing: true" in said
@@ -182,7 +190,10 @@ def test_an_update_replaces_the_whole_text_wherever_its_file_lies(writer: Reader
     assert reply["sha256"] == sha256("# Shorter\n")
     assert raw(writer, "notes") == "# Shorter\n"
     assert sorted(path.name for path in (writer.skills.root / "notes").iterdir()) == ["SKILLS.md", "run.sh"]
-    assert lock_of(writer) == {}, "a namespace that was made by hand is not recorded as written"
+    written = lock_of(writer)["notes"]["files"]
+    assert written == {"SKILLS.md": f"sha256:{sha256('# Shorter' + chr(10))}"}, (
+        "files by hand are not recorded"
+    )
 
 
 @requirement("writing.update", "writing.delete")
@@ -190,7 +201,7 @@ def test_an_update_replaces_the_whole_text_wherever_its_file_lies(writer: Reader
 def test_what_is_not_there_is_neither_updated_nor_deleted(writer: Reader, function: str) -> None:
     writer.skills.write("notes/backups.md", PAGE)
 
-    said = writer.refusal(f"directory::skills::{function}", id="notes/backup", content=PAGE)
+    said = writer.refusal(f"directory::skills::{function}", **fields(function, "notes/backup", PAGE))
 
     assert said.startswith("D110 not_found: ")
     assert "Did you mean: notes/backups." in said
@@ -202,15 +213,15 @@ def test_what_is_not_there_is_neither_updated_nor_deleted(writer: Reader, functi
 def test_whoever_read_something_else_changes_nothing(writer: Reader, function: str) -> None:
     read = writer.call("directory::skills::create", id="notes/backups", content=PAGE)["sha256"]
     theirs = writer.call("directory::skills::update", id="notes/backups", content="# Theirs\n")["sha256"]
-    fields = {"id": "notes/backups", "content": "# Mine\n"}
+    mine = fields(function, "notes/backups", "# Mine\n")
 
-    said = writer.refusal(f"directory::skills::{function}", **fields, expected_sha256=read)
+    said = writer.refusal(f"directory::skills::{function}", **mine, expected_sha256=read)
 
     assert said.startswith("D118 conflict: ")
     assert "directory::skills::get with raw" in said
     assert raw(writer, "notes/backups") == "# Theirs\n"
-    assert writer.call(f"directory::skills::{function}", **fields, expected_sha256=f"sha256:{theirs}")
-    wrong = writer.refusal(f"directory::skills::{function}", **fields, expected_sha256="abc")
+    assert writer.call(f"directory::skills::{function}", **mine, expected_sha256=f"sha256:{theirs}")
+    wrong = writer.refusal(f"directory::skills::{function}", **mine, expected_sha256="abc")
     assert wrong.startswith("D100 invalid_input: field 'expected_sha256' must be 64 hex digits")
 
 
@@ -252,7 +263,7 @@ def test_what_is_not_the_folders_own_is_not_written(start: Callable[..., Reader]
 
     for skill_id, reason in reasons.items():
         for function in ("update", "delete"):
-            said = writer.refusal(f"directory::skills::{function}", id=skill_id, content="# Mine\n")
+            said = writer.refusal(f"directory::skills::{function}", **fields(function, skill_id, "# Mine\n"))
             assert said.startswith("D116 read_only: "), skill_id
             assert reason in said
     assert (root / "pdf" / "SKILL.md").read_text() == "# PDF\n"
@@ -275,3 +286,110 @@ def test_the_newest_type_tells_of_writes_and_the_older_one_does_not(writer: Read
         assert newest.take(3) == [
             {"op": op, "namespace": "notes", "id": "notes/backups"} for op in ("create", "update", "delete")
         ]
+
+
+@requirement("writing.fields")
+@pytest.mark.parametrize("function", ["create", "update", "delete"])
+def test_a_field_that_the_function_does_not_have_is_an_error_and_nothing_is_written(
+    writer: Reader, function: str
+) -> None:
+    writer.skills.write("notes/backups.md", PAGE)
+    skill_id = "notes/new" if function == "create" else "notes/backups"
+    given = fields(function, skill_id, "# Other\n")
+
+    said = writer.refusal(f"directory::skills::{function}", **given, path="scripts/run.sh")
+
+    assert said.startswith("D100 invalid_input: field 'path' is not one of id")
+    assert raw(writer, "notes/backups") == PAGE
+    assert writer.ids() == ["notes/backups"]
+    writer.call(f"directory::skills::{function}", **given, _caller_worker_id="forged")
+
+
+@requirement("writing.quota")
+def test_callers_write_so_many_skills_and_bytes_and_no_more(start: Callable[..., Reader]) -> None:
+    writer = start(allow_writing=True, max_written_skills=3, max_written_bytes=1000)
+    writer.skills.write("mine/one.md", PAGE * 20)
+    for number in range(3):
+        writer.call("directory::skills::create", id=f"n{number}/page", content="# x\n" + "x" * 296)
+
+    more = writer.refusal("directory::skills::create", id="other", content="# x\n")
+    longer = writer.refusal("directory::skills::update", id="n0/page", content="# x\n" + "x" * 500)
+    mine = writer.refusal("directory::skills::update", id="mine/one", content="# Theirs\n")
+
+    assert more.startswith("D122 quota_exceeded: callers have written 3 skills, as many as they may.")
+    assert longer.startswith(
+        "D122 quota_exceeded: with this the skills that callers have written take 1104 bytes"
+    )
+    assert "max_written_bytes" in longer
+    assert mine.startswith("D122 quota_exceeded: ")
+    assert writer.call("directory::skills::update", id="n0/page", content="# Shorter\n")
+    assert writer.call("directory::skills::update", id="n1/page", content="# x\n" + "x" * 300)
+    writer.call("directory::skills::delete", id="n2/page")
+    assert writer.call("directory::skills::create", id="other", content="# x\n")
+    (writer.skills.root / "other" / "SKILL.md").unlink()
+    assert writer.call("directory::skills::create", id="again", content="# x\n"), (
+        "what is gone does not count"
+    )
+
+
+@requirement("writing.quota")
+def test_writes_at_the_same_time_stay_within_the_quota_together(start: Callable[..., Reader]) -> None:
+    writer = start(allow_writing=True, max_written_skills=5)
+    with RawClient(writer.url, name="author") as client:
+        calls = [
+            client.start_call("directory::skills::create", {"id": f"n{number}", "content": "# x\n"})
+            for number in range(40)
+        ]
+        answers = [client.receive_type("invocationresult") for _ in calls]
+
+    refused = [answer["error"]["message"] for answer in answers if answer.get("error")]
+    assert len(refused) == 35
+    assert all(message.startswith("D122 ") for message in refused)
+    assert len(writer.ids()) == 5
+
+
+@requirement("writing.reserved")
+@pytest.mark.parametrize("skill_id", ["-rf", "notes/-rf", "index"])
+def test_an_id_that_a_program_or_the_folder_takes_for_something_else_is_not_created(
+    writer: Reader, skill_id: str
+) -> None:
+    assert writer.refusal("directory::skills::create", id=skill_id, content=PAGE).startswith("D115 ")
+    assert list(writer.skills.root.iterdir()) == []
+
+
+@requirement("writing.readable")
+@pytest.mark.parametrize(
+    "hidden", ["".join(chr(0xE0000 + ord(letter)) for letter in "run it"), "\u200b", "\0"]
+)
+def test_hidden_text_is_reported_to_the_caller_who_writes_it(writer: Reader, hidden: str) -> None:
+    clean = writer.call("directory::skills::create", id="notes/clean", content=PAGE)
+    reply = writer.call("directory::skills::create", id="notes/odd", content=f"# Odd\n\nText{hidden}.\n")
+    changed = writer.call("directory::skills::update", id="notes/clean", content=f"# Odd\n\nText{hidden}.\n")
+
+    assert "findings" not in clean
+    assert [row["kind"] for row in reply["findings"]] == ["invisible_text"]
+    assert [row["kind"] for row in changed["findings"]] == ["invisible_text"]
+
+
+@requirement("writing.record")
+def test_the_record_names_the_caller_that_wrote_each_document(writer: Reader) -> None:
+    writer.skills.write("mine/SKILL.md", PAGE)
+    with RawClient(writer.url, name="first") as first, RawClient(writer.url, name="second") as second:
+        first.result("directory::skills::create", {"id": "notes", "content": PAGE})
+        second.result("directory::skills::create", {"id": "notes/page", "content": PAGE})
+        second.result("directory::skills::create", {"id": "mine/page", "content": PAGE})
+
+        entries = lock_of(writer)
+        assert {path: author["worker"] for path, author in entries["notes"]["authors"].items()} == {
+            "SKILL.md": "first",
+            "page.md": "second",
+        }
+        assert entries["mine"]["authors"]["page.md"] == {
+            "worker_id": entries["notes"]["authors"]["page.md"]["worker_id"],
+            "worker": "second",
+        }
+        assert list(entries["mine"]["files"]) == ["page.md"]
+        first.result("directory::skills::update", {"id": "notes/page", "content": "# Mine\n"})
+        second.result("directory::skills::delete", {"id": "notes"})
+        (author,) = lock_of(writer)["notes"]["authors"].values()
+        assert author["worker"] == "first"

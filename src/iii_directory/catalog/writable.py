@@ -18,6 +18,7 @@ from iii_directory.documents.ids import (
 from iii_directory.documents.parse import written_document
 from iii_directory.errors import (
     FUNCTION_ID_AS_SKILL,
+    QUOTA,
     READ_ONLY_SKILL,
     RESERVED_PLACE,
     SKILL_EXISTS,
@@ -27,6 +28,8 @@ from iii_directory.lockfile.names import vet_path
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from iii_directory.catalog.look import Look
 
 _OVERVIEW: Final = "SKILL.md"
@@ -84,6 +87,27 @@ def place_of_known(look: Look, skill_id: str) -> Place:
     return Place(shown, namespace, path)
 
 
+def written_sizes(look: Look) -> dict[str, int]:
+    """The documents that callers have written and that are still there, by path, with their sizes."""
+    sizes: dict[str, int] = {}
+    for namespace, entry in look.lockfile.namespaces.items():
+        for path in {*entry.authors, *(entry.files if entry.by == "create" else ())}:
+            file = look.snapshot.files.get(f"{namespace}/{path}")
+            if file is not None:
+                sizes[f"{namespace}/{path}"] = file.size or 0
+    return sizes
+
+
+def check_quota(sizes: Mapping[str, int], most_skills: int, most_bytes: int) -> None:
+    """Refuse a write after which callers would have written more than the operator lets them."""
+    if len(sizes) > most_skills:
+        raise DirectoryError(QUOTA, f"callers have written {most_skills} skills, as many as they may")
+    total = sum(sizes.values())
+    if total > most_bytes:
+        problem = f"with this the skills that callers have written take {total} bytes, at most {most_bytes}"
+        raise DirectoryError(QUOTA, problem)
+
+
 def _check_id(skill_id: str) -> None:
     if "::" in skill_id:
         raise DirectoryError(FUNCTION_ID_AS_SKILL, f"{quoted(skill_id)} is a function id, not a skill id")
@@ -93,6 +117,10 @@ def _check_id(skill_id: str) -> None:
 def _check_place(look: Look, skill_id: str, namespace: str) -> None:
     if skill_id in RESERVED_IDS:
         raise _reserved(skill_id, f"iii://{skill_id} is the index of all skills")
+    if skill_id == "index":
+        raise _reserved(skill_id, "'index' stands for the overview of a folder")
+    if any(segment.startswith("-") for segment in skill_id.split("/")):
+        raise _reserved(skill_id, "programs take a name that begins with '-' for an option")
     if namespace in RESERVED_NAMESPACES:
         raise _reserved(skill_id, f"the namespace {quoted(namespace)} speaks for itself")
     if namespace in look.snapshot.hidden:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from iii_directory.limits import MIB
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,6 +48,8 @@ class Settings:
     surfaces: tuple[str, ...] = SURFACES
     show_paths: bool = False
     allow_writing: bool = False
+    max_written_skills: int = 256
+    max_written_bytes: int = 32 * MIB
     configuration_env: tuple[str, ...] = ()
     search_judge: bool = False
     search_semantic: bool = False

@@ -94,6 +94,15 @@ def _milliseconds(key: str, least: int) -> Callable[[object], dict[str, Any]]:
     return read
 
 
+def _amount(key: str) -> Callable[[object], dict[str, Any]]:
+    def read(value: object) -> dict[str, Any]:
+        if not is_count(value):
+            raise WrongValueError("a whole number that is not negative")
+        return {key: value}
+
+    return read
+
+
 def _flag(key: str) -> Callable[[object], dict[str, Any]]:
     def read(value: object) -> dict[str, Any]:
         # To YAML 1.2 on and off are words; they are meant like true and false.
@@ -255,6 +264,20 @@ SETTINGS: Final = (
     ),
     _switch("show_paths", "tell callers where a skill lies on this machine"),
     _switch("allow_writing", "let callers create, change and delete skills of skills_folder"),
+    Setting(
+        "max_written_skills",
+        256,
+        "how many skills callers may have written in all",
+        {"type": "integer", "minimum": 0},
+        _amount("max_written_skills"),
+    ),
+    Setting(
+        "max_written_bytes",
+        32 * limits.MIB,
+        "how many bytes the skills that callers have written may take in all",
+        {"type": "integer", "minimum": 0},
+        _amount("max_written_bytes"),
+    ),
     Setting(
         "configuration_env",
         [],

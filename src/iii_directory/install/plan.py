@@ -206,12 +206,13 @@ def plan_write(
     known: Entry | None,
     *,
     now: str,
-    author: str | None = None,
+    author: Mapping[str, str] | None = None,
 ) -> Plan:
     """Write one document, or (None) delete it. A file saved there by hand meanwhile wins.
 
-    A namespace made by such writes alone is recorded as written here. In an installed namespace the record
-    keeps the installed hashes, so the document counts as edited; its author is noted in both.
+    A namespace without a record is recorded as written here, with the hashes of the written documents only.
+    In an installed namespace the record keeps the installed hashes, so the document counts as edited. Both
+    name the author of the document.
     """
     if content is None:
         entry = _authored(path, None, disk, known, now, None)
@@ -232,11 +233,16 @@ def plan_write(
 
 
 def _authored(
-    path: str, digest: str | None, disk: Disk, known: Entry | None, now: str, author: str | None
+    path: str,
+    digest: str | None,
+    disk: Disk,
+    known: Entry | None,
+    now: str,
+    author: Mapping[str, str] | None,
 ) -> Entry | None:
     """The record of a namespace after one of its documents was written through the directory, or deleted."""
     if known is None:
-        if digest is None or any(node != "folder" for node in disk.nodes.values()):
+        if digest is None:
             return None
         known = Entry(WrittenSource(), _WRITTEN, now, "create", {})
     authors = {name: caller for name, caller in known.authors.items() if name != path}

@@ -23,9 +23,12 @@ from iii_directory.lockfile.format import content_hash
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
     from iii_directory.install.folder import LockedNamespace, SkillsFolder
+
+    Author = Mapping[str, str]
+    """The caller of a write: its ``worker_id`` and the name of its ``worker``."""
 
 
 class Held(NamedTuple):
@@ -50,20 +53,27 @@ class Writes:
         """Let go of the threads."""
         self._threads.close()
 
-    async def create(self, namespace: str, path: str, content: bytes) -> Held:
-        """A new document; D114 when something is there."""
+    async def create(self, namespace: str, path: str, content: bytes, author: Author | None = None) -> Held:
+        """Write a new document; D114 when something is there."""
         with self._room():
-            return await self._threads.run(self._create, namespace, path, content)
+            return await self._threads.run(self._create, namespace, path, content, author)
 
-    async def update(self, namespace: str, path: str, content: bytes, expected: str | None) -> Held:
-        """Other content for a document; D110 when there is none, D118 when it holds not what is expected."""
+    async def update(
+        self,
+        namespace: str,
+        path: str,
+        content: bytes,
+        expected: str | None,
+        author: Author | None = None,
+    ) -> Held:
+        """Replace a document; D110 when there is none, D118 when its content is not what is expected."""
         with self._room():
-            return await self._threads.run(self._change, namespace, path, content, expected)
+            return await self._threads.run(self._change, namespace, path, content, expected, author)
 
     async def delete(self, namespace: str, path: str, expected: str | None) -> Held:
-        """Take a document away, with the folders that are empty without it; errors as of `update`."""
+        """Delete a document and the folders that are empty without it; errors as of `update`."""
         with self._room():
-            return await self._threads.run(self._change, namespace, path, None, expected)
+            return await self._threads.run(self._change, namespace, path, None, expected, None)
 
     @contextmanager
     def _room(self) -> Generator[None]:
@@ -75,15 +85,22 @@ class Writes:
         finally:
             self._under_way -= 1
 
-    def _create(self, namespace: str, path: str, content: bytes) -> Held:
+    def _create(self, namespace: str, path: str, content: bytes, author: Author | None) -> Held:
         with self._folder.locked(namespace, (path,)) as locked:
             if path in locked.disk.nodes:
                 there = locked.disk.nodes[path]
                 raise DirectoryError(SKILL_EXISTS, f"a {there} {_quoted(namespace, path)} is there already")
-            self._commit(locked, namespace, path, content)
+            self._commit(locked, namespace, path, content, author)
         return Held(len(content), content_hash(content))
 
-    def _change(self, namespace: str, path: str, content: bytes | None, expected: str | None) -> Held:
+    def _change(
+        self,
+        namespace: str,
+        path: str,
+        content: bytes | None,
+        expected: str | None,
+        author: Author | None,
+    ) -> Held:
         with self._folder.locked(namespace, (path,)) as locked:
             before, digest = self._folder.read(namespace, path), locked.disk.hashes.get(path)
             if before is None or digest is None:
@@ -93,12 +110,19 @@ class Writes:
                     f"the file {_quoted(namespace, path)} is not what was expected: somebody wrote it since"
                 )
                 raise DirectoryError(SKILL_CHANGED, problem)
-            self._commit(locked, namespace, path, content)
+            self._commit(locked, namespace, path, content, author)
         held = before if content is None else content
         return Held(len(held), content_hash(held))
 
-    def _commit(self, locked: LockedNamespace, namespace: str, path: str, content: bytes | None) -> None:
-        plan = plan_write(namespace, path, content, locked.disk, locked.known, now=self._now())
+    def _commit(
+        self,
+        locked: LockedNamespace,
+        namespace: str,
+        path: str,
+        content: bytes | None,
+        author: Author | None,
+    ) -> None:
+        plan = plan_write(namespace, path, content, locked.disk, locked.known, now=self._now(), author=author)
         locked.commit(plan)
         if self._folder.read(namespace, path) != content:
             problem = (

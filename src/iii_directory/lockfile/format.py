@@ -125,8 +125,11 @@ class Entry(NamedTuple):
     """What files that were edited by hand had been, where the source has something newer by now."""
     left_behind: Mapping[str, str] = _NONE
     """Files that left the source and are still here, as they were installed."""
-    authors: Mapping[str, str] = _NONE
-    """The caller that last wrote a file through the directory, by the path of the file."""
+    authors: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """The caller that last wrote a file through the directory, by the path of the file.
+
+    Each is ``{"worker_id", "worker"}``, "unknown" where the engine did not name the caller.
+    """
 
     def as_dict(self) -> dict[str, object]:
         more = {
@@ -228,7 +231,7 @@ def parse_entry(value: object) -> Entry | None:
     left_behind, authors = value.get("left_behind", {}), value.get("authors", {})
     if not is_text_list(executable) or not is_text_map(edited_from) or not is_text_map(left_behind):
         return None
-    if not is_text_map(authors) or not all(is_safe_path(path) for path in (*files, *left_behind)):
+    if not is_object(authors) or not all(is_safe_path(path) for path in (*files, *left_behind)):
         return None
     return Entry(
         source=source,
@@ -239,7 +242,7 @@ def parse_entry(value: object) -> Entry | None:
         executable=frozenset(executable) & files.keys(),
         edited_from={path: digest for path, digest in edited_from.items() if path in files},
         left_behind={path: digest for path, digest in left_behind.items() if path not in files},
-        authors=dict(authors),
+        authors={path: author for path, author in authors.items() if is_text_map(author)},
     )
 
 

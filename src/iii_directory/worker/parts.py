@@ -236,9 +236,8 @@ class Parts:
     def authoring(self) -> Authoring:
         from iii_directory.worker.handlers.writing import Authoring
 
-        return Authoring(
-            self._catalogue, self.installer.writes, self._arrivals, self._external, self._settings
-        )
+        writes, workers = self.installer.writes, self._installed
+        return Authoring(self._catalogue, writes, self._arrivals, self._external, workers, self._settings)
 
     @cached_property
     def registry_proxy(self) -> RegistryProxy:

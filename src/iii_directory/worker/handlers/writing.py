@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from iii_directory.catalog.writable import place_of_known, place_of_new
+from iii_directory.catalog.diagnostics import row_of
+from iii_directory.catalog.writable import check_quota, place_of_known, place_of_new, written_sizes
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
 from iii_directory.documents.parse import written_document
 from iii_directory.documents.payload_fields import flag, optional_word, text
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.uris import SCHEME
-from iii_directory.errors import READ_ONLY_SKILL, DirectoryError, invalid_field
+from iii_directory.engine.protocol import CALLER
+from iii_directory.errors import INVALID_FIELD, READ_ONLY_SKILL, DirectoryError, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
 from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
-from iii_directory.text import rfc3339
+from iii_directory.text import quoted, rfc3339
 from iii_directory.worker.registrants import author_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
     from iii_directory.catalog.writable import Place
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
@@ -112,34 +116,47 @@ class Authoring:
         writes: Writes,
         arrivals: Arrivals,
         edits: ExternalEdits,
+        workers: InstalledWorkers,
         settings: Settings,
     ) -> None:
         self._catalogue = catalogue
         self._writes = writes
         self._arrivals = arrivals
         self._edits = edits
+        self._workers = workers
         self._settings = settings
+        self._under_way: dict[str, int] = {}
+        """The sizes of documents that are being written, by their paths."""
 
     async def create(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
+        _check_fields(payload, ("id", "content"))
         skill_id, content = text(payload, "id"), text(payload, "content")
-        place, raw = place_of_new(await self._catalogue.look(), skill_id, content)
-        with self._edits.our_own(place.whole_path, content_hash(raw)):
-            held = await self._writes.create(place.namespace, place.path, raw)
-        return await self._told("create", place, held)
+        author = await author_of(payload, self._workers)
+        look = await self._catalogue.look()
+        place, raw = place_of_new(look, skill_id, content)
+        with self._within_quota(look, place, len(raw)):
+            with self._edits.our_own(place.whole_path, content_hash(raw)):
+                held = await self._writes.create(place.namespace, place.path, raw, author._asdict())
+            return await self._told("create", place, held)
 
     async def update(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
+        _check_fields(payload, ("id", "content", "expected_sha256"))
         skill_id, content = text(payload, "id"), text(payload, "content")
         expected = _expected(payload)
-        place = place_of_known(await self._catalogue.look(), skill_id)
+        author = await author_of(payload, self._workers)
+        look = await self._catalogue.look()
+        place = place_of_known(look, skill_id)
         raw = written_document(place.whole_path, content)
-        with self._edits.our_own(place.whole_path, content_hash(raw)):
-            held = await self._writes.update(place.namespace, place.path, raw, expected)
-        return await self._told("update", place, held)
+        with self._within_quota(look, place, len(raw)):
+            with self._edits.our_own(place.whole_path, content_hash(raw)):
+                held = await self._writes.update(place.namespace, place.path, raw, expected, author._asdict())
+            return await self._told("update", place, held)
 
     async def delete(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
+        _check_fields(payload, ("id", "expected_sha256"))
         skill_id, expected = text(payload, "id"), _expected(payload)
         look = await self._catalogue.look()
         place = place_of_known(look, skill_id)
@@ -152,6 +169,22 @@ class Authoring:
             way = "set allow_writing: true in the configuration if callers may write skills"
             raise DirectoryError(READ_ONLY_SKILL, "writing skills is switched off here", next_steps=(way,))
 
+    @contextmanager
+    def _within_quota(self, look: Look, place: Place, size: int) -> Generator[None]:
+        """Count a write before it begins, so that writes at the same time stay within the quota together."""
+        used = written_sizes(look) | self._under_way
+        path = place.whole_path
+        # A document that becomes smaller is never refused: that is a way back below the quota.
+        if size > used.get(path, -1):
+            check_quota(
+                used | {path: size}, self._settings.max_written_skills, self._settings.max_written_bytes
+            )
+        self._under_way[path] = size
+        try:
+            yield
+        finally:
+            self._under_way.pop(path, None)
+
     async def _told(
         self, op: Literal["create", "update", "delete"], place: Place, held: Held
     ) -> dict[str, Any]:
@@ -159,13 +192,22 @@ class Authoring:
         look = await self._catalogue.look()
         self._arrivals.written(op, place.id)
         found = look.snapshot.find(place.id)
+        entry = look.snapshot.files.get(place.whole_path)
+        odd = [] if entry is None else [row_of(finding) for finding in entry.findings]
         return {
             "id": place.id,
             "uri": f"{SCHEME}{place.id}",
             "bytes": held.size,
             "sha256": held.digest.removeprefix(_DIGEST),
             "modified_at": rfc3339(time.time_ns()) if found is None else found.modified_at,
+            **({"findings": odd} if odd else {}),
         }
+
+
+def _check_fields(payload: Payload, known: tuple[str, ...]) -> None:
+    """Refuse a field that the function does not have: the caller expects something to come of it."""
+    for key in payload.keys() - {*known, CALLER}:
+        raise DirectoryError(INVALID_FIELD, f"field {quoted(key)} is not one of {', '.join(known)}")
 
 
 def _expected(payload: Payload) -> str | None:

@@ -6,7 +6,16 @@ from typing import Final
 
 from iii_directory.documents.uris import WRITING
 from iii_directory.limits import KIB, MAX_BODY_BYTES
-from iii_directory.worker.surfaces.schema import MODIFIED_AT, SKILL_ID, FunctionRow, count, obj, request, text
+from iii_directory.worker.surfaces.schema import (
+    MODIFIED_AT,
+    SKILL_ID,
+    FunctionRow,
+    count,
+    obj,
+    request,
+    rows,
+    text,
+)
 
 # The worker puts in whether it is so.
 _METADATA: Final = {WRITING: False}
@@ -23,8 +32,15 @@ _WRITTEN: Final = obj(
         "bytes": count("The size of the file."),
         "sha256": text("The hash of the file, 64 hex digits: what the next write of it can expect."),
         "modified_at": MODIFIED_AT,
-    }
+        "findings": rows(
+            obj({"kind": text("Its kind."), "reason": text("Why."), "fix": text("What to do.")}),
+            "What readers will be warned of, such as hidden text; left out where there is nothing.",
+        ),
+    },
+    optional=("findings",),
 )
+# A caller who sends another field expects something to come of it.
+_CLOSED: Final = {"additionalProperties": False}
 _ALLOWED: Final = "Only where the operator set allow_writing."
 
 FUNCTIONS: Final = (
@@ -42,7 +58,8 @@ FUNCTIONS: Final = (
                 "content": _CONTENT,
             },
             required=("id", "content"),
-        ),
+        )
+        | _CLOSED,
         response=_WRITTEN,
         metadata=_METADATA,
         example={"id": "notes/backups", "content": "# Backups\n\nRun them at night.\n"},
@@ -57,7 +74,8 @@ FUNCTIONS: Final = (
         f"when two write. Never creates: for that call directory::skills::create. {_ALLOWED}",
         request=request(
             {"id": SKILL_ID, "content": _CONTENT, "expected_sha256": _EXPECTED}, required=("id", "content")
-        ),
+        )
+        | _CLOSED,
         response=_WRITTEN,
         metadata=_METADATA,
         example={"id": "notes/restoring", "content": "# Restoring\n\nAsk before you do.\n"},
@@ -69,7 +87,7 @@ FUNCTIONS: Final = (
         description="Delete a skill's file from the skills folder, with the folders it leaves empty. "
         "Other files of the skill stay. The reply tells what was there; to see what there is call "
         f"directory::skills::list. {_ALLOWED}",
-        request=request({"id": SKILL_ID, "expected_sha256": _EXPECTED}, required=("id",)),
+        request=request({"id": SKILL_ID, "expected_sha256": _EXPECTED}, required=("id",)) | _CLOSED,
         response=_WRITTEN,
         metadata=_METADATA,
         example={"id": "notes/outdated"},
