@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from iii import InvocationError
 from tests.downloads.stage import GITHUB, V1
 from tests.support.engine import RawClient
 from tests.support.git import make_odd_repo, make_repo
-from tests.support.installs import contents
+from tests.support.installs import contents, put
 from tests.support.registry import RawServer, answer
 
 if TYPE_CHECKING:
@@ -225,3 +226,35 @@ def test_a_folder_that_is_none_is_no_reason_not_to_start(start: Callable[..., De
     assert refused(depot, "skills::download", {"worker": "db"}).startswith(
         "D340 install_error: the disk refused"
     )
+
+
+def _to_itself(skills: Path) -> None:
+    skills.rename(skills.with_name("moved"))
+    skills.symlink_to("moved")
+
+
+def _to_another(skills: Path) -> None:
+    skills.rename(skills.with_name("moved"))
+    skills.with_name("outside").mkdir()
+    skills.symlink_to("outside")
+
+
+@pytest.mark.parametrize("exchange", [_to_itself, _to_another])
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_skills_folder_exchanged_for_a_link_is_refused_and_reported(
+    depot: Depot, exchange: Callable[[Path], None], at_start: bool
+) -> None:
+    depot.world.publish("db", "1.0.0", V1)
+    depot.folder.mkdir(exist_ok=True)
+    if at_start:
+        depot.restart()
+    put(depot.folder, {"a/x.md": b"# x\n"})
+    depot.call("directory::skills::get", id="a/x")
+    exchange(depot.folder)
+    before = contents(depot.folder)
+
+    with pytest.raises(InvocationError, match="the skills folder is another one than at the start"):
+        depot.call("skills::download", worker="db")
+
+    assert contents(depot.folder) == before
+    assert any("link" in row["reason"] for row in depot.call("directory::diagnostics")["findings"])

@@ -220,6 +220,18 @@ def test_a_link_in_a_folder_is_refused_and_never_read(world: World, tmp_path: Pa
     assert not world.skills.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to another user")
+def test_git_does_not_read_the_settings_of_another_user_s_work_tree(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    make_repo(folder, {"a/SKILL.md": b"# A\n"})
+    for path in (folder, folder / ".git"):
+        os.chown(path, 65534, 65534)
+
+    add(world, str(folder))
+
+    assert "commit" not in world.lock()["a"]["source"]
+
+
 @pytest.fixture
 def site() -> Callable[[dict[str, bytes]], Any]:
     def serving(files: dict[str, bytes]) -> RawServer:

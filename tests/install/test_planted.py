@@ -19,34 +19,63 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("staged", ["another disk", "this disk"])
-def test_a_planted_work_folder_deletes_nothing(tmp_path: Path, staged: str) -> None:
-    skills = tmp_path / "skills"
-    install(skills, bundle_of({"SKILL.md": b"# db"}))
-    put(skills, {"db/mine.md": b"mine", "own/mine.md": b"mine", "own/deep/notes.md": b"notes"})
+def plant(skills: Path, namespace: str, staged: int | None = None, **fields: object) -> Path:
+    """Leave what an interrupted install would leave, with a journal that says what an attacker wants."""
     entry = json.loads((skills / "skills.lock.json").read_text(encoding="utf-8"))["namespaces"]["db"]
-    for namespace in ("db", "own"):
-        work = skills / ".iii-directory" / f"{namespace}.work"
-        (work / "old").mkdir(parents=True)
-        put(work / "new", {"evil.md": b"# evil"})
-        journal = {
-            "namespace": namespace,
-            "staged": os.stat(work / "new").st_ino if staged == "this disk" else 1,
-            "entry": entry,
-            "marks": {},
-            "writes": {"evil.md": "x"},
-            "deletes": [],
-            "edits_win": True,
-        }
-        (work / "journal.json").write_text(json.dumps(journal), encoding="utf-8")
-    before = {
+    work = skills / ".iii-directory" / f"{namespace}.work"
+    (work / "old").mkdir(parents=True)
+    put(work / "new", {"evil.md": b"# evil"})
+    journal = {
+        "namespace": namespace,
+        "staged": os.stat(work / "new").st_ino if staged is None else staged,
+        "entry": entry,
+        "marks": {},
+        "writes": {"evil.md": "x"},
+        "deletes": [],
+        "edits_win": True,
+        **fields,
+    }
+    (work / "journal.json").write_text(json.dumps(journal), encoding="utf-8")
+    return work
+
+
+def documents(skills: Path) -> dict[str, bytes]:
+    return {
         path: data for path, data in contents(skills).items() if ".iii" not in path and ".lock" not in path
     }
 
+
+@pytest.mark.parametrize("staged", [1, None], ids=["another disk", "this disk"])
+def test_a_planted_work_folder_deletes_nothing(tmp_path: Path, staged: int | None) -> None:
+    skills = tmp_path / "skills"
+    install(skills, bundle_of({"SKILL.md": b"# db"}))
+    put(skills, {"db/mine.md": b"mine", "own/mine.md": b"mine", "own/deep/notes.md": b"notes"})
+    for namespace in ("db", "own"):
+        plant(skills, namespace, staged)
+    before = documents(skills)
+
     SkillsFolder(skills).recover()
 
-    after = contents(skills)
-    assert before.items() <= after.items()
+    assert before.items() <= contents(skills).items()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to another user")
+@pytest.mark.parametrize("given", ["journal.json", "."])
+def test_a_journal_of_another_user_changes_nothing(tmp_path: Path, given: str) -> None:
+    skills = tmp_path / "skills"
+    install(skills, bundle_of({"SKILL.md": b"# db"}))
+    put(skills, {"own/mine.md": b"mine"})
+    work = plant(skills, "own", deletes=["mine.md"], edits_win=False)
+    os.chown(work / given, 65534, 65534)
+    before = contents(skills)
+
+    SkillsFolder(skills).recover()
+    with pytest.raises(DirectoryError, match="another user left an unfinished install of 'own'"):
+        install(skills, bundle_of({"SKILL.md": b"# own"}, namespace="own"))
+
+    assert {path: data for path, data in contents(skills).items() if ".lock" not in path} == {
+        path: data for path, data in before.items() if ".lock" not in path
+    }
 
 
 def change(skills: SkillsFolder, version: str) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Progress, Scan
 
 _UNCHANGED: Final = "nothing was changed"
+_REPLACED: Final = "the skills folder is another one than at the start; start again if that is intended"
 
 
 class LockedNamespace:
@@ -79,12 +80,15 @@ class SkillsFolder:
         files: FileOps | None = None,
         wait: float = limits.INSTALL_LOCK_SECONDS,
     ) -> None:
-        """``identity`` is the folder as it was at a start; without one it is as it is first opened."""
+        """``identity`` is the folder as it was at the start; without one it is as it is first opened.
+
+        Settings resolve links in the path when they are read; a link that takes the place of the folder later
+        is not followed, as the catalogue does not follow it.
+        """
         self._path = os.fspath(path)
         self._files = PosixFiles() if files is None else files
         self._wait = wait
         self._identity = identity
-        """What takes its place later is not written to."""
 
     def lock(self) -> LockFile:
         """The record as it is now; empty when there is no folder yet."""
@@ -169,7 +173,7 @@ class SkillsFolder:
     @contextmanager
     def _existing(self) -> Generator[int | None]:
         try:
-            root = self._files.open_root(self._path)
+            root = self._open()
         except FileNotFoundError:
             yield None
             return
@@ -183,7 +187,7 @@ class SkillsFolder:
         made: list[str] = []
         try:
             self._make(self._path, made)
-            with closing_fd(self._files.open_root(self._path)) as root:
+            with closing_fd(self._open()) as root:
                 self._check_identity(root, is_new=self._path in made)
                 yield root
         except BaseException:
@@ -192,12 +196,20 @@ class SkillsFolder:
                     self._files.remove_root(path)
             raise
 
+    def _open(self) -> int:
+        try:
+            return self._files.open_folder(self._path, None)
+        except NotADirectoryError:
+            if not os.path.islink(self._path):
+                raise
+            raise refused(_REPLACED) from None
+
     def _check_identity(self, root: int, *, is_new: bool) -> None:
         found = identity_of(root)
         if self._identity is None or is_new:
             self._identity = found
         if found != self._identity:
-            raise refused("the skills folder is another one than at the start; start again if it is meant")
+            raise refused(_REPLACED)
 
     def _make(self, path: str, made: list[str]) -> None:
         if os.path.isdir(path):
@@ -229,11 +241,18 @@ def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collecti
 
 
 def _recover(job: Transaction) -> None:
-    """Put right what a crash left of this namespace: finish what was switched, drop what was not."""
+    """Finish what a crashed install had switched, and drop what it had not."""
     if status_or_none(job.files, job.work_name, job.work_folder) is None:
         return
     with opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
+        # A journal says which files to replace, so one that another user wrote is not acted upon.
+        found = (os.fstat(work), status_or_none(job.files, JOURNAL, work))
+        if any(state is not None and state.st_uid != os.geteuid() for state in found):
+            raise refused(
+                f"another user left an unfinished install of {quoted(job.namespace)} in {WORK_FOLDER}: "
+                "they finish it with iii-directory skills verify, or you remove it"
+            )
         journal = parse_journal(read_file(job.files, JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace)
         if journal is not None and _was_switched(job, journal):
             _finish(job, journal)

@@ -104,10 +104,11 @@ class LocalSkills:
 
 
 def _commit_of(folder: str) -> str | None:
-    """The commit a git work tree is at; None of any other folder."""
+    """Return the commit of a git work tree; None for any other folder, and for one of another user."""
     path = os.environ.get("PATH", "")
     environment = {"PATH": path, "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    command = ["git", "-c", "safe.directory=*", "-c", f"core.hooksPath={os.devnull}", "rev-parse", "HEAD"]
+    # Git refuses a work tree of another user, whose configuration it would read; then there is no commit.
+    command = ["git", "-c", f"core.hooksPath={os.devnull}", "rev-parse", "HEAD"]
     try:
         done = run(
             command,
