@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.commands import run
 
 if TYPE_CHECKING:
@@ -71,6 +72,15 @@ def test_a_new_skill_takes_no_ones_place_and_no_odd_name(tmp_path: Path) -> None
     assert "lowercase letters" in odd.stderr
     assert (tmp_path / "skills/mine/SKILL.md").read_text() == "mine"
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["fn", "prompts", "skills", "iii", "iii-directory", "con", "index"])
+def test_a_name_under_which_there_would_be_no_skill_is_refused(tmp_path: Path, name: str) -> None:
+    done = run("skills", "new", name, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert name in done.stderr
+    assert not (tmp_path / "skills").exists()
 
 
 def test_what_the_standard_forbids_is_an_exit_code_and_advice_is_none(tmp_path: Path) -> None:

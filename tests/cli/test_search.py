@@ -90,8 +90,19 @@ def test_matched_words_are_bold_on_a_terminal(place: Path) -> None:
     assert re.search(r"\x1b\[1mforms\x1b\[0m", shown)
 
 
+def test_no_escape_codes_reach_a_terminal_that_wants_none(place: Path) -> None:
+    asked = ("search", "fill", "form")
+
+    for shown in (
+        on_a_terminal(*asked, cwd=place, III_URL=NOWHERE, NO_COLOR="1"),
+        on_a_terminal(*asked, cwd=place, III_URL=NOWHERE, TERM="dumb"),
+    ):
+        assert "forms" in shown
+        assert "\x1b" not in shown
+
+
 def test_what_acts_on_a_terminal_is_harmless_in_a_marked_line() -> None:
-    assert is_harmless(re.sub(r"\x1b\[[01]m", "", marked("resize \x1b[2J\x9b31m image", ["resize", "image"])))
+    assert is_harmless(marked("resize \x1b[2J\x9b31m image", ["resize", "image"]).plain)
 
 
 def test_the_words_of_a_document_are_taken_from_a_reason() -> None:

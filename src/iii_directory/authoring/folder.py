@@ -10,7 +10,8 @@ from iii_directory import limits
 from iii_directory.authoring.check import CASE_PLACEHOLDER, CASES_FILE, SkillFiles
 from iii_directory.disk.safe_open import RefusedError, regular_below
 from iii_directory.documents.facts import FileContent
-from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
+from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, check_new_skill_id, path_to_id, skill_name_of
+from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +79,12 @@ def write_skeleton(skills_folder: str, name: str) -> str:
             f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
             f" {limits.MAX_SKILL_NAME_CHARS} at most"
         )
+    try:
+        check_new_skill_id(name)
+    except DirectoryError as error:
+        raise AuthoringError(error.problem) from None
+    if path_to_id(f"{name}/{OVERVIEW}").is_prompt:
+        raise AuthoringError(f"in a folder called '{name}' every file is a prompt: choose another name")
     folder = os.path.join(skills_folder, name)
     path = os.path.join(folder, OVERVIEW)
     title = name.replace("-", " ").capitalize()

@@ -16,6 +16,8 @@ from iii_directory.search.words import fold
 from iii_directory.text import escaped, one_line
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from iii_directory.cli.source import Where
 
     Row = dict[str, Any]
@@ -69,16 +71,23 @@ def _rows(result: Row) -> list[Row]:
 
 
 def _draw(rows: list[Row]) -> None:
-    """On a terminal: the rows of each kind below its name, the words that matched in bold."""
+    """Draw the rows of each kind below its name on a terminal, the words that matched in bold."""
+    from rich.text import Text
+
+    from iii_directory.cli import terminal
+
     kind = None
+    lines: list[Text] = []
     for row in rows:
         if row["kind"] != kind:
             kind = row["kind"]
-            click.secho(f"{kind}s", dim=True)
+            lines.append(Text(f"{kind}s", style="dim"))
         matched = matched_words(row["why"])
-        click.echo(f"  {marked(row['id'], matched)}  {click.style(escaped(row['why']), dim=True)}")
+        why = Text(escaped(row["why"]), style="dim")
+        lines.append(Text("  ").join((Text(), marked(row["id"], matched), why)))
         if row["description"]:
-            click.echo(f"      {marked(one_line(row['description']), matched)}")
+            lines.append(Text("      ").join((Text(), marked(one_line(row["description"]), matched))))
+    terminal.show_lines(lines)
 
 
 def matched_words(why: str) -> list[str]:
@@ -87,17 +96,14 @@ def matched_words(why: str) -> list[str]:
     return [word.rpartition("→")[2].strip() for word in said if word.strip()]
 
 
-def marked(text: str, words: list[str]) -> str:
+def marked(text: str, words: list[str]) -> Text:
     """``text``, harmless, with every word in bold that starts like one of ``words``."""
+    from rich.text import Text
+
     shown = escaped(text)
-    if not words:
-        return shown
+    line = Text(shown)
     folded = fold(shown).lower()
-    if len(folded) != len(shown):
-        return shown
-    pieces: list[str] = []
-    end = 0
-    for found in re.finditer("|".join(map(re.escape, words)), folded):
-        pieces += [shown[end : found.start()], click.style(shown[found.start() : found.end()], bold=True)]
-        end = found.end()
-    return "".join([*pieces, shown[end:]])
+    if words and len(folded) == len(shown):
+        for found in re.finditer("|".join(map(re.escape, words)), folded):
+            line.stylize("bold", *found.span())
+    return line

@@ -18,7 +18,7 @@ import click
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -83,6 +83,13 @@ def show_patch(patch: str) -> None:
         return Text(line, style=style)
 
     _show(Text("\n").join(map(styled, _harmless(patch.rstrip("\n")).split("\n"))))
+
+
+def show_lines(lines: Iterable[Text]) -> None:
+    """Show styled lines, wrapped where the terminal is full."""
+    from rich.text import Text
+
+    _show(Text("\n").join(lines))
 
 
 def show_text(text: str) -> None:
