@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from typing import TYPE_CHECKING, Any
 
 from tests.downloads.stage import V1, V2, event
@@ -78,8 +79,14 @@ def test_a_reader_who_sees_it_first_does_not_keep_it_from_being_told(depot: Depo
 def test_what_is_told_otherwise_is_not_told_again(start: Callable[..., Depot]) -> None:
     depot = start(allow_writing=True)
     skills = depot.listener(SKILLS)
-    for op, content in (("create", "# One\n"), ("update", "# Two\n"), ("update", "# Two\n"), ("delete", "")):
-        depot.call(f"directory::skills::{op}", id="notes/page", content=content)
+    for op, content in (
+        ("create", "# One\n"),
+        ("update", "# Two\n"),
+        ("update", "# Two\n"),
+        ("delete", None),
+    ):
+        fields = {"id": "notes/page"} | ({} if content is None else {"content": content})
+        depot.call(f"directory::skills::{op}", **fields)
         assert skills.next() == {"op": op, "namespace": "notes", "id": "notes/page"}
     depot.world.publish("db", "1.0.0", V1)
     depot.call("directory::skills::download_from_registry", worker="db")
@@ -138,6 +145,33 @@ def test_files_that_come_before_their_record_wait_for_it(depot: Depot) -> None:
     shutil.rmtree(busy.parent)
     put(depot, "last/page.md", "# Last\n")
 
+    assert skills.next() == external("last")
+
+
+def test_an_install_that_ends_while_its_files_are_examined_is_told_once(
+    depot: Depot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is written and the traces are gone between two steps of the examination."""
+    skills = depot.listener(SKILLS)
+    depot.world.publish("db", "1.0.0", V1)
+    depot.call("directory::skills::download_from_registry", worker="db")
+    assert skills.next() == event("db")
+    record = depot.folder / "skills.lock.json"
+    later = record.read_text().replace(content_hash(b"# get one\n"), content_hash(b"# get two\n"))
+    ended = threading.Event()
+
+    def end_install() -> set[str]:
+        if not ended.is_set():
+            (depot.folder / ".record").write_text(later.replace('"1.0.0"', '"2.0.0"'))
+            (depot.folder / ".record").rename(record)
+            ended.set()
+        return set()
+
+    monkeypatch.setattr(depot.worker._external, "_under_way", end_install)
+    put(depot, "db/get.md", "# get two\n")
+
+    assert skills.next() == event("db")
+    put(depot, "last/page.md", "# Last\n")
     assert skills.next() == external("last")
 
 

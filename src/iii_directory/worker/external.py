@@ -104,8 +104,10 @@ class ExternalEdits:
         while self._edited:
             await self._quiet()
             edited, self._edited = self._edited, set()
+            # Asked before the look, which then knows the record of every install that is over by now.
+            busy = await asyncio.to_thread(self._under_way)
             theirs = await self._not_ours(edited)
-            waiting = await self._wait_for_installs(theirs) if theirs else set[str]()
+            waiting = self._wait_for_installs(theirs, busy)
             self._edited |= waiting
             self._announce(theirs - waiting)
 
@@ -123,8 +125,10 @@ class ExternalEdits:
 
     async def _not_ours(self, edited: set[str]) -> set[str]:
         """Those that hold something else than we know of; what is being written is looked at again later."""
+        look = await self._catalogue.look()
+        self._expect_installed(look.lockfile)
         expected = {path: self._ours[path] for path in edited if path in self._ours}
-        found = await asyncio.to_thread(_digests, await self._catalogue.look(), expected)
+        found = await asyncio.to_thread(_digests, look, expected)
         later = {
             path for path in edited if path in self._writing or self._ours.get(path) is not expected.get(path)
         }
@@ -133,9 +137,8 @@ class ExternalEdits:
             self._ours.pop(path, None)
         return {path for path in edited - later if found.get(path, "") not in expected.get(path, ())}
 
-    async def _wait_for_installs(self, theirs: set[str]) -> set[str]:
-        """Files of namespaces that somebody is installing into: their record, which tells, comes last."""
-        busy = await asyncio.to_thread(self._under_way)
+    def _wait_for_installs(self, theirs: set[str], busy: Collection[str]) -> set[str]:
+        """Files of namespaces that are being installed into: their record, which tells, comes last."""
         waiting = {path for path in theirs if path.partition("/")[0] in busy}
         self._postponed = Counter({path: self._postponed[path] + 1 for path in waiting})
         return {path for path in waiting if self._postponed[path] <= limits.MAX_EDITS_POSTPONED}
