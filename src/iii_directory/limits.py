@@ -225,20 +225,20 @@ MAX_REMEMBERED_DELETIONS: Final = 10_000
 # How often the directory looks whether its bindings are there and what the state holds, besides its events.
 LOOK_SECONDS: Final = 60.0
 # Directories on other engines that share the state are told together of what was written within the first of
-# these. Where they, or anybody, tell of more keys than are asked for one by one, everything is listed: once
-# in the second.
-NEIGHBOUR_BURST_SECONDS: Final = 0.02
+# these. When they tell of more keys than are asked for one by one, everything is listed: once in the second.
+HINT_BURST_SECONDS: Final = 0.02
 HINTED_LOOK_SECONDS: Final = 1.0
-# What was acknowledged so shortly before an engine died is written again if its state lacks it: real engines
-# keep writes in memory for some seconds. Older absences are believed, and so are those beyond this many.
+# What was acknowledged so shortly before an engine died is written again if its state has lost it: real
+# engines keep writes in memory for some seconds. What is older, or beyond this many, is taken for deleted.
 REMEMBERED_WRITE_SECONDS: Final = 60.0
 MAX_REMEMBERED_WRITES: Final = 10_000
 # Inner: between two rounds that offer anew what another worker had, so that workers that come and go all the
 # time cause a few questions a second and not one each.
 OFFER_PAUSE_SECONDS: Final = 0.2
-# News of the state that may be forged, because the engine is too old to sign it or another engine's directory
-# tells: so many keys are asked for one by one, which takes a tenth of a second; with more, all are listed.
-MAX_RUMOURS: Final = 256
+# Hints of writes that may be forged, because the engine is too old to sign its events or another engine's
+# directory tells: so many keys are asked for one by one, which takes a tenth of a second; with more, all are
+# listed.
+MAX_HINTS: Final = 256
 # Registrations: all records of one kind come in one answer of the state, which must fit a message with some
 # room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB

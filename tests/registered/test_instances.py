@@ -16,7 +16,7 @@ from tests.support.reader import until
 
 from iii_directory.bus.message_bus import MessageBus
 from iii_directory.engine.sqlite_store import Database
-from iii_directory.limits import MAX_RUMOURS
+from iii_directory.limits import MAX_HINTS
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_published_data_that_looks_like_news_of_the_state_changes_nothing(
     house = build(inside=engine if inside else None)
     house.call("skills::register", id="real", skill="# real")
     listener = house.listener("skills::on-change")
-    for event in _lies(house, 2 * MAX_RUMOURS):
+    for event in _lies(house, 2 * MAX_HINTS):
         house.call("publish", topic="t", data=event)
     house.call("skills::register", id="last", skill="# last")
 

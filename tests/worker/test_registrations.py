@@ -12,7 +12,7 @@ from iii_directory.bus.seam import CallError, Subscription
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import MAX_RUMOURS
+from iii_directory.limits import MAX_HINTS
 from iii_directory.worker.events import Events
 from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
 
@@ -41,6 +41,10 @@ class ScriptedBus:
         self.told: list[tuple[str, Any]] = []
         self.bound: Any = BOUND
         self.started = 1
+        self.adapters: dict[str, str] = {}
+        """The adapters of iii-state and iii-pubsub, where the engine tells them."""
+        self.is_embedded = False
+        self.published: list[dict[str, Any]] = []
         self.before: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
         """What happens before a function answers."""
 
@@ -50,14 +54,28 @@ class ScriptedBus:
         self.calls.append(function_id)
         if function_id in self.before:
             await self.before[function_id]()
-        scope = self.state.get(payload.get("scope", ""), {})
+        if function_id.startswith("state::"):
+            return self._of_state(function_id, self.state[payload["scope"]], payload)
+        return await self._of_engine(function_id, payload)
+
+    async def _of_engine(self, function_id: str, payload: Mapping[str, Any]) -> Any:
         match function_id:
             case "engine::functions::info":
                 return self.bound
             case "engine::workers::list":
                 return {"workers": [{"runtime": "engine", "connected_at_ms": self.started}]}
+            case "engine::health::check":
+                return {"components": {"engine": {"kind": "embedded"}} if self.is_embedded else {}}
             case "publish":
+                self.published.append(payload["data"])
                 return None
+            case "configuration::get" if payload["id"] in self.adapters:
+                return {"value": {"adapter": {"name": self.adapters[payload["id"]]}}}
+            case _:
+                return await fail()
+
+    def _of_state(self, function_id: str, scope: dict[str, Any], payload: Mapping[str, Any]) -> Any:
+        match function_id:
             case "state::list":
                 return list(scope.values())
             case "state::get":
@@ -70,7 +88,10 @@ class ScriptedBus:
                 return scope.pop(payload["key"], None)
 
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
-        self.told.append((subscription.function_id, dict(event)))
+        if subscription.function_id == "publish":
+            self.published.append(event["data"])
+        else:
+            self.told.append((subscription.function_id, dict(event)))
 
 
 class Desk:
@@ -455,6 +476,50 @@ def test_what_is_missing_on_the_engine_it_was_has_been_deleted() -> None:
     run(test)
 
 
+def test_what_was_acknowledged_before_a_survivor_was_sent_has_been_deleted() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("deleted", "survivor", "lost")
+        survivor = desk.bus.state["skills"]["survivor"]
+        await desk.die_and_return({"survivor": survivor})
+        assert sorted(desk.bus.state["skills"]) == ["lost", "survivor"]
+        assert await desk.keys() == ["skill:lost", "skill:survivor"]
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_a_state_outside_of_the_engine_lost_nothing_with_it() -> None:
+    async def test() -> None:
+        desk = Died()
+        desk.bus.adapters = {"iii-state": "redis", "iii-pubsub": "redis"}
+        await desk.loaded()
+        await desk.write("deleted-meanwhile")
+        await desk.die_and_return({})
+        assert desk.bus.state["skills"] == {}
+        assert await desk.keys() == []
+        assert desk.source.findings == ()
+        desk.registrations.close()
+
+    run(test)
+
+
+def test_what_a_hint_says_and_the_state_confirms_as_deleted_is_not_restored() -> None:
+    async def test() -> None:
+        desk = Died()
+        await desk.loaded()
+        await desk.write("deleted")
+        desk.bus.state["skills"] = {}
+        await hint(desk, {"scope": "skills", "key": "deleted", "at": None})
+        assert desk.told() == [("register", "deleted"), ("unregister", "deleted")]
+        await desk.die_and_return({})
+        assert desk.bus.state["skills"] == {}
+        desk.registrations.close()
+
+    run(test)
+
+
 def test_what_somebody_else_wrote_or_deleted_since_is_not_ours_to_repeat() -> None:
     async def test() -> None:
         desk = Died()
@@ -520,7 +585,7 @@ def test_a_hint_of_what_is_known_asks_nothing_and_one_of_news_asks_the_state() -
 
 
 @pytest.mark.parametrize(
-    "writes", [None, "all", [{"scope": "skills", "key": f"k{n}"} for n in range(MAX_RUMOURS + 1)]]
+    "writes", [None, "all", [{"scope": "skills", "key": f"k{n}"} for n in range(MAX_HINTS + 1)]]
 )
 def test_a_hint_of_a_great_many_is_one_look_at_all(writes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
@@ -550,27 +615,115 @@ def test_hints_beyond_what_is_asked_at_once_are_one_look_at_all(monkeypatch: pyt
         for batch in range(3):
             writes = [
                 {"scope": "skills", "key": f"k{batch}-{n}", "at": record("a")["registered_at"]}
-                for n in range(MAX_RUMOURS // 2 + 1)
+                for n in range(MAX_HINTS // 2 + 1)
             ]
             desk.registrations.written_elsewhere({"by": "other", "writes": writes})
         await desk.until_served("a", "# 2")
-        assert desk.bus.calls.count("state::get") <= MAX_RUMOURS
+        assert desk.bus.calls.count("state::get") <= MAX_HINTS
         desk.registrations.close()
 
     run(test)
 
 
-def test_an_engine_without_topics_is_not_told_with_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.worker.neighbours.NEIGHBOUR_BURST_SECONDS", 0)
-
+def test_of_two_writes_at_one_moment_the_one_that_the_state_kept_counts() -> None:
     async def test() -> None:
         desk = Died()
         await desk.loaded()
+        await desk.write("a")
+        # Their clock is behind ours, and their write came last.
+        desk.bus.state["skills"]["a"] = record("a")
+        await hint(desk, {"scope": "skills", "key": "a", "at": record("a")["registered_at"]})
+        assert await desk.keys() == ["skill:a"]
+        assert desk.source.body("a") == "# 1"
+        desk.registrations.close()
+
+    run(test)
+
+
+class Publishing(Died):
+    """A directory that publishes hints without a pause."""
+
+    async def published(self, *skill_ids: str) -> list[str]:
+        """Write, and return the keys of which the others were told."""
+        self.bus.published.clear()
+        await self.write(*skill_ids)
+        await self.registrations._hints._tasks.ended()
+        return [row["key"] for data in self.bus.published for row in data["writes"]]
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_directory.worker.shared_state.HINT_BURST_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_hints_are_calls_without_an_answer_once_the_engine_has_shown_that_it_has_topics() -> None:
+    async def test() -> None:
+        desk = Publishing()
+        await desk.loaded()
+        assert await desk.published("a") == ["a"]
+        assert await desk.published("b") == ["b"]
+        assert desk.bus.calls.count("publish") == 1
+        desk.registrations.close()
+
+    run(test)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_engine_without_topics_is_not_told_with_every_write() -> None:
+    async def test() -> None:
+        desk = Publishing()
+        await desk.loaded()
         desk.bus.before["publish"] = fail
         for number in range(3):
-            await desk.write(f"a{number}")
-            await desk.registrations._neighbours._tasks.ended()
+            assert await desk.published(f"a{number}") == []
         assert desk.bus.calls.count("publish") == 1
+        desk.registrations.close()
+
+    run(test)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_state_that_no_other_engine_can_use_has_no_hints(embedded: bool) -> None:
+    async def test() -> None:
+        desk = Publishing()
+        desk.bus.is_embedded = embedded
+        desk.bus.adapters = {} if embedded else {"iii-state": "kv", "iii-pubsub": "redis"}
+        await desk.loaded()
+        assert await desk.published("a") == []
+        assert desk.source.findings == ()
+        desk.registrations.close()
+
+    run(test)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_was_written_just_before_the_connection_ended_is_told_again_after_it() -> None:
+    async def test() -> None:
+        desk = Publishing()
+        desk.bus.adapters = {"iii-state": "redis", "iii-pubsub": "redis"}
+        await desk.loaded()
+        await desk.published("a")
+        desk.bus.published.clear()
+        await desk.die_and_return(desk.bus.state["skills"])
+        await desk.registrations._hints._tasks.ended()
+        assert [row["key"] for data in desk.bus.published for row in data["writes"]] == ["a"]
+        desk.registrations.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("topics", ["local", None])
+def test_a_finding_says_that_topics_do_not_reach_the_engines_that_share_the_state(topics: str | None) -> None:
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.adapters = {"iii-state": "redis", **({"iii-pubsub": topics} if topics else {})}
+        await desk.loaded()
+        (finding,) = desk.source.findings
+        assert finding.subject == "iii-pubsub"
+        assert "seen here after up to 60 seconds" in finding.reason
+        assert "redis adapter" in finding.fix
         desk.registrations.close()
 
     run(test)

@@ -1,9 +1,9 @@
-"""The registered entries of one kind in memory, kept in step with iii-state. Pure.
+"""Keep the registered entries of one kind in memory, in step with iii-state. Pure.
 
-Events tell of every write: what was there, and what is there now. They may arrive in another order than the
-writes were made. One that follows upon what is held, with a newer ``registered_at`` than any seen of its key,
-is the next write. Any other puts the key in doubt: whoever keeps the table asks the state what it holds there
-and calls `Table.settle`.
+An event tells of each write: what was there, and what is there now. Events may arrive in another order than
+the writes were made. An event that follows upon the held record, with a newer ``registered_at`` than any seen
+of its key, is the next write. Any other event puts the key in doubt: the caller asks the state what it holds
+there and calls `Table.settle`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Table:
         """Keys the state was asked for, and whether there was news of them since."""
         self._drafts: dict[str, Record] = {}
         """The newest draft of each key that is being written: its event needs no checks."""
+        self._contested: set[str] = set()
+        """Keys that somebody else wrote while we were writing them; the state knows who was last."""
         self._last_stamp = 0
         self._size = 0
         self.changes = 0
@@ -82,9 +84,10 @@ class Table:
         return record
 
     def drop_draft(self, record: Record) -> None:
-        """It was written, or will not be."""
+        """Forget a draft that was written, or will not be."""
         if self._drafts.get(record.key) is record:
             del self._drafts[record.key]
+            self._contested.discard(record.key)
 
     def size_with(self, record: Record) -> int:
         """How large a listing would be, in bytes, with this record."""
@@ -106,8 +109,10 @@ class Table:
     # News
 
     def written(self, record: Record) -> Outcome:
-        """The state took a record of ours; if something newer was seen already, its event is the word."""
+        """Take a record that the state took from us, unless something newer was seen already."""
         self._touch(record.key)
+        if record.key in self._contested:
+            return self._doubt(record.key)
         return self._put(record) if record.stamp > self._known_stamp(record.key) else Outcome.NOTHING
 
     def deleted(self, key: str, old: object) -> Outcome:
@@ -144,9 +149,17 @@ class Table:
         return self._doubt(key)
 
     def hinted(self, key: str, at: str | None) -> Outcome:
-        """Somebody claims to have written a record of this ``registered_at``, or (None) deleted it."""
-        news = key in self._held if at is None else (nanoseconds_of(at) or 0) > self._known_stamp(key)
-        return self._doubt(key) if news else Outcome.NOTHING
+        """Doubt a key that was written elsewhere with this ``registered_at``, or (None) deleted.
+
+        An older time than ours is news as well: of two that write a key at one moment, the state keeps the
+        one that came last, whatever their clocks say.
+        """
+        if key in self._drafts:
+            self._contested.add(key)
+        # An answer that is on its way may be older than the write.
+        awaited = key in self._doubts or self._touched is not None
+        news = key in self._held if at is None else nanoseconds_of(at) != self._known_stamp(key)
+        return self.doubt(key) if awaited or news else Outcome.NOTHING
 
     def settle(self, key: str, value: object) -> Outcome:
         """The state said what it holds under a doubtful key; with news of it since, it is still in doubt."""

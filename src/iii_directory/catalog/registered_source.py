@@ -27,7 +27,8 @@ class RegisteredSource:
         self.findings: tuple[Finding, ...] = ()
         """Why not everything that is registered may be here, if so; and what was missing for a while."""
         self._problem: str | None = None
-        self._told_again = 0
+        self._topics: Finding | None = None
+        self._restored = 0
         self._patience = patience_seconds
         self._patient_until: float | None = None
         self.is_ready = patience_seconds <= 0
@@ -68,10 +69,15 @@ class RegisteredSource:
         self._problem = problem
         self._find()
 
-    def told_again(self, count: int) -> None:
-        """The state had lost so many acknowledged writes, and has them again."""
+    def says_of_topics(self, finding: Finding | None) -> None:
+        """Set what keeps other engines' registrations from being seen at once, if anything does."""
+        self._topics = finding
+        self._find()
+
+    def restored(self, count: int) -> None:
+        """Count acknowledged writes that the state had lost and has again."""
         if count:
-            self._told_again += count
+            self._restored += count
             self._find()
 
     def _find(self) -> None:
@@ -79,9 +85,11 @@ class RegisteredSource:
         if self._problem is not None:
             reason = f"registered skills and prompts cannot be loaded: {self._problem}"
             found.append(Finding("unavailable", "iii-state", reason, _FIX))
-        if self._told_again:
+        if self._topics is not None:
+            found.append(self._topics)
+        if self._restored:
             reason = (
-                f"the engine came back without {self._told_again} of the last registrations that were "
+                f"the engine came back without {self._restored} of the last registrations that were "
                 "acknowledged; they were written again"
             )
             found.append(Finding("restored", "iii-state", reason, _KEEP, urgent=False))

@@ -28,12 +28,12 @@ from iii_directory.worker.external import ExternalEdits
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.live_settings import LISTENER as SETTINGS_LISTENER
 from iii_directory.worker.live_settings import LiveSettings
-from iii_directory.worker.neighbours import NEIGHBOUR, TOPIC
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.own_functions import OwnFunctions
 from iii_directory.worker.parts import Parts
 from iii_directory.worker.registrants import sealing_key
 from iii_directory.worker.registrations import FOLLOWER, Registrations
+from iii_directory.worker.shared_state import HINT_LISTENER, TOPIC
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class DirectoryWorker:
             self._catalogue,
             self._notes,
             self._events,
-            listeners=(FUNCTIONS_CHANGED, WORKERS_CHANGED, FOLLOWER, NEIGHBOUR, SETTINGS_LISTENER),
+            listeners=(FUNCTIONS_CHANGED, WORKERS_CHANGED, FOLLOWER, HINT_LISTENER, SETTINGS_LISTENER),
             learn=self._learn,
         )
         self._functions = functions_of(settings.surfaces)
@@ -221,12 +221,12 @@ class DirectoryWorker:
             description="For the engine's state trigger alone: tells this worker of registrations.",
         )
         self._bus.register_listener(
-            NEIGHBOUR,
+            HINT_LISTENER,
             self._registrations.written_elsewhere,
             description="For directories on other engines with the same state: tells what they wrote.",
             hears_workers=True,
         )
-        self._bus.bind("subscribe", NEIGHBOUR, {"topic": TOPIC})
+        self._bus.bind("subscribe", HINT_LISTENER, {"topic": TOPIC})
         self._follow_state()
 
     def _follow_state(self) -> None:

@@ -1,7 +1,7 @@
-"""Registered skills and prompts as the state has them: loaded after every connect, and followed from then on.
+"""Load registered skills and prompts from the state after every connect, and follow it from then on.
 
-The tables are loaded once the events are known to arrive, so another instance's writes are seen here, and
-ours there; and now and then the state is looked at, whatever was told.
+The tables are loaded once events are known to arrive, so that no write falls between. Besides, the state is
+listed once in a while, for writes that no event told of.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS
 from iii_directory.shapes import is_count, object_of, rows_of, text_of
 from iii_directory.worker.collection import Collection
 from iii_directory.worker.engine_calls import EngineCalls
-from iii_directory.worker.neighbours import Neighbours
+from iii_directory.worker.shared_state import SharedStateHints, StateHome, find_state_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,11 @@ class Registrations:
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._engine = EngineCalls(bus, settings)
-        self._neighbours = Neighbours(self._engine)
+        self._hints = SharedStateHints(self._engine)
+        self._home = StateHome(None, None)
+        self._is_home_known = False
+        """Whether the engine of this connection has said where its state is."""
+        self._is_recognised = False
         self._source = source
         self._namespace = namespace
         self._follow = follow
@@ -66,7 +70,7 @@ class Registrations:
                 topic,
                 engine=self._engine,
                 events=events,
-                neighbours=self._neighbours,
+                hints=self._hints,
                 look_again=self._look_again,
                 clock=clock,
             )
@@ -89,22 +93,22 @@ class Registrations:
     # What is told
 
     def state_changed(self, event: Payload) -> None:
-        """The engine tells of a write to one of the scopes, by whomever."""
+        """Take an event of the engine, which tells of every write to one of the scopes."""
         key = event.get("key")
         for collection in self._both:
             if event.get("scope") == collection.scope and isinstance(key, str):
                 collection.changed(key, event.get("old_value"), event.get("new_value"))
 
     def state_may_have_changed(self, event: Payload) -> None:
-        """Somebody who may be the engine tells of a write; engines that sign no events are followed so."""
+        """Take an unsigned event, as old engines send them; it may be forged, so the state is asked."""
         key = event.get("key")
         for collection in self._both:
             if event.get("scope") == collection.scope and isinstance(key, str):
                 collection.may_have_changed(key)
 
     def written_elsewhere(self, event: Payload) -> None:
-        """Somebody says that a directory on another engine wrote something."""
-        hints = self._neighbours.heard(event)
+        """Take hints of what a directory on another engine wrote."""
+        hints = self._hints.heard(event)
         if hints is None:
             self._look_again()
             return
@@ -117,7 +121,7 @@ class Registrations:
         """Load everything anew: while there was no connection, nobody told of changes."""
         self._stop_loading()
         self._look_wanted.clear()
-        self._neighbours.connected()
+        self._is_home_known = self._is_recognised = False
         self._source.outdated()
         loop = asyncio.get_running_loop()
         self._loading = loop.create_task(self._load())
@@ -125,6 +129,7 @@ class Registrations:
 
     def connection_lost(self) -> None:
         self._stop_loading()
+        self._hints.lost()
         for collection in self._both:
             collection.engine_gone()
 
@@ -132,7 +137,7 @@ class Registrations:
         for task in (self._watching, self._loading):
             if task is not None:
                 task.cancel()
-        self._neighbours.close()
+        self._hints.close()
         for collection in self._both:
             collection.close()
 
@@ -160,6 +165,7 @@ class Registrations:
         while True:
             await asyncio.wait([loading])
             await asyncio.sleep(min(HINTED_LOOK_SECONDS, LOOK_SECONDS))
+            await self._find_home()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._look_wanted.wait()
@@ -174,8 +180,8 @@ class Registrations:
         if self._cut_short:
             # A listing too large for a message ends the connection; it must not do so again at once.
             await self._rest()
-        # What does not wait for one another is asked at once: nobody is answered before it is all known.
-        _, following = await asyncio.gather(self._recognise(), self._is_following())
+        # Both are asked at once, because callers wait for the load.
+        following, _ = await asyncio.gather(self._is_following(), self._recognise())
         for look in itertools.count(1):
             problem = await self._load_all()
             self._source.tried(problem)
@@ -191,18 +197,32 @@ class Registrations:
         await asyncio.sleep(pause)
 
     async def _recognise(self) -> None:
-        """If this is the engine it was, nothing was lost with it, and what is missing was deleted."""
-        try:
-            started = started_at(await self._engine.call("engine::workers::list", {}))
-        except CallError:
+        """Find out, once for each connection, whether the state can have lost anything with the engine."""
+        if self._is_recognised:
             return
-        if started is not None and started == self._engine_started:
+        workers, _ = await asyncio.gather(self._engine.find("engine::workers::list", {}), self._find_home())
+        self._is_recognised = True
+        before, self._engine_started = self._engine_started, started_at(workers)
+        stayed = before is not None and before == self._engine_started
+        # What is kept outside of the engine was not lost with it. An engine that is still starting may not
+        # say yet where its state is; then it is where it was before.
+        if stayed or self._home.is_shared:
             for collection in self._both:
-                collection.engine_stayed()
-        self._engine_started = started
+                collection.nothing_lost()
+        self._hints.connected(self._home)
+
+    async def _find_home(self) -> None:
+        """Ask where the state is, until the engine of this connection says so."""
+        if self._is_home_known:
+            return
+        home = await find_state_home(self._engine)
+        if home.state is not None:
+            self._is_home_known, self._home = True, home
+            self._hints.moved(home)
+            self._source.says_of_topics(home.finding)
 
     async def _load_all(self) -> str | None:
-        """What went wrong, or None."""
+        """Load both kinds; return what went wrong, or None."""
         loads = (collection.load(first=not self._loaded) for collection in self._both)
         problems: list[str] = []
         for loaded in await asyncio.gather(*loads, return_exceptions=True):
@@ -211,7 +231,7 @@ class Registrations:
             elif isinstance(loaded, BaseException):
                 raise loaded
             else:
-                self._source.told_again(loaded)
+                self._source.restored(loaded)
         self._loaded = self._loaded or not problems
         return problems[0] if problems else None
 
