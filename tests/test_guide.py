@@ -288,7 +288,7 @@ def test_the_commands_of_the_page_on_real_engines_work(place: tuple[Path, str]) 
 
 
 def test_the_container_of_the_page_on_real_engines_starts_what_there_is() -> None:
-    compose, rules = (yaml.safe_load(block) for block in code_blocks(GUIDE / "engines.md", "yaml"))
+    compose, adapters, rules = (yaml.safe_load(block) for block in code_blocks(GUIDE / "engines.md", "yaml"))
     manifest = yaml.safe_load((GUIDE.parents[1] / "iii.worker.yaml").read_text(encoding="utf-8"))
 
     (name, container), *others = compose["containers"].items()
@@ -296,6 +296,10 @@ def test_the_container_of_the_page_on_real_engines_starts_what_there_is() -> Non
 
     assert (name, others) == (manifest["name"], [])
     assert (program, command, options) == ("iii-directory", "serve", [])
+    (one, other) = (row["config"]["adapter"] for row in adapters["workers"])
+    assert [row["name"] for row in adapters["workers"]] == ["iii-state", "iii-pubsub"]
+    assert one == other
+    assert one["name"] == "redis"
     patterns = [
         rule.removeprefix('match("').removesuffix('")')
         for rule in rules["workers"][0]["config"]["rbac"]["expose_functions"]
