@@ -344,8 +344,8 @@ def _joined(url: str) -> WorkerBus:
 
 def _serving(bus: WorkerBus) -> str:
     """Where a bridge on a bus is asked."""
+    from iii_directory.access.http_server import Listener
     from iii_directory.mcp.bridge import Bridge
-    from iii_directory.mcp.http import Listener
 
     listener = Listener("127.0.0.1", 0, None)
     bus.run(Bridge.on(bus).start_http(listener))

@@ -125,10 +125,14 @@ def test_only_the_publish_helper_imports_the_engine_sdk() -> None:
 
 
 def test_only_the_mcp_package_imports_the_mcp_sdk() -> None:
-    users = users_of("mcp", "mcp_types", "uvicorn")
+    users = users_of("mcp", "mcp_types")
 
     assert users
     assert {package(name) for name in users} == {"mcp"}
+
+
+def test_one_module_runs_the_http_server() -> None:
+    assert users_of("uvicorn", "http.server", "socketserver") == {"access.http_server"}
 
 
 def test_every_maximum_is_defined_in_limits() -> None:

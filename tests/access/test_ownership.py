@@ -12,6 +12,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from tests.support.commands import running
@@ -20,6 +21,7 @@ from tests.support.engine import WAIT, EngineThread, RawClient
 from iii_directory.access.ownership import can_tell, user_listening, user_of
 from iii_directory.access.policy import Access, Refused
 from iii_directory.bus.client import EngineUnreachableError, call_function, probe
+from iii_directory.registry_server.server import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +175,17 @@ def test_another_user_is_refused_over_mcp_too(engine: EngineThread) -> None:
             assert b" 401 " not in owner.recv(4096)
 
 
+@needs_root
+@needs_kernel
+def test_another_user_is_refused_by_a_registry_on_loopback_alone(tmp_path: Path) -> None:
+    for host, answered in (("127.0.0.1", "401"), ("0.0.0.0", "200")):
+        with RegistryServer(tmp_path, host=host) as server:
+            port = str(urlsplit(server.url).port)
+            assert as_nobody(HANDSHAKE, port, "/w") == answered
+            with urlopen(f"http://127.0.0.1:{port}/w", timeout=WAIT) as owned:
+                assert owned.status == 200
+
+
 SEND_AND_LEAVE = """
 port, *headers = sys.argv[1:]
 said = json.dumps({"type": "invokefunction", "function_id": "state::set", "action": {"type": "void"},
@@ -274,7 +287,7 @@ def test_a_data_directory_of_before_becomes_private_and_a_shared_one_stays(tmp_p
     assert [(folder / "engine.db").stat().st_mode & 0o777 for folder in (old, shared)] == [0o600, 0o600]
 
 
-@pytest.mark.parametrize("module", ["iii_directory.engine.server", "iii_directory.mcp.http"])
+@pytest.mark.parametrize("module", ["iii_directory.engine.server", "iii_directory.access.http_server"])
 def test_where_users_cannot_be_told_apart_the_start_says_so(
     module: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

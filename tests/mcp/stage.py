@@ -16,8 +16,8 @@ from mcp_types import ResourceTemplateReference
 from tests.support.commands import START_SECONDS, environment
 from tests.support.engine import WAIT
 
+from iii_directory.access.http_server import Listener
 from iii_directory.mcp.bridge import Bridge, bus_inside, joined_bus
-from iii_directory.mcp.http import Listener
 from mcp import Client, MCPError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
     from tests.support.engine import EngineThread
 
-    from iii_directory.mcp.http import HttpLimits
+    from iii_directory.access.http_server import HttpLimits
 
 Transport = Literal["stdio", "http", "inside"]
 """Over HTTP the bridge has joined the engine, or it is inside its process."""

@@ -16,8 +16,8 @@ from tests.support.commands import free_port, running_program
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.reader import until
 
+from iii_directory.access.http_server import HttpLimits
 from iii_directory.limits import MCP_SESSION_IDLE_SECONDS
-from iii_directory.mcp.http import HttpLimits
 from iii_directory.mcp.sessions import Ledger
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 from tests.mcp.stage import HELLO, http_bridge
 from tests.support.engine import WAIT, EngineThread
 
+from iii_directory.access.http_server import Listener
 from iii_directory.limits import MAX_MCP_BODY_BYTES, MAX_READ_MARKS
-from iii_directory.mcp.http import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,9 @@ from tests.mcp.stage import http_bridge, session
 from tests.support.engine import EngineThread
 from tests.support.reader import OtherWorker, until
 
+from iii_directory.access.http_server import Listener
 from iii_directory.mcp.bridge import Bridge, BridgeServer, joined_bus
-from iii_directory.mcp.http import HttpEndpoint, Listener
+from iii_directory.mcp.http import HttpEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

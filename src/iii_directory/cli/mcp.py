@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from iii_directory.access.http_server import HttpLimits, Listener, endpoint_url
 from iii_directory.cli.common import engine_url, fail, is_named, log, set_up_log
 from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
 from iii_directory.cli.output import say
@@ -19,7 +20,7 @@ from iii_directory.cli.project import project_of
 from iii_directory.cli.tokens import engine_token, rule_for, token_option
 from iii_directory.config import TOKEN_VARIABLE, real_path
 from iii_directory.limits import MCP_START_SECONDS
-from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT, HttpLimits, Listener, endpoint_url
+from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:

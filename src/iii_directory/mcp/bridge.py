@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from mcp.server.models import InitializationOptions
 
+    from iii_directory.access.http_server import Listener
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.hello import Wire
-    from iii_directory.mcp.http import Listener
 
 log = logging.getLogger("iii_directory.mcp")
 WORKER_NAME: Final = "iii-directory-mcp"
