@@ -8,7 +8,9 @@ It runs on every SDK version, so it uses what all of them have.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
+import importlib
 import json
 import logging
 import os
@@ -231,9 +233,13 @@ class Log(logging.Handler):
 
 
 def become(user: int) -> None:
-    """Go on as another user of this machine, once everything is imported that they might not read."""
+    """Go on as another user of this machine, once everything is read that they might not read."""
     # Its module is imported when it is used first.
     "localhost".encode("idna")
+    # The SDK reads its own version from disk at every connect.
+    sdk: Any = importlib.import_module("iii.iii")
+    sdk.version = functools.cache(sdk.version)
+    sdk.version("iii-sdk")
     os.setgid(user)
     os.setuid(user)
 

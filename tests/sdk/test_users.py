@@ -5,21 +5,21 @@ The first is what every check of this folder shows; the second needs root, and a
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.access.test_ownership import needs_kernel, needs_root
+from tests.sdk.installation import install_python
 from tests.sdk.process import DriverProcess
-from tests.sdk.sdks import SDKS
+from tests.sdk.sdks import SDKS, Sdk
 from tests.sdk.stage import Stage, unique
 from tests.sdk.user_engine import ORDINARY_USER, UserEngine
 from tests.support.engine import EngineThread, RawClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.sdk.sdks import Sdk
 
 
 @needs_root
@@ -30,6 +30,28 @@ def test_every_check_of_this_folder_is_one_of_an_ordinary_user(driver: DriverPro
         stage.client()
         assert {_user_of(driver.process_id), _user_of(engine.process_id)} == {ORDINARY_USER}
         stage.close()
+
+
+@needs_root
+def test_an_sdk_works_from_a_folder_that_its_user_may_not_read(tmp_path: Path) -> None:
+    """As in a checkout below root's home."""
+    sdk = SDKS[1]
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    shutil.copytree(install_python(sdk.version), private / "packages")
+
+    class PrivateSdk(Sdk):
+        def command(self) -> tuple[list[str], dict[str, str]]:
+            return super().command()[0], {"PYTHONPATH": str(private / "packages")}
+
+    driver = DriverProcess(PrivateSdk(**vars(sdk)), tmp_path, user=ORDINARY_USER)
+    try:
+        with UserEngine() as engine:
+            stage = Stage(driver, engine.url)
+            assert stage.client().until_known()["worker"]["version"] == sdk.version
+            stage.close()
+    finally:
+        driver.stop()
 
 
 def _user_of(process_id: int) -> int:
