@@ -256,6 +256,7 @@ def test_what_was_deleted_elsewhere_stays_deleted_when_an_engine_comes_back(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_what_was_deleted_elsewhere_stays_deleted_in_200_rounds(pair: Callable[..., Pair]) -> None:
     shared = pair(relayed=True)
     for number in range(200):

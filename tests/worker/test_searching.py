@@ -7,7 +7,8 @@ import gc
 import itertools
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import jsonschema
 import orjson
@@ -20,12 +21,17 @@ from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.config import Settings
 from iii_directory.registry_server.server import RegistryServer
+from iii_directory.worker.engine_indexes import EngineIndexes
+from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
+
+    from iii_directory.registry.client import RegistryClient
+    from iii_directory.worker.engine_calls import EngineCalls
 
 PDF = "---\ndescription: Extract text and tables from PDF files.\n---\n# PDF\n\nSplit and merge.\n"
 FORMS = "# Filling forms\n\nFirst look for fields.\n\nBates numbering of exhibits stands at the end.\n"
@@ -336,6 +342,42 @@ def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
             await follow()
 
     asyncio.run(bounded())
+
+
+def test_a_search_asks_the_engine_for_one_list_while_nothing_changes() -> None:
+    functions = [{"function_id": "a::b", "worker_name": "a"}]
+    asked: list[str] = []
+    now = 0.0
+
+    class Engine:
+        async def call(self, function_id: str, _payload: object) -> dict[str, Any]:
+            asked.append(function_id)
+            return {"functions": functions, "registered_triggers": [], "workers": [{"name": "a"}]}
+
+    async def searches() -> None:
+        nonlocal now
+        registry = cast("RegistryClient", SimpleNamespace(seen={}))
+        indexes = EngineIndexes(EngineView(cast("EngineCalls", Engine())), registry, lambda: now)
+
+        async def lists() -> set[str]:
+            asked.clear()
+            assert await indexes.catch_up()
+            return {name for name in asked if name.endswith("::list")}
+
+        of_functions, every = {"engine::functions::list"}, await lists()
+        assert len(every) == 3
+        assert await lists() == of_functions
+        functions.append({"function_id": "a::c", "worker_name": "a"})
+        assert await lists() == every
+        assert await lists() == of_functions
+        indexes.changed()
+        assert await lists() == every
+        assert await lists() == of_functions
+        now = 5.0
+        assert await lists() == every
+        assert asked.count("engine::workers::list") == 1
+
+    asyncio.run(searches())
 
 
 def test_keywords_of_the_front_matter_are_found_like_a_title(caller: Client) -> None:

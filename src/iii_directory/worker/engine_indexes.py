@@ -1,7 +1,9 @@
-"""What search knows of the engine and of the registry: functions, bindings, workers, and what could be had.
+"""Keep the search indexes of functions, bindings, workers and installable workers.
 
-The engine is asked with every search what there is, as a read asks it, so that a search is never staler than
-a read. Schemas are asked for only where something is new. The registry is never waited for.
+Every search lists the functions of the engine, so that a search is never staler than a read of them: the
+engine's event that functions changed may come seconds later. Everything else is asked for only when a list or
+an event shows that something changed, or when the last answer is some seconds old. The registry is never
+waited for.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
     from iii_directory.worker.engine_rows import Row
     from iii_directory.worker.engine_view import EngineView
 
-# Nobody tells of a schema that changed alone: all are asked for anew after so long.
-_SCHEMAS_SECONDS: Final = 5.0
-# The registry's list is asked for again after so long, whether or not it could be had.
+# No event tells of a schema or a binding that changed by itself: they are asked for again after so long.
+_ASK_AGAIN_SECONDS: Final = 5.0
+# The registry's list is asked for again after so long, whether or not there was an answer.
 _PUBLISHED_SECONDS: Final = 300.0
 
 
 class EngineIndexes:
-    """Functions, bindings and workers as the engine has them now, and published workers as last listed."""
+    """Indexes what the engine has now, and published workers as they were last listed."""
 
     def __init__(
         self, engine: EngineView, registry: RegistryClient, clock: Callable[[], float] = time.monotonic
@@ -48,35 +50,41 @@ class EngineIndexes:
         """Functions as the engine lists them."""
         self._functions: dict[str, Row] = {}
         """Those that may be found, with their schemas."""
-        self._described_at: float | None = None
+        self._workers: dict[str, Row] = {}
+        self._asked_at: float | None = None
+        """When everything was last asked for; None when the answers do not count any more."""
         self._changing = asyncio.Lock()
         self._tasks = Tasks()
         self._published_at: float | None = None
         self._listing: asyncio.Task[None] | None = None
 
     def changed(self) -> None:
-        """Functions came or went, or the engine is another one: nothing that was said of them counts."""
-        self._described_at = None
+        """Note that functions or workers came or went, or that the engine is another one."""
+        self._asked_at = None
 
     async def catch_up(self) -> bool:
-        """Whether the engine could say everything."""
-        answers = await asyncio.gather(
-            self._take_functions(), self._engine.bindings(), self._engine.workers(), return_exceptions=True
+        """Bring the indexes up to date; return whether the engine could answer everything."""
+        # One after another: an answer that took longer must not replace a newer one.
+        async with self._changing:
+            now, asked_at = self._clock(), self._asked_at
+            everything = asked_at is None or now - asked_at >= _ASK_AGAIN_SECONDS
+            if everything:
+                # An event that comes while the engine answers resets this, so that it is asked once more.
+                self._asked_at = now
+            complete = True
+            try:
+                changed = await self._take_functions(described_anew=everything)
+            except DirectoryError:
+                changed, complete = True, False
+            if everything or changed:
+                complete = await self._take_others() and complete
+            if not complete:
+                self._asked_at = None
+        self._update(
+            "installable",
+            (of_published(row) for name, row in self._registry.seen.items() if name not in self._workers),
         )
-        _, bindings, workers = answers
-        if isinstance(bindings, list):
-            self._update("trigger", (of_binding(row) for row in bindings if row["id"]))
-        if isinstance(workers, list):
-            named = {str(row["name"]): row for row in workers if row["name"]}
-            self._update("worker", (of_worker(row, self._functions_of(name)) for name, row in named.items()))
-            self._update(
-                "installable",
-                (of_published(row) for name, row in self._registry.seen.items() if name not in named),
-            )
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, DirectoryError):
-                raise answer
-        return not any(isinstance(answer, DirectoryError) for answer in answers)
+        return complete
 
     def list_published(self) -> bool:
         """Have the whole list of the registry fetched in the background; whether that is under way."""
@@ -97,26 +105,32 @@ class EngineIndexes:
 
     # Inner workings
 
-    async def _take_functions(self) -> None:
-        # One after another: an answer that took longer must not replace a newer one.
-        async with self._changing:
-            now = self._clock()
-            described_at = self._described_at
-            again = described_at is None or now - described_at >= _SCHEMAS_SECONDS
-            if again:
-                # News that comes while the engine answers is asked for once more.
-                self._described_at = now
-            try:
-                listed = {row["function_id"]: row for row in await self._engine.listed_functions()}
-                new = [one for one, row in listed.items() if again or self._listed.get(one) != row]
-                described = await self._engine.described(listed, new)
-            except DirectoryError:
-                self._described_at = None
-                raise
-            gone = self._listed.keys() - listed.keys()
-            self._listed = listed
-            if new or gone:
-                self._take_described(described, gone)
+    async def _take_functions(self, *, described_anew: bool) -> bool:
+        """Index the functions; return whether the engine lists others than before."""
+        listed = {row["function_id"]: row for row in await self._engine.listed_functions()}
+        changed = [one for one, row in listed.items() if self._listed.get(one) != row]
+        gone = self._listed.keys() - listed.keys()
+        wanted = list(listed) if described_anew else changed
+        described = await self._engine.described(listed, wanted)
+        self._listed = listed
+        if wanted or gone:
+            self._take_described(described, gone)
+        return bool(changed or gone)
+
+    async def _take_others(self) -> bool:
+        """Index bindings and workers; return whether the engine listed both."""
+        bindings, workers = await asyncio.gather(
+            self._engine.listed_bindings(), self._engine.workers(), return_exceptions=True
+        )
+        for answer in (bindings, workers):
+            if isinstance(answer, BaseException) and not isinstance(answer, DirectoryError):
+                raise answer
+        if isinstance(bindings, list):
+            self._update("trigger", (of_binding(row) for row in bindings if row["id"]))
+        if isinstance(workers, list):
+            rows = self._workers = {str(row["name"]): row for row in workers if row["name"]}
+            self._update("worker", (of_worker(row, self._functions_of(name)) for name, row in rows.items()))
+        return isinstance(bindings, list) and isinstance(workers, list)
 
     def _take_described(self, described: dict[str, Row], gone: Iterable[str]) -> None:
         for function_id in gone:
@@ -131,7 +145,7 @@ class EngineIndexes:
         try:
             await self._registry.list_all()
         except DirectoryError:
-            return  # whoever lists the registry's workers themselves is told what is wrong with it
+            return  # a caller that lists the registry's workers is told what is wrong with it
 
     def _functions_of(self, worker: str) -> list[str]:
         return [name for name, row in self._functions.items() if row["worker_name"] == worker]

@@ -105,14 +105,19 @@ class EngineView:
         known = {row["id"] for row in await self.trigger_types()}
         raise _not_found("trigger type", type_id, known, "directory::trigger-list")
 
-    async def bindings(self) -> list[Row]:
+    async def listed_bindings(self) -> list[Row]:
+        """Return every binding as the engine lists it; some engines leave out its namespace."""
         name, key = (
             ("engine::registered-triggers::list", "registered_triggers")
             if await self._is_modern()
             else ("engine::triggers::list", "triggers")
         )
         answer = await self._ask(name, {})
-        found = [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
+        return [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
+
+    async def bindings(self) -> list[Row]:
+        """Return every binding with its namespace, if the engine has namespaces."""
+        found = await self.listed_bindings()
         if all("namespace" in row for row in found):
             return found
         homes = await self._homes(found)

@@ -202,7 +202,7 @@ class DirectoryWorker:
     def _follow_functions(self) -> None:
         self._bus.register_listener(
             FUNCTIONS_CHANGED,
-            self._parts.functions_changed,
+            self._parts.engine_changed,
             description="For the engine's news of functions alone: tells search what came and went.",
         )
         self._bus.bind("engine::functions-available", FUNCTIONS_CHANGED, {})
@@ -262,7 +262,7 @@ class DirectoryWorker:
         self._notes.drop(_AWAY)
         self._installed.forget_way()
         self._engine.forget()
-        self._parts.functions_changed()
+        self._parts.engine_changed()
         # The functions are offered after this: the first answer knows what is registered.
         await asyncio.gather(self._learn(), self._parts.automatic.connected())
         self._offers.connected()
@@ -276,6 +276,7 @@ class DirectoryWorker:
 
     def _workers_changed(self, event: Payload) -> None:
         self._installed.workers_changed()
+        self._parts.engine_changed()
         self._parts.automatic.workers_changed()
         self._offers.workers_changed(event)
 

@@ -108,8 +108,8 @@ class Parts:
         if self._is_made("documents"):
             self.documents.follow(look)
 
-    def functions_changed(self, _event: object = None) -> None:
-        """Functions came or went on the engine, or it is another engine."""
+    def engine_changed(self, _event: object = None) -> None:
+        """Note that functions or workers came or went on the engine, or that it is another engine."""
         if self._is_made("on_engine"):
             self.on_engine.changed()
 
