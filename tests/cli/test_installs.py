@@ -103,7 +103,9 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
     done = desk.type("add", "db")
 
     assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 file\n"
-    told = [line.split(" INFO    ")[1] for line in done.stderr.splitlines()]
+    *lines, where = done.stderr.splitlines()
+    assert where == f"iii-directory: wrote to {desk.skills}"
+    told = [line.split(" INFO    ")[1] for line in lines]
     # On a slow disk there are more between them.
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
     assert (desk.skills / "db" / "SKILL.md").read_text() == "# one\n"
