@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help run test setup lint types unit bench soak format requirements docs measure walks clean
+.PHONY: help run test setup lint types unit bench soak format requirements docs browser measure walks clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ soak: $(VENV)/.dev  ## long fuzz runs, simulations and churn
 format: $(VENV)/.dev  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+browser:  ## install the Chromium that the tests of the web page drive (Debian)
+	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; } || echo "install Chromium with your package manager; the tests of the page are skipped without it"
 
 measure:  ## size and readability of the source, beside the goals
 	@$(PYTHON) -m tools.measure $(ARGS)

@@ -424,3 +424,12 @@ MAX_MARKED_NAME_CHARS: Final = 48
 
 # What a directory that runs says of itself to others on the machine: four paths and addresses, some settings.
 MAX_RUN_FILE_BYTES: Final = 16 * KIB
+
+# Markdown that the web page renders of one document; the rest is a click away as the raw file.
+MAX_PAGE_MARKDOWN_CHARS: Final = 512 * KIB
+# A form of the web page: a token and the arguments of a prompt.
+MAX_PAGE_FORM_BYTES: Final = 256 * KIB
+# Browser tabs that follow changes at once.
+MAX_PAGE_STREAMS: Final = 256
+# How often an open stream of changes is written to, so that a browser that left is noticed.
+PAGE_HEARTBEAT_SECONDS: Final = 15.0

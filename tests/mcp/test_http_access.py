@@ -145,8 +145,8 @@ def test_a_request_of_the_newest_protocol_is_guarded_as_well(port: int) -> None:
     assert ask(port, origin="http://evil.example", MCP_Protocol_Version=version).status == 403
 
 
-def test_nothing_else_is_served(port: int) -> None:
-    for path in ("/", "/mcp/", "/mcp/x", "/../mcp", "/sse", "/.well-known/oauth-protected-resource"):
+def test_other_addresses_are_not_found(port: int) -> None:
+    for path in ("/mcp/", "/mcp/x", "/../mcp", "/sse", "/.well-known/oauth-protected-resource"):
         assert ask(port, path=path).status == 404
 
 

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import socket
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -103,6 +102,10 @@ def _listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
+Headers = dict[str, list[str]]
+"""All values of each header, by its name in lower case."""
+
+
 async def refuse(refused: Refused, send: Send, *more: tuple[bytes, bytes]) -> None:
     """Answer with a status and a sentence."""
     body = refused.text.encode()
@@ -121,11 +124,17 @@ class HttpServer:
     """An ASGI application behind a listener; requests that may not be answered do not reach it."""
 
     def __init__(
-        self, app: ASGIApp, listener: Listener, refuse: Callable[[Refused, Send], Awaitable[None]] = refuse
+        self,
+        app: ASGIApp,
+        listener: Listener,
+        refuse: Callable[[Refused, Scope, Receive, Send], Awaitable[None]] | None = None,
+        complete: Callable[[Scope, Headers], None] | None = None,
     ) -> None:
+        """``refuse`` answers refused requests; ``complete`` may change the headers that are decided by."""
         self._app = app
         self._listener = listener
         self._refuse = refuse
+        self._complete = complete
         self._connections = _Connections(listener)
 
     async def serve(self) -> None:
@@ -164,14 +173,18 @@ class HttpServer:
         access = self._listener.access
         self._connections.began(scope)
         scope[USER] = _user(scope) if access.looks_at_users else None
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        found: Headers = {}
         for name, value in scope["headers"]:
-            found[name.decode("latin-1")].append(value.decode("latin-1"))
+            found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+        if self._complete is not None:
+            self._complete(scope, found)
         refused = access.refusal(found, scope[USER])
-        if refused is not None:
-            await self._refuse(refused, send)
-        else:
+        if refused is None:
             await self._app(scope, receive, send)
+        elif self._refuse is None:
+            await refuse(refused, send)
+        else:
+            await self._refuse(refused, scope, receive, send)
 
 
 def _user(scope: Scope) -> int | None:

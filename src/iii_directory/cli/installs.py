@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from iii_directory.cli.add import (
-    add,
-    downgrade_option,
-    force_option,
-    options,
-    run_installer,
-    say_where,
-    sentence_of,
-)
+from iii_directory.cli.add import add, downgrade_option, force_option, options, run_installer, sentence_of
 from iii_directory.cli.common import EXIT_CODES, in_commands
 from iii_directory.cli.completion import namespaces as known_namespaces
 from iii_directory.cli.output import note, print_json, print_patch, print_table
@@ -83,8 +75,6 @@ def update(
                 namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
             ),
         )
-    if any(report.status not in ("current", "failed") for report in found):
-        say_where(settings)
     _finish(found, as_json=as_json, bad=("failed", "conflict"))
 
 
@@ -114,8 +104,6 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
         found = run_installer(
             settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
         )
-    if any(report.status == "restored" for report in found):
-        say_where(settings)
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
 
@@ -169,10 +157,7 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
     async def each(installer: Installer) -> list[Report]:
         return [await _removed(installer, name, force=force) for name in namespaces]
 
-    found = run_installer(settings, each)
-    if any(report.status == "removed" for report in found):
-        note(f"removed from {settings.skills_folder}")
-    _finish(found, as_json=as_json)
+    _finish(run_installer(settings, each), as_json=as_json)
 
 
 COMMANDS: Final = (add, update, outdated, diff, verify, remove, restore)

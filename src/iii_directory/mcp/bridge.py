@@ -14,6 +14,7 @@ from mcp.server.stdio import stdio_server
 
 from iii_directory import __version__
 from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
+from iii_directory.mcp.failures import BridgeError
 from iii_directory.mcp.handlers import Handlers
 from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
 from iii_directory.mcp.http import HttpEndpoint
@@ -23,7 +24,7 @@ from iii_directory.mcp.upstream import Upstream
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mcp.server.models import InitializationOptions
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.hello import Wire
+    from iii_directory.page.site import Page
 
 log = logging.getLogger("iii_directory.mcp")
 WORKER_NAME: Final = "iii-directory-mcp"
@@ -43,11 +45,13 @@ class Bridge:
     """An MCP server for the directory behind ``upstream``; everything runs on the loop of its buses."""
 
     def __init__(self, upstream: Upstream, *, expose: Sequence[str] = ()) -> None:
+        self._upstream = upstream
+        self._page: Page | None = None
         self._announcer = Announcer()
         self._tools = Tools(upstream, expose)
         self._server = build_server(upstream, self._tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
-        changed = self._announcer.changed
+        changed = self._changed
         upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
         upstream.listen("prompts-changed", PROMPTS_CHANGED, lambda _: changed([Change.PROMPTS]))
         upstream.listen("functions-changed", _FUNCTIONS_CHANGED, self._functions_changed)
@@ -79,7 +83,15 @@ class Bridge:
 
     async def start_http(self, listener: Listener) -> None:
         """Serve clients over HTTP until `close`."""
-        endpoint = HttpEndpoint(self._server, listener)
+        from iii_directory.page.site import Page
+
+        connect = [
+            ("for any client", listener.url),
+            ("for Claude Code", f"claude mcp add --transport http iii-directory {listener.url}"),
+            ("for a project", "iii-directory mcp --print-config cursor"),
+        ]
+        self._page = Page(self._read, self._work, listener.access, connect)
+        endpoint = HttpEndpoint(self._server, listener, self._page)
         await endpoint.start()
         self._endpoint = endpoint
 
@@ -89,8 +101,28 @@ class Bridge:
         if self._endpoint is not None:
             await self._endpoint.stop()
 
+    async def _read(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        return await self._call(function_id, payload, repeatable=True)
+
+    async def _work(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        return await self._call(function_id, payload, repeatable=False)
+
+    async def _call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
+        """Call a function for the page."""
+        from iii_directory.page.views import CallFailedError
+
+        try:
+            return await self._upstream.call(function_id, payload, repeatable=repeatable)
+        except BridgeError as error:
+            raise CallFailedError(str(error), missing=error.blame == "not_found") from None
+
     def _functions_changed(self, event: Mapping[str, Any]) -> None:
-        self._announcer.changed(self._tools.changes(event))
+        self._changed(self._tools.changes(event))
+
+    def _changed(self, changes: Iterable[Change]) -> None:
+        self._announcer.changed(changes)
+        if self._page is not None:
+            self._page.changed()
 
 
 def joined_bus(

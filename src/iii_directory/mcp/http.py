@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from iii_directory.access.http_server import Listener
     from iii_directory.mcp.bridge import BridgeServer
+    from iii_directory.page.site import Page
 
 log = logging.getLogger("iii_directory.mcp")
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 3117
-_NOT_HERE: Final = Refused(404, f"Nothing is served here; MCP is at {MCP_PATH}.\n")
 _SESSION_HEADER: Final = b"mcp-session-id"
 _TOO_MANY_SESSIONS: Final = Refused(
     503, "All the sessions that one client can have are in use; end one of them, and try again.\n"
@@ -43,10 +43,11 @@ _STOPPING: Final = Refused(503, "The server is stopping.\n")
 class HttpEndpoint:
     """The bridge's server behind one listener; lives on the loop of the bridge's bus."""
 
-    def __init__(self, server: BridgeServer, listener: Listener) -> None:
+    def __init__(self, server: BridgeServer, listener: Listener, page: Page) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         self._listener = listener
+        self._page = page
         self._sessions = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=MCP_SESSION_IDLE_SECONDS,
@@ -54,7 +55,7 @@ class HttpEndpoint:
             max_sessions=MAX_MCP_SESSIONS,
         )
         self._ledger = Ledger(listener.limits.client_sessions)
-        self._http = HttpServer(self._answer, listener)
+        self._http = HttpServer(self._answer, listener, self._refuse, page.complete)
         self._stopping = asyncio.Event()
         self._open = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -73,6 +74,7 @@ class HttpEndpoint:
     async def stop(self) -> None:
         """End every session, which ends its streams, and then the listener, which waits for them."""
         self._open = False
+        self._page.close()
         self._stopping.set()
         sessions, http = self._tasks
         await sessions
@@ -88,18 +90,26 @@ class HttpEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application: nothing of a request's body is read before its headers have passed."""
-        if scope["path"] != MCP_PATH or not self._open:
-            await refuse(_NOT_HERE if scope["path"] != MCP_PATH else _STOPPING, send)
+        if not self._open:
+            await refuse(_STOPPING, send)
             return
         whole = await _whole(receive, self._listener.limits.request_seconds)
         if isinstance(whole, Refused):
             await refuse(whole, send, (b"connection", b"close"))
+        elif scope["path"] != MCP_PATH:
+            await self._page(scope, whole, send)
         elif (session_id := _header(scope, _SESSION_HEADER)) is not None:
             await self._in_session(session_id, scope, whole, send)
         elif _has_no_sessions(scope):
             await self._sessions.handle_request(scope, whole, send)
         else:
             await self._opening((scope["client"][0], scope[USER]), scope, whole, send)
+
+    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == MCP_PATH:
+            await refuse(refused, send)
+        else:
+            await self._page.refuse(refused, scope, receive, send)
 
     async def _in_session(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         over = scope["method"] == "DELETE"

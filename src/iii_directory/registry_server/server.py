@@ -123,7 +123,7 @@ class RegistryServer:
         return bundle
 
 
-async def _refuse(refused: Refused, send: Send) -> None:
+async def _refuse(refused: Refused, _scope: Scope, _receive: Receive, send: Send) -> None:
     await _send(send, refused.status, {"error": refused.text.strip()})
 
 
