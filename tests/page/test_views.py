@@ -197,6 +197,20 @@ def test_the_token_is_asked_for_once_and_kept_in_a_cookie(guarded: Site) -> None
         assert "coffee" in client.get(f"{guarded.url}/skills").text
 
 
+def test_probes_learn_that_the_directory_lives_and_is_ready(site: Site) -> None:
+    assert site.get("/healthz").json() == {"status": "ok"}
+    ready = site.get("/readyz")
+
+    assert ready.status_code == 200
+    assert ready.json().keys() == {"status", "engine", "worker", "folder", "state", "registry"}
+
+
+def test_a_probe_without_the_token_learns_no_detail(guarded: Site) -> None:
+    assert guarded.get("/healthz").json() == {"status": "ok"}
+    assert guarded.get("/readyz").json() == {"status": "ok"}
+    assert "engine" in guarded.get("/readyz", authorization=f"Bearer {TOKEN}").json()
+
+
 HOSTILE = (
     "<script>window.pwned=1</script>",
     "<img src=x onerror=window.pwned=1>",

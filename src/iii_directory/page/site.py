@@ -111,12 +111,10 @@ class Page:
 
     async def refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a refused request: with the login form if a token would help, else with the reason."""
-        is_open = scope["path"].startswith("/static/") or (scope["path"], scope["method"]) == (
-            "/login",
-            "POST",
-        )
-        if refused.status == 401 and is_open:
-            await self._app(scope, receive, send)
+        path = scope["path"]
+        is_open = path.startswith("/static/") or path in ("/healthz", "/readyz")
+        if refused.status == 401 and (is_open or (path == "/login" and scope["method"] == "POST")):
+            await self._app({**scope, "is_refused": True}, receive, send)
         elif refused.status == 401 and self._access.token is not None:
             view = View("login", "A token is needed", {}, 401, twins=False)
             response = self._html(Request(scope), view, headers={"www-authenticate": "Bearer"})
@@ -149,6 +147,8 @@ class Page:
             "/usage": lambda _: views.usage(),
         }
         routes = [
+            Route("/healthz", self._health),
+            Route("/readyz", self._ready),
             Route("/static/{name}", self._static),
             Route("/events", self._events),
             Route("/login", self._log_in, methods=["POST"]),
@@ -283,6 +283,19 @@ class Page:
         if not shown:
             response.headers["content-disposition"] = "attachment"
         return response
+
+    async def _health(self, _: Request) -> Response:
+        """Tell a probe that the process answers."""
+        return _secured(JSONResponse({"status": "ok"}))
+
+    async def _ready(self, request: Request) -> Response:
+        """Tell a probe whether calls are answered; the parts are named only to clients that may read."""
+        parts = await self._views.readiness()
+        ready = "unavailable" not in parts.values()
+        data: Json = {"status": "ok" if ready else "unavailable"}
+        if not request.scope.get("is_refused"):
+            data |= parts
+        return _secured(JSONResponse(data, 200 if ready else 503))
 
     async def _static(self, request: Request) -> Response:
         path = STATIC / Path(request.path_params["name"]).name

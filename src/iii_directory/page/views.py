@@ -261,6 +261,24 @@ class Views:
         answer = object_of(await self._call("directory::diagnostics", {}))
         return View("diagnostics", "Diagnostics", {**answer, "findings": rows_of(answer, "findings")})
 
+    async def readiness(self) -> dict[str, str]:
+        """Tell the state of each part: engine, worker, folder, state and registry."""
+        parts = dict.fromkeys(("engine", "worker", "folder", "state", "registry"), "unavailable")
+        try:
+            answer = await self._call("directory::diagnostics", {})
+        except CallFailedError as error:
+            return parts | ({"engine": "ok"} if error.missing else {})
+        parts |= {"engine": "ok", "worker": "ok", "folder": "followed", "state": "ok", "registry": "ok"}
+        for row in rows_of(answer, "findings"):
+            if row.get("kind") == "watch":
+                parts["folder"] = "rescanned"
+            elif row.get("kind") == "unavailable" and row.get("subject") == "iii-state":
+                parts["state"] = "unavailable"
+            elif row.get("kind") == "unavailable" and "registry" in str(row.get("subject")):
+                # Published workers are not needed to serve what is here.
+                parts["registry"] = "not reached"
+        return parts
+
     async def usage(self) -> View:
         """Show what was offered, read and used, and the searches that found nothing."""
         answer = await self._optional("directory::skills::usage", {})
