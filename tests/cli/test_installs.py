@@ -103,7 +103,9 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
     done = desk.type("add", "db")
 
     assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 file\n"
-    told = [line.split(" INFO    ")[1] for line in done.stderr.splitlines()]
+    *lines, where = done.stderr.splitlines()
+    assert where == f"iii-directory: wrote to {desk.skills}"
+    told = [line.split(" INFO    ")[1] for line in lines]
     # On a slow disk there are more between them.
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
     assert (desk.skills / "db" / "SKILL.md").read_text() == "# one\n"
@@ -148,14 +150,23 @@ def test_add_installs_a_folder_of_a_repository(desk: Desk, repo: Path) -> None:
         ((GITHUB, "--tag", "beta"), "--version and --tag are for workers of the registry"),
         (("o/r@v1", "--branch", "main"), "'o/r@v1' names a branch already; leave --branch out"),
         (("o/r", "--all", "--skill", "x"), "--all and --skill do not go together"),
-        (("http://example.com",), "D331 invalid_input: 'http://example.com' is not secure: use https://"),
+        (("http://example.com",), "D331 invalid_input: 'http://example.com' is not a source of skills"),
         (("db@1.0.0", "--tag", "latest"), "'db@1.0.0' names a version or a tag already"),
         (("db", "--version", "1.0.0", "--tag", "x"), "D311 invalid_input: pass either version or tag"),
-        (("No Name",), "D311 invalid_input: 'No Name' names no source of skills"),
-        (("ext::sh -c true://", "--skill", "web"), "D331 invalid_input: the repository must be"),
+        (("No Name",), "D311 invalid_input: 'No Name' is not the name of a worker"),
+        (
+            ("ext::sh -c true://", "--skill", "web"),
+            "D331 invalid_input: 'ext::sh -c true://' is not a source",
+        ),
+        (("acme/../one",), "D331 invalid_input: 'acme/../one' is not a source of skills: "),
+        (
+            ("http://github.com/o/r",),
+            "D331 invalid_input: 'http://github.com/o/r' is not a source of skills: ",
+        ),
+        (("https://me:secret@h.example/o/r",), "D331 invalid_input: 'https://h.example/o/r' is not a source"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(
+def test_wrong_usage_is_one_sentence_that_repeats_what_was_typed(
     desk: Desk, arguments: tuple[str, ...], fragment: str
 ) -> None:
     assert desk.sentence("add", *arguments, code=2).startswith(fragment)
@@ -169,6 +180,15 @@ def test_a_failed_add_is_one_sentence_and_exit_code_1(desk: Desk, repo: Path) ->
     desk.configure(registry_url="http://127.0.0.1:1")
     assert desk.sentence("add", "db", "--json").startswith("D320 registry_error: ")
     assert not desk.skills.exists()
+
+
+def test_a_file_repository_is_refused_with_the_setting_that_allows_it(desk: Desk) -> None:
+    desk.configure(allow_file_repos=False)
+
+    sentence = desk.sentence("add", "file:///srv/skills", code=2)
+
+    assert "'file:///srv/skills' is not a source of skills" in sentence
+    assert "set allow_file_repos to use them" in sentence
 
 
 COLLECTION = {

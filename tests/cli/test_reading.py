@@ -137,6 +137,8 @@ def test_json_is_the_reply_of_the_function(directory: Reader, read: tuple[str, .
 
     assert isinstance(from_engine, dict)
     from_engine.pop("installed_by", None)
+    assert from_engine.pop("answered_by") == directory.url
+    assert from_folder.pop("answered_by") == str(directory.skills.root)
     assert from_engine == from_folder
 
 

@@ -121,17 +121,20 @@ def test_two_projects_on_one_machine_do_not_mix(tmp_path: Path) -> None:
     assert {run["home"] for run in state["runs"]} == {str(first), str(second)}
 
 
-def test_a_third_folder_is_told_whose_skills_it_sees(tmp_path: Path) -> None:
+def test_a_folder_sees_its_own_skills_while_the_directory_of_another_runs(tmp_path: Path) -> None:
     first, other = project(tmp_path / "a", "alpha"), project(tmp_path / "b", "beta")
     port = free_port()
 
     with running_program(*with_usual_port(port, "up"), cwd=first) as up:
         banner(up)
         listed = answers(port, "skills", "list", cwd=other)
+        told = answers(port, "skills", "list", "--verbose", cwd=other)
         state = answers(port, "status", cwd=other)
 
-    assert "alpha" in listed.stdout
-    assert f"this is the directory of {first}" in listed.stderr
+    assert "beta" in listed.stdout
+    assert "alpha" not in listed.stdout
+    assert listed.stderr == ""
+    assert f"is the directory of {first}; this is read from {other / 'skills'}" in told.stderr
     assert f"the directory of {first}, which is not this folder, answers" in state.stderr
     assert str(first / "skills") in state.stdout
 

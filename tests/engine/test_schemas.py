@@ -84,6 +84,8 @@ def test_a_value_fits_or_does_not(schema: Any, fitting: list[Any], other: list[A
             "patternProperties and unevaluatedProperties cannot be used in one schema",
         ),
         (DOUBLING, 1, TOO_LONG),
+        ({"allOf": [{"pattern": f"^.{{1,{4096 - n}}}$"} for n in range(4)]}, "x", None),
+        ({"allOf": [{"pattern": f"^.{{1,{4096 - n}}}$"} for n in range(100)]}, "x", TOO_LONG),
         ({"contains": {"const": -1}}, list(range(20_000)), TOO_LONG),
         ({"items": {"const": list(range(1000))}}, [list(range(1000))] * 50, TOO_LONG),
         ({"items": {"enum": list(range(10_000))}}, [9_999] * 50, TOO_LONG),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import stat
 import tarfile
 from typing import TYPE_CHECKING, Any
@@ -332,3 +333,57 @@ def test_the_older_place_of_an_index_is_asked_second(world: World, site: Callabl
 def test_a_folder_that_is_none_is_one_sentence(world: World, tmp_path: Path) -> None:
     with pytest.raises(DirectoryError, match=r"^D331 invalid_input: there is no folder '.*none'"):
         world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "none"))))
+
+
+@pytest.fixture
+def git_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The commands with which git asked a repository since the last look."""
+    log, real = tmp_path / "git.log", shutil.which("git")
+    program = tmp_path / "bin" / "git"
+    put(tmp_path / "bin", {"git": f'#!/bin/sh\nprintf "%s\\n" "$@" >> {log}\nexec {real} "$@"\n'.encode()})
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    def taken() -> list[str]:
+        said = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return [word for word in said if word in ("fetch", "ls-remote")]
+
+    return taken
+
+
+def test_a_repository_of_several_installed_skills_is_asked_once(
+    world: World, tmp_path: Path, git_calls: Callable[[], list[str]]
+) -> None:
+    names = ["a", "b", "c"]
+    repo = world.mirror / "o" / "r"
+    make_repo(repo, {f"skills/{name}/SKILL.md": b"# one\n" for name in names})
+    add(world, "o/r", everything=True)
+    git_calls()
+    commit(repo, {"skills/a/SKILL.md": b"# two\n"})
+
+    outdated = world.run(lambda installer: installer.upkeep.outdated())
+    assert git_calls() == ["ls-remote"]
+    updated = world.run(lambda installer: installer.upkeep.update())
+
+    assert git_calls() == ["fetch"]
+    assert [report.status for report in outdated] == ["outdated"] * 3
+    assert [report.status for report in updated] == ["updated"] * 3
+    assert contents(world.skills / "a") == {"SKILL.md": b"# two\n"}
+
+
+def test_a_site_of_several_installed_skills_is_asked_once(world: World, site: Callable[..., Any]) -> None:
+    text = {name: f"# {name}\n".encode() for name in ("a", "b", "c")}
+    rows = [
+        {"name": name, "type": "skill-md", "url": f"/{name}", "digest": content_hash(content)}
+        for name, content in text.items()
+    ]
+    index = "/.well-known/agent-skills/index.json"
+    files = {index: json.dumps({"skills": rows}).encode(), **{f"/{name}": one for name, one in text.items()}}
+    with site(files) as server:
+        add(world, server.url, everything=True)
+        for act in ("outdated", "update"):
+            before = len(server.asked)
+            reports = world.run(lambda installer, act=act: getattr(installer.upkeep, act)())
+            assert [report.status for report in reports] == ["current"] * 3
+            assert server.asked[before:].count(index) == 1

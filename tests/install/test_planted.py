@@ -13,6 +13,7 @@ from tests.support.world import World
 from iii_directory.errors import DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import plan_install
+from iii_directory.install.requests import LocalFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,3 +140,18 @@ def test_nothing_is_downloaded_in_the_name_of_the_engine_or_the_directory(
         world.download(**fields)
     with pytest.raises(DirectoryError, match="is reserved"):
         world.download(repo="https://github.com/a/b", skill=fields["worker"])
+
+
+@pytest.mark.parametrize("name", ["skills", "index", "con", "com1", "-rf"])
+def test_no_source_installs_under_a_name_that_readers_or_systems_take_for_something_else(
+    tmp_path: Path, name: str
+) -> None:
+    world = World(tmp_path, "http://127.0.0.1:1")
+    put(tmp_path / "mine" / name, {"SKILL.md": b"# x"})
+
+    added = world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "mine"))))[1]
+    with pytest.raises(DirectoryError, match=f"nothing is installed under the name '{name}'|not the name of"):
+        world.download(worker=name)
+
+    assert f"nothing is installed under the name '{name}'" in added.failed[name]
+    assert not world.skills.exists()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.catalog.skills import skill_at
+from iii_directory.catalog.skills import every_skill, skill_at
 from iii_directory.documents.ids import (
     OVERVIEWS,
     bare_id,
@@ -83,6 +83,8 @@ def resolve_skill(
     found = _at(snapshot, written)
     if found is None and written.startswith(_REPOSITORY_FOLDER):
         found = _at(snapshot, written.removeprefix(_REPOSITORY_FOLDER))
+    if found is None:
+        found = _named(snapshot, written)
     if found is not None:
         return found
     skill_id = normalise(asked)
@@ -121,6 +123,9 @@ def _folders_in_any_case(snapshot: Snapshot) -> dict[str, list[str]]:
 def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
     """The skill that ``iii://{skill_id}`` leads to."""
     skill = snapshot.find(skill_id)
+    if skill is None:
+        named = _named(snapshot, skill_id)
+        skill = named.skill if isinstance(named, Found) else None
     if skill is None:
         raise _not_found(snapshot, skill_id, quoted(SCHEME + skill_id))
     return skill
@@ -174,6 +179,28 @@ def _at(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     # A path of a document whose id another one has leads to the file itself.
     shown = document is not None and snapshot.find(document.id) is document
     return Found(document) if document is not None and shown else FoundFile(path)
+
+
+def _named(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
+    """Find a skill, or a file of it, by the name that its front matter gives it."""
+    name, slash, rest = written.partition("/")
+    owners = snapshot.once(_owners_of_names).get(name.lower(), ())
+    if len(owners) > 1:
+        ids = ", ".join(map(quoted, owners))
+        raise DirectoryError(
+            SKILL_NOT_FOUND, f"{len(owners)} skills are called {quoted(name)}: {ids}", did_you_mean=owners
+        )
+    return _at(snapshot, f"{owners[0]}{slash}{rest}") if owners else None
+
+
+def _owners_of_names(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Map the names that skills give themselves, and that are not ids, to the ids of those skills."""
+    owners: dict[str, list[str]] = {}
+    taken = snapshot.namespaces()
+    for key, skill in every_skill(snapshot):
+        if skill.name is not None and skill.name != key and skill.name not in taken:
+            owners.setdefault(skill.name, []).append(key)
+    return owners
 
 
 def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:

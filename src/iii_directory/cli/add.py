@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, set_up_log, settings_from
+from iii_directory.cli.common import (
+    EXIT_CODES,
+    config_option,
+    fail,
+    folder_options,
+    in_commands,
+    set_up_log,
+    settings_from,
+)
 from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (
@@ -72,7 +80,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
             fail(sentence_of(error))
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
-    return as_json(config_option(with_settings))
+    return as_json(config_option(folder_options(with_settings)))
 
 
 def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -121,7 +129,7 @@ def add(
         fail("--all and --skill do not go together", code=2)
     typed = _typed(source, settings, given)
     edited = "overwrite" if force else "keep"
-    words = {"fetch": f"fetching {source}", "write": f"writing {source}"}
+    words = {"fetch": f"fetching {source}", "write": f"{'comparing' if dry_run else 'writing'} {source}"}
     if isinstance(typed, WorkerRequest):
         if only_list or skills or everything:
             options = "--list, --skill and --all are for repositories, folders and sites"
@@ -139,7 +147,14 @@ def add(
                     typed, skills, everything=everything, dry_run=dry_run, edited=edited, progress=progress
                 ),
             )
+        if added.installed:
+            say_where(settings)
         _print_added(offers, added, source, as_json=as_json)
+
+
+def say_where(settings: Settings) -> None:
+    """Tell in which folder a command wrote."""
+    note(f"wrote to {settings.skills_folder}")
 
 
 def _typed(
@@ -188,6 +203,7 @@ def _add_worker(
         done = run_installer(
             settings, lambda installer: installer.download(request, progress=progress, **how)
         )
+    say_where(settings)
     print_json(done.as_dict()) if as_json else _print_installed(done)
 
 
@@ -278,7 +294,10 @@ def _print_preview(preview: Preview) -> None:
     changes = preview.changes.as_dict()
     resolved = shown_commit(preview.resolved)
     print_text(f"{preview.namespace} {resolved}: nothing is changed by a dry run")
+    unchanged = len(changes.pop("unchanged", ()))
     print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
+    if unchanged:
+        note(f"{unchanged} file{'' if unchanged == 1 else 's'} would stay as they are")
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
     if preview.diff:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, config_option, fail, settings_from
+from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
 from iii_directory.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="[PATH…]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the objections as JSON.")
 @config_option
+@folder_options
 def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
     from iii_directory.authoring.folder import AuthoringError
 
@@ -54,6 +55,7 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
 )
 @click.argument("name")
 @config_option
+@folder_options
 def new(name: str, config_path: Path) -> None:
     from iii_directory.authoring.folder import AuthoringError, write_skeleton
 

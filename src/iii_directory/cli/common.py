@@ -11,6 +11,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
@@ -18,7 +19,16 @@ from urllib.parse import urlsplit
 import click
 
 from iii_directory.cli.runs import run_of
-from iii_directory.config import DEFAULT_URL, Settings, load_settings, real_path
+from iii_directory.config import (
+    CONFIG_FILE,
+    DATA_FOLDER,
+    DEFAULT_URL,
+    Settings,
+    load_settings,
+    nearest_project,
+    real_path,
+    user_skills_folder,
+)
 from iii_directory.text import escaped, quoted, shown_url
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,7 +37,6 @@ CONNECT_SECONDS: Final = 2.0
 
 PROGRAM: Final = "iii-directory"
 URL_VARIABLE: Final = "III_URL"
-STATE_FOLDER: Final = ".iii-directory"
 
 COMMAND_OF: Final = {
     "directory::search": "search WORDS",
@@ -41,6 +50,7 @@ COMMAND_OF: Final = {
     "directory::skills::explain": "doctor --why ID",
 }
 """The command that does what a function does."""
+_FOLDER: Final = "iii_directory.skills_folder"
 _IN_PAGES: Final = re.compile(r"\bcall directory::skills::file (\{[^{}]*\}) to read it in pages")
 _CALL: Final = re.compile(r"\bcall ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+)")
 
@@ -52,10 +62,57 @@ def config_option(command: Command) -> Command:
         "--config",
         "config_path",
         type=click.Path(path_type=Path, dir_okay=False),
-        default=Path("config.yaml"),
-        show_default=True,
-        help="The configuration file; a missing one means defaults.",
+        callback=_given_or_default,
+        help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
     )(command)
+
+
+def _given_or_default(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+    return given or default_config()
+
+
+def default_config() -> Path:
+    """Give the configuration file of the project that the current folder belongs to; it may be missing."""
+    project = nearest_project(Path())
+    return Path(CONFIG_FILE) if project == real_path(Path()) else project / CONFIG_FILE
+
+
+def folder_options(command: Command) -> Command:
+    """``--skills-folder`` and ``-g``, which `settings_from` goes by."""
+
+    def chosen(context: click.Context, _option: click.Parameter, given: Path | None) -> None:
+        if given is not None:
+            context.meta[_FOLDER] = (real_path(given.expanduser()), False)
+
+    def of_user(context: click.Context, _option: click.Parameter, given: bool) -> None:
+        if given:
+            folder = user_skills_folder()
+            if folder is None:
+                fail("there is no home folder to keep skills in; use --skills-folder")
+            context.meta[_FOLDER] = (real_path(folder), True)
+
+    folder = click.option(
+        "--skills-folder",
+        type=click.Path(path_type=Path, file_okay=False),
+        expose_value=False,
+        callback=chosen,
+        help="The skills folder to work on, instead of the project's.",
+    )
+    everywhere = click.option(
+        "-g",
+        "--global",
+        is_flag=True,
+        expose_value=False,
+        callback=of_user,
+        help="Work on your own skills, which every project reads.",
+    )
+    return folder(everywhere(command))
+
+
+def chosen_folder() -> tuple[Path, bool] | None:
+    """Give the skills folder that options name, and whether it is the user's; None for the project's."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_FOLDER)
 
 
 def url_option(command: Command) -> Command:
@@ -111,7 +168,7 @@ def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
 
     older = beside / "data"
     is_skills_folder = skills_folder is not None and skills_folder == real_path(beside)
-    return older if is_skills_folder or (older / FILE_NAME).exists() else beside / STATE_FOLDER
+    return older if is_skills_folder or (older / FILE_NAME).exists() else beside / DATA_FOLDER
 
 
 def program() -> str:
@@ -140,7 +197,12 @@ def settings_from(path: Path) -> Settings:
     settings, warnings = load_settings(path)
     for warning in warnings:
         log.warning("%s", warning if warning.startswith(path.name) else f"{path.name}: {warning}")
-    return settings
+    chosen = chosen_folder()
+    if chosen is None:
+        return settings
+    folder, is_user = chosen
+    others = {"local_skills_folder": None, "roots": (), "user_folders": ()} if is_user else {}
+    return replace(settings, skills_folder=folder, **others)
 
 
 def set_up_log() -> None:

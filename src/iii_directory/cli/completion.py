@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, PROGRAM, engine_url, is_named, listens
+from iii_directory.cli.common import EXIT_CODES, PROGRAM, default_config, engine_url, is_named, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE
 from iii_directory.cli.tokens import engine_token
 from iii_directory.text import has_unsafe
@@ -118,7 +117,7 @@ def _completer(words: Callable[[click.Context], Iterator[str]]) -> Completer:
 def _rows(function_id: str, key: str, field: str, **payload: Any) -> Iterator[str]:
     from iii_directory.cli.source import Where, answer
 
-    reply = answer(Where(Path("config.yaml"), None), function_id, **payload)
+    reply = answer(Where(default_config(), None), function_id, **payload)
     return (row[field] for row in reply[key])
 
 
@@ -132,7 +131,7 @@ def _installed(_context: click.Context) -> Iterator[str]:
     from iii_directory.config import load_settings
     from iii_directory.lockfile.reading import InstallRecord
 
-    settings, _ = load_settings(Path("config.yaml"))
+    settings, _ = load_settings(default_config())
     record = InstallRecord(str(settings.skills_folder))
     record.read()
     return iter(record.namespaces)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.authoring.check import CASES_FILE
-from iii_directory.cli.common import EXIT_CODES, config_option, fail, settings_from
+from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
 from iii_directory.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("cases_path", metavar="[CASES.yaml]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
 @config_option
+@folder_options
 def command(name: str | None, cases_path: Path | None, as_json: bool, config_path: Path) -> None:
     if name is not None and cases_path is None and name.endswith((".yaml", ".yml")):
         name, cases_path = None, Path(name)

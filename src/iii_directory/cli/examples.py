@@ -25,6 +25,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "skills new": ("skills new order-coffee",),
     "skills eval": ("skills eval pdf", "skills eval cases.yaml"),
     "skills check": ("skills check", "skills check ./skills/order-coffee"),
+    "skills facts": ("skills facts pdf", "skills facts ./skills/order-coffee"),
     "skills add": (
         "skills add agent-memory",
         "skills add agent-memory@1.2.0",

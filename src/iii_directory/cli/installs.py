@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from iii_directory.cli.add import add, downgrade_option, force_option, options, run_installer, sentence_of
+from iii_directory.cli.add import (
+    add,
+    downgrade_option,
+    force_option,
+    options,
+    run_installer,
+    say_where,
+    sentence_of,
+)
 from iii_directory.cli.common import EXIT_CODES, in_commands
 from iii_directory.cli.completion import namespaces as known_namespaces
 from iii_directory.cli.output import note, print_json, print_patch, print_table
@@ -75,6 +83,8 @@ def update(
                 namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
             ),
         )
+    if any(report.status not in ("current", "failed") for report in found):
+        say_where(settings)
     _finish(found, as_json=as_json, bad=("failed", "conflict"))
 
 
@@ -104,6 +114,8 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
         found = run_installer(
             settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
         )
+    if any(report.status == "restored" for report in found):
+        say_where(settings)
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
 
@@ -157,7 +169,10 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
     async def each(installer: Installer) -> list[Report]:
         return [await _removed(installer, name, force=force) for name in namespaces]
 
-    _finish(run_installer(settings, each), as_json=as_json)
+    found = run_installer(settings, each)
+    if any(report.status == "removed" for report in found):
+        note(f"removed from {settings.skills_folder}")
+    _finish(found, as_json=as_json)
 
 
 COMMANDS: Final = (add, update, outdated, diff, verify, remove, restore)

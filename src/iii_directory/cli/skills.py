@@ -148,7 +148,7 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
     if host is not None and host not in hosts:
         fail(f"there is no host {quoted(host)}; those known are {', '.join(hosts)}", code=2)
     if as_json:
-        print_json(reply if host is None else hosts[host])
+        print_json(reply if host is None else {**hosts[host], "answered_by": reply["answered_by"]})
     elif host is None:
         _print_costs(reply)
     else:

@@ -9,14 +9,16 @@ import contextlib
 import functools
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
 from iii_directory.cli.common import (
+    chosen_folder,
     config_option,
     engine_url,
     fail,
+    folder_options,
     in_commands,
     is_named,
     listens,
@@ -30,7 +32,7 @@ from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
 from iii_directory.config import real_path
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
-from iii_directory.errors import DirectoryError
+from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
 from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 
+_VERBOSE: Final = "iii_directory.verbose"
+
+
 class Where(NamedTuple):
     """The two places a command line names."""
 
@@ -52,14 +57,26 @@ class Where(NamedTuple):
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--json``, ``--no-pager``, ``--config`` and ``--url``, which arrive as ``as_json`` and ``where``."""
+    """``--json`` and where to read, which arrive as ``as_json`` and ``where``; and how much to say."""
 
     @functools.wraps(command)
     def with_where(*args: Any, config_path: Path, url: str | None, **options: Any) -> None:
         command(*args, where=Where(config_path, url), **options)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole reply as JSON.")
-    return as_json(no_pager_option(config_option(url_option(with_where))))
+    verbose = click.option(
+        "--verbose", is_flag=True, expose_value=False, callback=_say_more, help="Say who answers, too."
+    )
+    return as_json(no_pager_option(config_option(folder_options(url_option(verbose(with_where))))))
+
+
+def _say_more(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    context.meta[_VERBOSE] = given
+
+
+def _is_verbose() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_VERBOSE))
 
 
 class _NoDirectoryError(Exception):
@@ -69,38 +86,50 @@ class _NoDirectoryError(Exception):
 def answer(where: Where, function_id: str, *, once_more: bool = False, **payload: Any) -> Answer:
     """What the directory answers to a call of one of its reading functions; a failure ends the command.
 
-    Who answers is told on stderr where that is not plain, but not ``once_more``.
+    Who answers is in the reply, and told on stderr, but not ``once_more``, where somebody asked for an engine
+    or for more words.
     """
     given = {key: value for key, value in payload.items() if value is not None}
     url = engine_url(where.url, where.config_path.parent)
-    try:
-        reply = _ask_engine(where, url, function_id, given)
-    except _NoDirectoryError as absence:
-        if where.url is not None:
-            fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
-        settings = settings_from(where.config_path)
-        if not once_more:
-            note(f"{absence}; this is read from {settings.skills_folder}")
-    else:
-        if not once_more:
-            _say_whose(where, url)
-        return reply
-    return _told_by_folder(settings, function_id, **given)
+    is_verbose = not once_more and _is_verbose()
+    absence = _reason_to_read_the_folder(where, url)
+    if absence is None:
+        try:
+            reply = _ask_engine(where, url, function_id, given)
+        except _NoDirectoryError as error:
+            absence = str(error)
+        else:
+            if is_verbose:
+                note(f"the directory at {shown_url(url)} answers")
+            return {**reply, "answered_by": shown_url(url)}
+    if where.url is not None:
+        fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
+    settings = settings_from(where.config_path)
+    if is_verbose or (is_named(None) and not once_more):
+        note(f"{absence}; this is read from {settings.skills_folder}")
+    reply = _told_by_folder(settings, function_id, **given)
+    return {**reply, "answered_by": str(settings.skills_folder)}
 
 
 def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
     try:
         return _read_folder(settings, function_id, payload)
     except DirectoryError as error:
-        fail(in_commands(str(error)))
+        is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not is_named(None)
+        hint = " What running workers register is not looked at here." if is_missing else ""
+        fail(f"{in_commands(str(error))}{hint}")
 
 
-def _say_whose(where: Where, url: str) -> None:
-    """Tell somebody who named no address, and has a skills folder here, that this is another one's."""
-    home = real_path(where.config_path).parent
+def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
+    """Say why the engine at an address is not to be asked; None if it is."""
+    if is_named(where.url):
+        return None
+    if chosen_folder() is not None:
+        return "a skills folder was chosen"
     run = directory_at(url)
-    if where.url is None and run is not None and run.home != str(home) and (home / "skills").is_dir():
-        note(f"this is the directory of {run.home}; for this folder, start one here: {program()} up")
+    if run is not None and run.home != str(real_path(where.config_path).parent):
+        return f"what answers at {shown_url(url)} is the directory of {run.home}"
+    return None
 
 
 def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> Answer:

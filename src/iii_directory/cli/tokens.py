@@ -17,10 +17,10 @@ import click
 from iii_directory.access.kept_secret import ExposedError, kept_secret, made_secret
 from iii_directory.access.ownership import can_tell
 from iii_directory.access.policy import KEPT_TOKEN, is_loopback
-from iii_directory.cli.common import STATE_FOLDER, Command, fail
+from iii_directory.cli.common import Command, fail
 from iii_directory.cli.output import say
 from iii_directory.cli.runs import all_runs
-from iii_directory.config import DEFAULT_URL, TOKEN_VARIABLE
+from iii_directory.config import DATA_FOLDER, DEFAULT_URL, TOKEN_VARIABLE
 from iii_directory.limits import MIN_TOKEN_CHARS
 
 if TYPE_CHECKING:
@@ -110,5 +110,5 @@ def _data_folders(url: str, home: Path) -> Iterator[Path]:
         if run.url == url and run.data is not None:
             yield Path(run.data)
     if can_tell():
-        yield home / STATE_FOLDER
+        yield home / DATA_FOLDER
         yield home / "data"

@@ -2,6 +2,7 @@
 
 from iii_directory.config.file import (
     default_document,
+    home_folder,
     json_schema,
     load_settings,
     parse_settings,
@@ -11,6 +12,7 @@ from iii_directory.config.file import (
     remote_schema,
     reread_settings,
     sample,
+    user_skills_folder,
 )
 from iii_directory.config.model import (
     DEFAULT_REGISTRY_URL,
@@ -29,11 +31,14 @@ from iii_directory.config.origins import (
     in_force,
     set_on_engine,
 )
+from iii_directory.config.project import CONFIG_FILE, DATA_FOLDER, nearest_project
 from iii_directory.config.table import BY_KEY, SETTINGS, Setting
 
 __all__ = [
     "BY_KEY",
     "CONFIGURATION_ID",
+    "CONFIG_FILE",
+    "DATA_FOLDER",
     "DEFAULT_REGISTRY_URL",
     "DEFAULT_ROOTS",
     "DEFAULT_URL",
@@ -47,9 +52,11 @@ __all__ = [
     "Settings",
     "at_next_start",
     "default_document",
+    "home_folder",
     "in_force",
     "json_schema",
     "load_settings",
+    "nearest_project",
     "parse_settings",
     "read_document",
     "read_values",
@@ -58,4 +65,5 @@ __all__ = [
     "reread_settings",
     "sample",
     "set_on_engine",
+    "user_skills_folder",
 ]

@@ -92,6 +92,8 @@ def load_settings(path: Path) -> tuple[Settings, list[str]]:
     """Settings from a file, with what was wrong with it."""
     document, problem = read_document(path)
     settings, warnings = parse_settings(document, real_path(path).parent)
+    if settings.user_roots:
+        settings.user_folders = tuple(real_path(root) for root in user_roots() if root.is_dir())
     return settings, warnings if problem is None else [f"{path.name} {problem}; defaults are used"]
 
 
@@ -157,6 +159,30 @@ def read_document(path: Path) -> tuple[Json, str | None]:
         return frontmatter.load(text, first_line=1), None
     except frontmatter.RefusedError as refused:
         return {}, f"cannot be used: {refused}"
+
+
+def home_folder() -> Path | None:
+    """Give the home folder of the user; None where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def user_skills_folder() -> Path | None:
+    """Give the folder that commands with ``-g`` install into."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    if os.path.isabs(data):
+        return Path(data, "iii-directory", "skills")
+    home = home_folder()
+    return None if home is None else home / ".local/share/iii-directory/skills"
+
+
+def user_roots() -> list[Path]:
+    """List the folders of skills that the user has for every project, ours first."""
+    home, ours = home_folder(), user_skills_folder()
+    theirs = [] if home is None else [home / root for root in DEFAULT_ROOTS]
+    return theirs if ours is None else [ours, *theirs]
 
 
 def _unknown(key: str) -> str:

@@ -31,6 +31,9 @@ class Settings:
     roots: tuple[Path, ...] = ()
     roots_outside: tuple[str, ...] = ()
     """Default roots that are links out of the project; they are not served unless config.yaml names them."""
+    user_roots: bool = True
+    user_folders: tuple[Path, ...] = ()
+    """The user's own folders of skills, served below the roots; none unless ``user_roots`` is on."""
     registry_url: str = DEFAULT_REGISTRY_URL
     download_timeout_ms: int = 60_000
     registry_cache_ttl_ms: int = 60_000

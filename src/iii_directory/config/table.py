@@ -196,6 +196,12 @@ SETTINGS: Final = (
         _folders("roots"),
         hot=False,
     ),
+    _switch(
+        "user_roots",
+        "read the user's own skills, too: ~/.agents/skills, ~/.claude/skills and what was added with -g",
+        default=True,
+        hot=False,
+    ),
     Setting(
         "registry_url",
         DEFAULT_REGISTRY_URL,

@@ -93,6 +93,8 @@ def new_namespace_problem(namespace: str) -> str | None:
     """Why nothing new may be installed or written in a namespace of this name, or None."""
     if namespace in _INDEX_NAMESPACES:
         return f"'{namespace}' stands for the index of all skills"
+    if namespace.startswith("-"):
+        return "programs take a name that begins with '-' for an option"
     return None if _WINDOWS_DEVICE.fullmatch(namespace) is None else f"Windows cannot store '{namespace}'"
 
 

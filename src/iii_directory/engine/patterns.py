@@ -94,6 +94,11 @@ def search(pattern: str, text: str, spend: Spend) -> bool:
     return _matches(program, text, 0, spend, anywhere=not program or program[0] is not _START)
 
 
+def size_of(pattern: str) -> int:
+    """How many parts a pattern has once it is compiled; `PatternError` as of `search`."""
+    return len(_compiled(pattern))
+
+
 def _matches(program: Program, text: str, start: int, spend: Spend, *, anywhere: bool) -> bool:
     waiting: list[int] = []
     for position in range(start, len(text) + 1):

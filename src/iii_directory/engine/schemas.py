@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from iii_directory.engine.patterns import PatternError, search
+from iii_directory.engine.patterns import PatternError, search, size_of
 from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import (
     MAX_CHECKED_SCHEMA_BYTES,
@@ -45,6 +45,7 @@ def schema_problem(schema: object, value: object) -> str | None:
     if len(encode_message(value)) > MAX_CHECKED_VALUE_BYTES:
         return f"a value that is checked against a schema has at most {MAX_CHECKED_VALUE_BYTES} bytes"
     _steps_left.set(MAX_SCHEMA_STEPS)
+    _patterns_paid.set(set())
     # An empty registry: a schema that refers elsewhere must not make the engine fetch anything.
     nothing: Registry[Any] = Registry()
     try:
@@ -69,6 +70,7 @@ def load_library() -> None:
 
 
 _steps_left: ContextVar[int] = ContextVar("steps_left")
+_patterns_paid: ContextVar[set[str]] = ContextVar("patterns_paid")
 
 
 def _spend(steps: int) -> None:
@@ -80,6 +82,11 @@ def _spend(steps: int) -> None:
 
 def _fits(pattern: str, text: str) -> bool:
     try:
+        paid = _patterns_paid.get()
+        if pattern not in paid:
+            # Compiling takes about as long as a step for each part, whether or not it was done before.
+            paid.add(pattern)
+            _spend(size_of(pattern))
         return search(pattern, text, _spend)
     except PatternError as error:
         raise UnusableSchemaError(f"the pattern {pattern[:QUOTED_CHARS]!r} cannot be used: {error}") from None

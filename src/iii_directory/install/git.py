@@ -55,6 +55,7 @@ class Checkout:
     def __init__(self, git: Git, request: RepoTree, commit: str) -> None:
         self.branch = request.branch
         self.commit = commit
+        self._repo = request.repo
         self._git = git
         self._blobs = git.listed(commit)
         names = skill_folders((blob.path for blob in self._blobs if not blob.problem), request.path)
@@ -66,6 +67,8 @@ class Checkout:
         for folder in folders:
             blobs = below(self._blobs, folder)
             try:
+                if not blobs:
+                    raise no_folder(RepoRequest(self._repo, folder.rpartition("/")[2], path=folder), [])
                 vetted(blobs)
                 fit[folder] = blobs
             except DirectoryError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.documents.ids import RESERVED_NAMESPACES
+from iii_directory.documents.ids import RESERVED_NAMESPACES, new_namespace_problem
 from iii_directory.errors import refused
 from iii_directory.install.requests import is_commit
 from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource, WrittenSource, content_hash
@@ -355,9 +355,11 @@ def verify_entry(known: Entry, disk: Disk) -> dict[str, list[str]]:
 
 
 def check_namespace(name: str) -> None:
-    """Refuse a name that nothing is installed under."""
+    """Refuse a name that no source may install under."""
     if name in RESERVED_NAMESPACES:
         raise refused(f"the namespace {quoted(name)} is reserved: nothing is downloaded into it")
+    if (problem := new_namespace_problem(name)) is not None:
+        raise refused(f"nothing is installed under the name {quoted(name)}: {problem}")
 
 
 def is_pinned(entry: Entry) -> bool:

@@ -223,6 +223,10 @@ def _protocol_of(url: str, allowed: tuple[Protocol, ...]) -> Protocol:
         found = "ssh"
     elif _FILE.fullmatch(url):
         found = "file"
+    if found == "file" and "file" not in allowed:
+        raise _refused("file:// repositories are switched off: set allow_file_repos to use them")
+    if found == "http" and "http" not in allowed:
+        raise _refused("plain http is not secure: use https://")
     if found is None or found not in allowed:
         raise _refused("the repository must be an https://, ssh:// or git@ address without credentials")
     return found

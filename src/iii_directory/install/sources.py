@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from contextlib import ExitStack, asynccontextmanager
+from collections import Counter
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
@@ -24,12 +25,13 @@ from iii_directory.install.requests import (
 )
 from iii_directory.install.site import SiteSkills
 from iii_directory.install.threads import Threads
-from iii_directory.install.typed import select
+from iii_directory.install.typed import Offer, select
 from iii_directory.lockfile.format import (
     Entry,
     LocalSource,
     RegistrySource,
     RepoSource,
+    SiteSource,
     WrittenSource,
 )
 from iii_directory.registry.requests import WorkerRequest, worker_request
@@ -37,11 +39,10 @@ from iii_directory.registry.versions import is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest
-    from iii_directory.install.typed import Offer
     from iii_directory.registry.client import RegistryClient
 
 Result = TypeVar("Result")
@@ -100,11 +101,8 @@ class Sources:
             else:
                 wanted = [request.skill]
                 chosen = select(found.offers, wanted, everything=False, source=str(request.source)).chosen
-            async for _, bundle in found.bundles(chosen):
-                if isinstance(bundle, DirectoryError):
-                    raise bundle
-                return bundle
-        raise DirectoryError(SOURCE_REFUSED, f"{request.source} has no one skill {quoted(request.skill)}")
+            missing = f"{request.source} has no one skill {quoted(request.skill)}"
+            return await _only(found.bundles(chosen), missing)
 
     @asynccontextmanager
     async def opened(self, source: RepoTree | LocalFolder | Site) -> AsyncGenerator[Collection]:
@@ -138,6 +136,10 @@ class Sources:
             stopped.set()
             await asyncio.wait([work])
             raise
+
+    def asked_once(self, entries: Iterable[Entry]) -> AskedOnce:
+        """Prepare to ask each source of some namespaces once."""
+        return AskedOnce(self, entries)
 
     async def recorded(self, entry: Entry) -> Bundle:
         """Exactly what was installed, from where it came."""
@@ -184,6 +186,67 @@ class Sources:
 
     def _repo_bundle(self, request: RepoRequest, stopped: threading.Event) -> Bundle:
         return _repo_bundle(request.repo, request.skill, request.branch, self._git.fetch(request, stopped))
+
+
+class AskedOnce:
+    """Sources for one look after many namespaces: each repository and site is asked once, for all of them."""
+
+    def __init__(self, sources: Sources, entries: Iterable[Entry]) -> None:
+        self._sources = sources
+        self._named = Counter(_asked_of(entry) for entry in entries)
+        self._commits: dict[RepoTree, asyncio.Future[str]] = {}
+        self._opened: dict[RepoTree | Site, asyncio.Future[Collection]] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def current(self, entry: Entry) -> str:
+        """Return the version or commit that an update would bring; as `Sources.current`."""
+        asked = _asked_of(entry)
+        if isinstance(asked, RepoTree):
+            if asked not in self._commits:
+                self._commits[asked] = asyncio.ensure_future(self._sources.current(entry))
+            return await self._commits[asked]
+        if isinstance(asked, Site):
+            return (await self.bundle(entry)).resolved
+        return await self._sources.current(entry)
+
+    async def bundle(self, entry: Entry) -> Bundle:
+        """Fetch what an update of a namespace installs."""
+        asked, request = _asked_of(entry), self._sources.request_for(entry)
+        # A lone folder is fetched by itself: the list of all files of a large repository can be too long.
+        if asked is None or self._named[asked] < 2 or isinstance(request, WorkerRequest):
+            return await self._sources.bundle(request)
+        if asked not in self._opened:
+            opening = self._stack.enter_async_context(self._sources.opened(asked))
+            self._opened[asked] = asyncio.ensure_future(opening)
+        found = await self._opened[asked]
+        if isinstance(request, RepoRequest):
+            chosen = [Offer(request.skill, request.path or "")]
+        else:
+            wanted = [request.skill]
+            chosen = select(found.offers, wanted, everything=False, source=str(asked)).chosen
+        return await _only(found.bundles(chosen), f"{asked} has no one skill {quoted(request.skill)}")
+
+
+def _asked_of(entry: Entry) -> RepoTree | Site | None:
+    """The repository or site of a namespace, which others may have in common with it."""
+    source = entry.source
+    if isinstance(source, RepoSource):
+        return RepoTree(source.repo, source.branch)
+    return Site(source.url) if isinstance(source, SiteSource) else None
+
+
+async def _only(bundles: AsyncIterator[Read], missing: str) -> Bundle:
+    async for _, bundle in bundles:
+        if isinstance(bundle, DirectoryError):
+            raise bundle
+        return bundle
+    raise DirectoryError(SOURCE_REFUSED, missing)
 
 
 class _Repository:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import OVERVIEW
-from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError
 from iii_directory.install.requests import LocalFolder, RepoTree, Site, repo_tree
 from iii_directory.lockfile.names import is_namespace
 from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.registry.versions import is_version
 from iii_directory.suggest import close_names
-from iii_directory.text import one_line, quoted
+from iii_directory.text import one_line, quoted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,18 @@ _FORMS: Final = "NAME, NAME@VERSION, owner/repo, a git address, ./folder or http
 
 
 def typed_source(text: str, *, allow_file: bool = False) -> Typed:
-    """The source somebody typed; D311 or D331 when it is none."""
+    """Return the source that a person typed; D311 or D331 with what was typed when it is not a source."""
+    try:
+        return _source_of(text, allow_file=allow_file)
+    except DirectoryError as error:
+        typed = quoted(shown_url(text))
+        if typed in error.problem:
+            raise
+        problem = f"{typed} is not a source of skills: {error.problem}"
+        raise DirectoryError(error.kind, problem, next_steps=(f"give {_FORMS}",)) from None
+
+
+def _source_of(text: str, *, allow_file: bool) -> Typed:
     if text.startswith(("./", "../", "/", "~/")) or text in (".", ".."):
         return LocalFolder(text)
     tree = _TREE.fullmatch(text)
@@ -51,7 +62,7 @@ def typed_source(text: str, *, allow_file: bool = False) -> Typed:
     site = _SITE.fullmatch(text)
     if site is not None:
         if site[1] == "http" and site[2] not in _LOOPBACK:
-            raise DirectoryError(SOURCE_REFUSED, f"{quoted(text)} is not secure: use https://", next_steps=())
+            raise DirectoryError(SOURCE_REFUSED, "plain http is not secure: use https://")
         return Site(text.rstrip("/"))
     if "://" in text or text.startswith("git@"):
         return _repository(text, allow_file=allow_file)
@@ -71,15 +82,9 @@ def _repository(text: str, *, allow_file: bool) -> RepoTree:
 
 def _worker(text: str) -> WorkerRequest:
     name, at, wanted = text.partition("@")
-    try:
-        if not at:
-            return worker_request(name)
-        return worker_request(name, wanted) if is_version(wanted) else worker_request(name, tag=wanted)
-    except DirectoryError as error:
-        problem = f"{quoted(text)} names no source of skills"
-        raise DirectoryError(
-            BAD_REGISTRY_REQUEST, problem, did_you_mean=error.did_you_mean, next_steps=(f"give {_FORMS}",)
-        ) from None
+    if not at:
+        return worker_request(name)
+    return worker_request(name, wanted) if is_version(wanted) else worker_request(name, tag=wanted)
 
 
 @dataclass(frozen=True, slots=True)

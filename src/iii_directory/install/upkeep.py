@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
-    from iii_directory.install.sources import Sources
+    from iii_directory.install.sources import AskedOnce, Sources
     from iii_directory.install.threads import Threads
     from iii_directory.install.tree import Progress
     from iii_directory.lockfile.format import Entry, LockFile
@@ -59,8 +59,8 @@ class Upkeep:
     ) -> list[Report]:
         """Bring namespaces up to date: clean files are replaced, edited ones kept or merged."""
 
-        def one(name: str, entry: Entry) -> Awaitable[Report]:
-            updating = self._update(name, entry, prune=prune, allow_downgrade=allow_downgrade)
+        def one(name: str, entry: Entry, asked: AskedOnce) -> Awaitable[Report]:
+            updating = self._update(name, entry, asked, prune=prune, allow_downgrade=allow_downgrade)
             return self._merging(name, entry, updating) if merge else updating
 
         return await self._each(namespaces, one, progress)
@@ -74,7 +74,9 @@ class Upkeep:
     ) -> list[Report]:
         """Bring back exactly what the record names; edited files are kept unless forced."""
         edited: EditedFiles = "overwrite" if force else "keep"
-        return await self._each(namespaces, lambda name, entry: self._restore(name, entry, edited), progress)
+        return await self._each(
+            namespaces, lambda name, entry, _: self._restore(name, entry, edited), progress
+        )
 
     async def verify(self, namespaces: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Recompute every hash: ``{namespace, status, clean, edited, missing, own}`` each."""
@@ -117,7 +119,7 @@ class Upkeep:
     async def _each(
         self,
         namespaces: Sequence[str],
-        act: Callable[[str, Entry], Awaitable[Report]],
+        act: Callable[[str, Entry, AskedOnce], Awaitable[Report]],
         progress: Progress,
     ) -> list[Report]:
         """One report a namespace, some at a time; what fails fails alone."""
@@ -128,7 +130,7 @@ class Upkeep:
 
         async def attempt(name: str) -> Report:
             try:
-                return await act(name, _recorded(lock, name))
+                return await act(name, _recorded(lock, name), asked)
             except DirectoryError as error:
                 entry = lock.namespaces.get(name)
                 resolved = entry.resolved if entry is not None else None
@@ -142,12 +144,16 @@ class Upkeep:
             progress(name, done, len(names))
             return report
 
-        return await asyncio.gather(*(one(name) for name in names))
+        entries = (lock.namespaces[name] for name in names if name in lock.namespaces)
+        async with self._sources.asked_once(entries) as asked:
+            return await asyncio.gather(*(one(name) for name in names))
 
-    async def _update(self, name: str, entry: Entry, *, prune: bool, allow_downgrade: bool) -> Report:
+    async def _update(
+        self, name: str, entry: Entry, asked: AskedOnce, *, prune: bool, allow_downgrade: bool
+    ) -> Report:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
-        bundle = await self._sources.bundle(self._sources.request_for(entry))
+        bundle = await asked.bundle(entry)
         before = await self._originals(name, entry, bundle)
         plan = await self._threads.run(
             self._bring, bundle, entry, before, prune=prune, allow_downgrade=allow_downgrade
@@ -246,8 +252,8 @@ class Upkeep:
             changes=FileChanges(kept=edited),
         )
 
-    async def _outdated(self, name: str, entry: Entry) -> Report:
-        available = await self._sources.current(entry)
+    async def _outdated(self, name: str, entry: Entry, asked: AskedOnce) -> Report:
+        available = await asked.current(entry)
         # A registry's pre-release may be newer than what its latest tag names.
         newer = available != entry.resolved and not is_older(available, entry.resolved)
         disk, _ = await self._threads.run(self._folder.look, name, ())

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MERGE_SUFFIX: Final = ".merge"
 """Ends the name of the file with both sides of a merge that has conflicts; it is never served."""
+COPY_MARKER: Final = ".iii-directory-copy.json"
+"""The file in a copy of a skill that says where it was copied from; it is never served."""
 FileKind = Literal["skill", "prompt", "file"]
 
 # Device names of Windows, with or without an extension, in any case.

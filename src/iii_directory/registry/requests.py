@@ -62,10 +62,10 @@ def worker_request(worker: str, version: str | None = None, tag: str | None = No
     """Check a worker's name and that at most one of version and tag is given; the default tag is latest."""
     if not is_worker(worker):
         rule = "a worker's name starts with a lowercase letter or digit and goes on with those, '-' and '_'"
-        raise DirectoryError(BAD_REGISTRY_REQUEST, f"{quoted(worker)} is no name of a worker: {rule}")
+        raise DirectoryError(BAD_REGISTRY_REQUEST, f"{quoted(worker)} is not the name of a worker: {rule}")
     if version is not None and tag is not None:
         raise DirectoryError(BAD_REGISTRY_REQUEST, "pass either version or tag, not both")
     for field, value in (("version", version), ("tag", tag)):
         if value is not None and not _VERSION.fullmatch(value):
-            raise DirectoryError(BAD_REGISTRY_REQUEST, f"the {field} {quoted(value)} is none")
+            raise DirectoryError(BAD_REGISTRY_REQUEST, f"{quoted(value)} is not a {field}")
     return WorkerRequest(worker, version, tag if version is not None else tag or "latest")

@@ -288,7 +288,10 @@ def layers_of(settings: Settings) -> FolderSource:
     return FolderSource(
         settings.skills_folder,
         settings.local_skills_folder,
-        below=[*roots_of(settings.roots, settings.skills_folder), BundledDocuments()],
+        below=[
+            *roots_of((*settings.roots, *settings.user_folders), settings.skills_folder),
+            BundledDocuments(),
+        ],
         refused=list(map(_outside, settings.roots_outside)),
     )
 

@@ -14,6 +14,7 @@ from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.model import Finding, ParsedFile
 from iii_directory.documents.parse import parse_file
 from iii_directory.documents.provenance import Provenance
+from iii_directory.lockfile.names import COPY_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -54,7 +55,9 @@ class RootFolder(FollowedFolder):
         changed = super().take_changes()
         self._report_links()
         before, folders = self._shown, self.tree.root.subdirectories
-        self._shown = frozenset(name for name, folder in folders.items() if OVERVIEW in folder.entries)
+        self._shown = frozenset(
+            name for name, folder in folders.items() if OVERVIEW in folder.entries and not self._is_copy(name)
+        )
         self._reshaped = self._reshaped or self._shown != before
         for name in before ^ self._shown:
             for path in self.tree.paths_in(name):
@@ -75,6 +78,12 @@ class RootFolder(FollowedFolder):
             if is_link and not self._leads_home(name):
                 reason = f"the link {name} does not lead to a skill of another root"
                 self.problems[f"link {name}"] = Finding("skipped", self.label, reason, LINK.fix)
+
+    def _is_copy(self, name: str) -> bool:
+        """Return whether a directory is our copy, for a host, of a skill that is served anyway."""
+        return os.path.isfile(os.path.join(self.path, name, COPY_MARKER)) and any(
+            os.path.isfile(os.path.join(home, name, OVERVIEW)) for home in self._homes
+        )
 
     def _leads_home(self, name: str) -> bool:
         target = os.path.realpath(os.path.join(self.path, name))

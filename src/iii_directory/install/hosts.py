@@ -1,0 +1,290 @@
+"""Place installed skills where the hosts that load skills look for them: as a relative link, or as a copy.
+
+A link is ours if it leads into the skills folder. A copy is ours if it has the marker file that says of which
+skill it is a copy, and which bytes were copied. Nothing else is replaced or removed; edited files of a copy
+stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from iii_directory.documents.ids import OVERVIEW
+from iii_directory.errors import refused
+from iii_directory.lockfile.names import COPY_MARKER, is_safe_path
+from iii_directory.shapes import is_text_map, object_of
+from iii_directory.suggest import close_names
+from iii_directory.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Host(NamedTuple):
+    """A program that loads skills, and where its documentation says it looks for them."""
+
+    name: str
+    project: str
+    """The folder below a project."""
+    user: str
+    """The folder below the home folder."""
+    follows_links: bool
+    """Whether it documents, or is known, to follow a link to a skill; else it gets a copy."""
+    source: str
+    """The page that says so."""
+
+
+HOSTS: Final = tuple(
+    Host(name, project, user, links == "link", source)
+    for name, project, user, links, source in (
+        ("claude-code", ".claude/skills", ".claude/skills", "link", "https://code.claude.com/docs/en/skills"),
+        ("codex", ".agents/skills", ".agents/skills", "link", "https://developers.openai.com/codex/skills"),
+        ("cursor", ".agents/skills", ".agents/skills", "copy", "https://cursor.com/docs/skills"),
+        ("gemini", ".gemini/skills", ".gemini/skills", "link", "https://geminicli.com/docs/cli/using-agent-skills/"),
+        ("vscode", ".github/skills", ".copilot/skills", "copy", "https://docs.github.com/en/copilot/concepts/agents/about-agent-skills"),
+        ("goose", ".agents/skills", ".agents/skills", "copy", "https://block.github.io/goose/docs/guides/context-engineering/using-skills"),
+        ("windsurf", ".windsurf/skills", ".codeium/windsurf/skills", "copy", "https://docs.windsurf.com/windsurf/cascade/skills"),
+        ("agents", ".agents/skills", ".agents/skills", "link", "https://agentskills.io"),
+    )
+)  # fmt: skip
+"""Where a host reads several folders, the first that it documents. Where it does not say that it follows
+links, or is known not to, it gets a copy."""
+
+Outcome = Literal["linked", "copied", "current", "removed", "kept", "refused"]
+_NEW: Final = ".iii-directory-new"
+
+
+class Placed(NamedTuple):
+    """What became of one skill in one host's folder."""
+
+    skill: str
+    place: str
+    outcome: Outcome
+    reason: str = ""
+
+
+def host_named(name: str) -> Host:
+    """Find a host by its name; an unknown one is refused with the close ones."""
+    for host in HOSTS:
+        if host.name == name:
+            return host
+    close = close_names(name, {host.name for host in HOSTS})
+    hint = f" Did you mean {close[0]}?" if close else ""
+    known = ", ".join(host.name for host in HOSTS)
+    raise refused(f"{quoted(name)} is not a known host.{hint} Known are {known}")
+
+
+class HostFolders:
+    """The hosts' folders of a project and of its user, for the skills of one skills folder. It blocks."""
+
+    def __init__(self, skills_folder: Path, project: Path, home: Path | None) -> None:
+        self._skills = os.path.realpath(skills_folder)
+        self._project = os.path.realpath(project)
+        self._home = None if home is None else os.path.realpath(home)
+
+    def place(self, skill: str, hosts: Iterable[Host], *, is_user: bool = False) -> list[Placed]:
+        """Make a skill appear in the folders of hosts; a folder that several of them read gets one entry."""
+        if not is_safe_path(skill) or not os.path.isfile(self._source(skill, OVERVIEW)):
+            raise refused(f"there is no skill {quoted(skill)} in the skills folder")
+        follows: dict[str, bool] = {}
+        for host in hosts:
+            folder = host.user if is_user else host.project
+            follows[folder] = follows.get(folder, True) and host.follows_links
+        return [
+            self._put(skill, self._folder(folder, is_user=is_user), as_link=as_link)
+            for folder, as_link in follows.items()
+        ]
+
+    def take_away(
+        self, skill: str, hosts: Iterable[Host] = HOSTS, *, is_user: bool | None = None
+    ) -> list[Placed]:
+        """Remove the links to a skill and its copies; by default from every host of project and user."""
+        found = [self._take(skill, folder) for folder in self._folders(hosts, is_user=is_user)]
+        return [placed for placed in found if placed is not None]
+
+    def refresh(self, skill: str) -> list[Placed]:
+        """Bring the copies of a skill up to date; links need nothing."""
+        return [
+            self._copy(skill, folder)
+            for folder in self._folders(HOSTS, is_user=None)
+            if _marker(os.path.join(folder, _name(skill))) is not None and self._is_of(skill, folder)
+        ]
+
+    def places_of(self, skill: str) -> list[str]:
+        """List where a skill is linked or copied to."""
+        return [
+            os.path.join(folder, _name(skill))
+            for folder in self._folders(HOSTS, is_user=None)
+            if self._is_of(skill, folder)
+        ]
+
+    def _folders(self, hosts: Iterable[Host], *, is_user: bool | None) -> Iterator[str]:
+        wanted: dict[str, None] = {}
+        for host in hosts:
+            if is_user is not True:
+                wanted[os.path.join(self._project, host.project)] = None
+            if is_user is not False and self._home is not None:
+                wanted[os.path.join(self._home, host.user)] = None
+        real = (os.path.realpath(folder) for folder in wanted)
+        return (folder for folder in dict.fromkeys(real) if folder != self._skills and os.path.isdir(folder))
+
+    def _folder(self, inner: str, *, is_user: bool) -> str:
+        """Give the real path of a host's folder; one that leads out of its project or home is refused."""
+        base = self._home if is_user else self._project
+        if base is None:
+            raise refused("there is no home folder")
+        folder = os.path.realpath(os.path.join(base, inner))
+        if folder != base and not folder.startswith(f"{base.rstrip('/')}/"):
+            raise refused(f"{inner} is a link that leads out of {base}; nothing is written there")
+        return folder
+
+    def _source(self, *parts: str) -> str:
+        return os.path.join(self._skills, *parts)
+
+    def _is_of(self, skill: str, folder: str) -> bool:
+        """Whether the entry of a host's folder is a link to this skill, or a copy of it."""
+        place = os.path.join(folder, _name(skill))
+        if os.path.islink(place):
+            return _target(place) == self._source(skill)
+        marker = _marker(place)
+        return marker is not None and marker.original(place) == self._source(skill)
+
+    def _put(self, skill: str, folder: str, *, as_link: bool) -> Placed:
+        place = os.path.join(folder, _name(skill))
+        if folder == self._skills:
+            return Placed(skill, place, "current")
+        if os.path.lexists(place) and not self._is_of(skill, folder):
+            return Placed(skill, place, "refused", "something else is there; it stays")
+        is_copy = os.path.isdir(place) and not os.path.islink(place)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            if is_copy or not as_link:
+                return self._copy(skill, folder)
+            if os.path.islink(place):
+                return Placed(skill, place, "current")
+        except OSError as error:
+            return Placed(skill, place, "refused", f"it cannot be written: {error.strerror}")
+        try:
+            os.symlink(os.path.relpath(self._source(skill), folder), place)
+        except OSError:
+            # Some file systems have no links.
+            return self._copy(skill, folder)
+        return Placed(skill, place, "linked")
+
+    def _copy(self, skill: str, folder: str) -> Placed:
+        """Copy a skill, or replace our copy of it where it was not edited."""
+        place, source = os.path.join(folder, _name(skill)), self._source(skill)
+        marker = None if os.path.islink(place) else _marker(place)
+        files = _hashes(source)
+        here = {} if marker is None else _hashes(place)
+        if marker is not None and here == files == marker.files:
+            return Placed(skill, place, "current")
+        edited = sorted(path for path, digest in here.items() if marker and marker.files.get(path) != digest)
+        if edited:
+            return Placed(skill, place, "kept", f"{', '.join(edited)} was edited there")
+        new = f"{place}{_NEW}"
+        try:
+            shutil.rmtree(new, ignore_errors=True)
+            os.mkdir(new)
+            for path in files:
+                target = os.path.join(new, path)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                shutil.copyfile(os.path.join(source, path), target, follow_symlinks=False)
+                shutil.copymode(os.path.join(source, path), target)
+            text = json.dumps({"copy_of": os.path.relpath(source, place), "files": files}, indent=1)
+            Path(new, COPY_MARKER).write_text(f"{text}\n", encoding="utf-8")
+            if os.path.islink(place):
+                os.unlink(place)
+            elif os.path.isdir(place):
+                shutil.rmtree(place)
+            os.rename(new, place)
+        except OSError as error:
+            shutil.rmtree(new, ignore_errors=True)
+            return Placed(skill, place, "refused", f"it cannot be written: {error.strerror}")
+        return Placed(skill, place, "copied")
+
+    def _take(self, skill: str, folder: str) -> Placed | None:
+        place = os.path.join(folder, _name(skill))
+        if not self._is_of(skill, folder):
+            return None
+        if os.path.islink(place):
+            os.unlink(place)
+            self._drop_empty(folder)
+            return Placed(skill, place, "removed")
+        marker = _marker(place)
+        edited = _remove_copied(place, {} if marker is None else marker.files)
+        if edited:
+            return Placed(skill, place, "kept", f"{', '.join(edited)} was edited there")
+        self._drop_empty(folder)
+        return Placed(skill, place, "removed")
+
+    def _drop_empty(self, folder: str) -> None:
+        """Remove a host's folder that holds nothing any more, and those above it below project or home."""
+        with suppress(OSError):
+            while folder not in (self._project, self._home, os.path.dirname(folder)):
+                os.rmdir(folder)
+                folder = os.path.dirname(folder)
+
+
+class _Marker(NamedTuple):
+    copy_of: str
+    files: dict[str, str]
+
+    def original(self, place: str) -> str:
+        return os.path.normpath(os.path.join(place, self.copy_of))
+
+
+def _marker(place: str) -> _Marker | None:
+    """Read what a copy says of itself; None for a folder that is not our copy."""
+    path = os.path.join(place, COPY_MARKER)
+    if os.path.islink(place) or os.path.islink(path):
+        return None
+    try:
+        said = object_of(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+    files, copy_of = said.get("files"), said.get("copy_of")
+    if not isinstance(copy_of, str) or not is_text_map(files) or not all(map(is_safe_path, files)):
+        return None
+    return _Marker(copy_of, files)
+
+
+def _name(skill: str) -> str:
+    """Give the name of a skill in a host's folder, which has no categories."""
+    return skill.rpartition("/")[2]
+
+
+def _target(place: str) -> str:
+    return os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
+
+
+def _hashes(folder: str) -> dict[str, str]:
+    """Hash every file of a skill; links and the marker are left out."""
+    found: dict[str, str] = {}
+    for below, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(below, name)
+            inner = os.path.relpath(path, folder)
+            if inner != COPY_MARKER and not os.path.islink(path) and os.path.isfile(path):
+                mode = "x" if os.access(path, os.X_OK) else "-"
+                found[inner] = f"{hashlib.sha256(Path(path).read_bytes()).hexdigest()}{mode}"
+    return dict(sorted(found.items()))
+
+
+def _remove_copied(place: str, files: dict[str, str]) -> list[str]:
+    """Remove the copied files that are as they were, the marker and empty folders; gives what stays."""
+    here = _hashes(place)
+    for path, digest in files.items():
+        if here.get(path) == digest:
+            os.unlink(os.path.join(place, path))
+    os.unlink(os.path.join(place, COPY_MARKER))
+    for below, _, _ in os.walk(place, topdown=False):
+        with suppress(OSError):
+            os.rmdir(below)
+    return sorted(path for path in here if os.path.lexists(os.path.join(place, path)))
