@@ -109,7 +109,7 @@ VALUES: dict[str, tuple[str, Callable[[Settings], object], object]] = {
     "quoted flags": ("section_guard: 'off'\n", lambda found: found.section_guard, False),
     "scopes": (
         "scopes: {prompts: p}\n",
-        lambda found: (found.skills_scope, found.prompts_scope),
+        lambda found: found.scopes,
         ("skills", "p"),
     ),
     "mirrors": ("repo_mirrors: {a: b}\n", lambda found: dict(found.repo_mirrors), {"a": "b"}),

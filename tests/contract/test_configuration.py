@@ -25,7 +25,7 @@ def test_a_missing_file_means_defaults_without_a_word(tmp_path: Path) -> None:
     assert settings.registry_url == "https://api.workers.iii.dev"
     assert (settings.download_timeout_ms, settings.registry_cache_ttl_ms) == (60_000, 60_000)
     assert settings.state_timeout_ms == 10_000
-    assert (settings.skills_scope, settings.prompts_scope) == ("skills", "prompts")
+    assert settings.scopes == ("skills", "prompts")
     assert settings.filter_unregistered
     assert settings.section_guard
     assert settings.surfaces == ("v0.2", "v0.4", "v0.5", "v0.8")

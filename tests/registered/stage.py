@@ -243,7 +243,7 @@ class House:
 
     def scope(self, kind: str) -> str:
         """Where the skills or prompts of this house are in the state."""
-        return self._scopes.get(f"{kind}_scope", kind)
+        return getattr(self._scopes.get("scopes"), kind, kind)
 
     def state(self, scope: str = "skills") -> list[Any]:
         """What iii-state holds."""

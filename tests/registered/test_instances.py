@@ -15,6 +15,7 @@ from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
 from iii_directory.bus.message_bus import MessageBus
+from iii_directory.config import Scopes
 from iii_directory.engine.sqlite_store import Database
 from iii_directory.limits import MAX_HINTS
 from iii_directory.worker.registrations import FOLLOWER
@@ -206,7 +207,7 @@ def test_records_that_do_not_decode_are_left_out_and_reported(
 
 
 def test_other_scopes_are_used_when_the_configuration_says_so(build: Callable[..., House]) -> None:
-    house = build(skills_scope="our-skills", prompts_scope="our-prompts")
+    house = build(scopes=Scopes("our-skills", "our-prompts"))
     house.call("skills::register", id="demo", skill="# x")
     house.call("prompts::register", name="demo", **PROMPT)
     assert [row["id"] for row in house.state("our-skills")] == ["demo"]

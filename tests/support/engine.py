@@ -14,6 +14,7 @@ from iii import InvocationError
 from websockets.sync.client import ClientConnection, connect
 
 from iii_directory.bus.client import call_function
+from iii_directory.config import Scopes
 from iii_directory.engine.server import EngineServer
 from iii_directory.worker.main import bus_inside
 
@@ -54,17 +55,17 @@ def answer_of(url: str, ask: Callable[[int], T], timeout_ms: int = TIMEOUT_MS) -
             times *= 2
 
 
-def own_scopes(url: str) -> dict[str, str]:
+def own_scopes(url: str) -> dict[str, Scopes]:
     """Settings that keep a test's registrations apart on a real engine, which others use too."""
     if url != REAL_ENGINE:
         return {}
     tag = uuid.uuid4().hex
-    return {"skills_scope": f"test-skills-{tag}", "prompts_scope": f"test-prompts-{tag}"}
+    return {"scopes": Scopes(f"test-skills-{tag}", f"test-prompts-{tag}")}
 
 
-def clear(url: str, scopes: dict[str, str]) -> None:
+def clear(url: str, settings: dict[str, Scopes]) -> None:
     """Leave nothing behind in such scopes."""
-    for scope in scopes.values():
+    for scope in settings.get("scopes", ()):
         for value in call_function(url, "state::list", {"scope": scope}):
             key = value.get("id") or value.get("name")
             call_function(url, "state::delete", {"scope": scope, "key": key})

@@ -1,8 +1,13 @@
 """Settings: what an operator can decide, one table with every key, read from ``config.yaml``."""
 
-from iii_directory.config.file import (
+from iii_directory.config.loading import (
+    CONFIGURATION_ID,
+    InForce,
+    Origin,
+    at_next_start,
     default_document,
     home_folder,
+    in_force,
     json_schema,
     load_settings,
     parse_settings,
@@ -12,27 +17,22 @@ from iii_directory.config.file import (
     remote_schema,
     reread_settings,
     sample,
+    set_on_engine,
     user_skills_folder,
 )
-from iii_directory.config.model import (
+from iii_directory.config.project import CONFIG_FILE, DATA_FOLDER, nearest_project
+from iii_directory.config.settings import (
+    BY_KEY,
     DEFAULT_REGISTRY_URL,
     DEFAULT_ROOTS,
     DEFAULT_URL,
+    SETTINGS,
     SURFACES,
     TOKEN_VARIABLE,
+    Scopes,
+    Setting,
     Settings,
 )
-from iii_directory.config.origins import (
-    CONFIGURATION_ID,
-    REMOTE,
-    InForce,
-    Origin,
-    at_next_start,
-    in_force,
-    set_on_engine,
-)
-from iii_directory.config.project import CONFIG_FILE, DATA_FOLDER, nearest_project
-from iii_directory.config.table import BY_KEY, SETTINGS, Setting
 
 __all__ = [
     "BY_KEY",
@@ -42,12 +42,12 @@ __all__ = [
     "DEFAULT_REGISTRY_URL",
     "DEFAULT_ROOTS",
     "DEFAULT_URL",
-    "REMOTE",
     "SETTINGS",
     "SURFACES",
     "TOKEN_VARIABLE",
     "InForce",
     "Origin",
+    "Scopes",
     "Setting",
     "Settings",
     "at_next_start",

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from iii_directory.config.file import home_folder, read_document, real_path
-from iii_directory.config.model import DEFAULT_ROOTS
-from iii_directory.config.table import BY_KEY
+from iii_directory.config.loading import home_folder, read_document, real_path
+from iii_directory.config.settings import BY_KEY, DEFAULT_ROOTS
 from iii_directory.documents.ids import OVERVIEWS
 
 CONFIG_FILE: Final = "config.yaml"

@@ -128,8 +128,8 @@ class LiveSettings:
         ]
         unset = "nothing, if you set it there; else take it out with configuration::set"
         self._note("overridden", _ON_ENGINE, overridden, unset, urgent=False)
-        hot = [field for setting in SETTINGS if setting.hot for field in setting.fields]
-        wanted = {field: getattr(self._of_file, field) for field in hot} | self._of_engine
+        hot = {setting.key: getattr(self._of_file, setting.key) for setting in SETTINGS if setting.hot}
+        wanted = hot | self._of_engine
         changed = {name: value for name, value in wanted.items() if value != getattr(self._settings, name)}
         for name, value in changed.items():
             setattr(self._settings, name, value)

@@ -75,8 +75,8 @@ class Registrations:
                 clock=clock,
             )
 
-        self.skills = collection(settings.skills_scope, source.skills, "skills")
-        self.prompts = collection(settings.prompts_scope, source.prompts, "prompts")
+        self.skills = collection(settings.scopes.skills, source.skills, "skills")
+        self.prompts = collection(settings.scopes.prompts, source.prompts, "prompts")
         self._loaded = False
         self._engine_started: int | None = None
         self._pause = _FIRST_PAUSE_SECONDS

@@ -1,7 +1,7 @@
-"""``config.yaml``: reading it at the start, and again when it changed; and the files made from the table.
+"""Read ``config.yaml`` at the start and again when it changes; say where each value in force comes from.
 
-A missing or broken file, an unknown key or a wrong value is a warning, never a failed start: what is not
-said is as by default, or as it was.
+A missing or broken file, an unknown key or a wrong value is a warning, never a failed start: the default
+applies, or the value from before.
 """
 
 from __future__ import annotations
@@ -9,21 +9,42 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
-from iii_directory.config.model import DEFAULT_ROOTS, Settings
-from iii_directory.config.table import BY_KEY, SETTINGS, WrongValueError
+from iii_directory.config.settings import BY_KEY, DEFAULT_ROOTS, SETTINGS, Settings, WrongValueError, written
 from iii_directory.documents import frontmatter
-from iii_directory.shapes import is_object
+from iii_directory.shapes import is_object, object_of
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from iii_directory.config.table import Setting
+    from iii_directory.config.settings import Setting
     from iii_directory.shapes import Json
+
+
+CONFIGURATION_ID: Final = "iii-directory"
+"""What this worker's settings are called in the configuration of an engine."""
+REMOTE: Final = frozenset(setting.key for setting in SETTINGS if setting.remote)
+"""The keys that can be set there."""
+DEFAULT: Final = "default"
+
+
+class Origin(NamedTuple):
+    """A place where values are set, as people are told of it."""
+
+    name: str
+    values: Json
+
+
+class InForce(NamedTuple):
+    """A setting as it is."""
+
+    key: str
+    value: object
+    origin: str
 
 
 class Reread(NamedTuple):
@@ -56,13 +77,11 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
     hot: dict[str, Any] = {}
     waiting: list[str] = []
     for setting in SETTINGS:
-        before = now if setting.hot else at_start
-        found = {field: getattr(fresh, field) for field in setting.fields}
-        other = {field: value for field, value in found.items() if value != getattr(before, field)}
-        if not other or setting.key in wrong:
+        value = getattr(fresh, setting.key)
+        if value == getattr(now if setting.hot else at_start, setting.key) or setting.key in wrong:
             continue
         if setting.hot:
-            hot |= other
+            hot[setting.key] = value
         # Of the usual roots those count that were there at the start.
         elif setting.key != "roots" or "roots" in values:
             waiting.append(setting.key)
@@ -82,7 +101,7 @@ def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[
         setting = BY_KEY.get(key)
         if setting is not None and value is not None:
             try:
-                values.update(setting.read(value))
+                values[key] = setting.read(value)
             except WrongValueError as error:
                 wrong[key] = str(error)
     return values, wrong, [_unknown(key) for key in document if key not in BY_KEY]
@@ -95,6 +114,42 @@ def load_settings(path: Path) -> tuple[Settings, list[str]]:
     if settings.user_roots:
         settings.user_folders = tuple(real_path(root) for root in user_roots() if root.is_dir())
     return settings, warnings if problem is None else [f"{path.name} {problem}; defaults are used"]
+
+
+def set_on_engine(answer: object) -> tuple[Json, list[str]]:
+    """What an answer of ``configuration::get`` sets, and a sentence for each key that it may not."""
+    value = object_of(object_of(answer).get("value"))
+    alone = [f"'{key}' can be set in config.yaml alone" for key in sorted(value.keys() - REMOTE)]
+    return {key: value[key] for key in sorted(REMOTE & value.keys()) if value[key] is not None}, alone
+
+
+def at_next_start(settings: Settings) -> Json:
+    """The keys that apply at a start alone, as a file would set them; None for what it would leave out."""
+    return {setting.key: written(getattr(settings, setting.key)) for setting in SETTINGS if not setting.hot}
+
+
+def in_force(origins: Sequence[Origin]) -> tuple[list[InForce], list[str]]:
+    """Every setting, from the last of the origins that has a value for it which can be used.
+
+    And a sentence for each value that cannot: what was before it is kept.
+    """
+    problems: list[str] = []
+    return [_in_force(setting, origins, problems) for setting in SETTINGS], problems
+
+
+def _in_force(setting: Setting, origins: Sequence[Origin], problems: list[str]) -> InForce:
+    found = InForce(setting.key, setting.default, DEFAULT)
+    for origin in origins:
+        value = origin.values.get(setting.key)
+        if value is None:
+            continue
+        try:
+            setting.read(value)
+        except WrongValueError as expected:
+            problems.append(f"{origin.name}: '{setting.key}' must be {expected}")
+        else:
+            found = InForce(setting.key, value, origin.name)
+    return found
 
 
 def default_document() -> dict[str, object]:
