@@ -263,11 +263,12 @@ class Views:
 
     async def readiness(self) -> dict[str, str]:
         """Tell the state of each part: engine, worker, folder, state and registry."""
-        parts = dict.fromkeys(("engine", "worker", "folder", "state", "registry"), "unavailable")
+        names: tuple[str, ...] = ("engine", "worker", "folder", "state", "registry")
+        parts: dict[str, str] = dict.fromkeys(names, "unavailable")
         try:
             answer = await self._call("directory::diagnostics", {})
         except CallFailedError as error:
-            return parts | ({"engine": "ok"} if error.missing else {})
+            return {**parts, "engine": "ok" if error.missing else "unavailable"}
         parts |= {"engine": "ok", "worker": "ok", "folder": "followed", "state": "ok", "registry": "ok"}
         for row in rows_of(answer, "findings"):
             if row.get("kind") == "watch":
