@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from iii_directory import limits
 from iii_directory.config import SETTINGS, json_schema
 from iii_directory.errors import KINDS
+from iii_directory.install.hosts import HOSTS
 from iii_directory.worker.surfaces import GENERATIONS, SUBJECTS, TRIGGER_TYPES
 
 if TYPE_CHECKING:
@@ -25,8 +26,19 @@ def pages() -> dict[str, str]:
         "functions.md": functions_page(),
         "errors.md": errors_page(),
         "limits.md": limits_page(),
+        "hosts.md": hosts_page(),
         **_settings(),
     }
+
+
+def hosts_page() -> str:
+    rows = [
+        f"| `{host.name}` | `{host.project}` | `~/{host.user}` | "
+        f"{'link' if host.follows_links else 'copy'} | <{host.source}> |"
+        for host in HOSTS
+    ]
+    columns = ("| host | project | user | gets | source |", "|---|---|---|---|---|")
+    return "\n".join((NOTE, "# Hosts and their folders\n", _ABOUT_HOSTS, *columns, *rows, ""))
 
 
 def _settings() -> dict[str, str]:
@@ -57,6 +69,9 @@ def functions_page() -> str:
     return "\n".join((*head, *sections))
 
 
+_ABOUT_HOSTS = """Where each host that loads skills documents that it looks for them. Where it reads several
+folders, the first that it documents is used. A host that is not known to follow links gets a copy.
+"""
 _ABOUT = (
     "A *generation* is a published version of this worker that clients were written for. All of them are on "
     "at once, side by side, unless `surfaces` in the configuration names fewer; a function that several have "

@@ -158,3 +158,51 @@ def test_what_is_missing_may_be_registered_and_that_is_said(home: Path, command:
 
     assert done.returncode == 1
     assert "What running workers register is not looked at here." in done.stderr
+
+
+def test_a_skill_is_installed_to_hosts_kept_current_there_and_removed_with_them(
+    home: Path, command: Command
+) -> None:
+    project, source = home / "project", home / "source"
+    put_skill(source, "pdf")
+    put_skill(project / ".claude/skills", "theirs")
+
+    added = command("skills", "add", "../source/pdf", "--to", "claude-code", "--to", "windsurf", cwd=project)
+
+    linked, copied = project / ".claude/skills/pdf", project / ".windsurf/skills/pdf"
+    assert added.returncode == 0, added.stderr
+    assert str(linked.readlink()) == "../../skills/pdf"
+    assert (copied / "SKILL.md").is_file()
+    assert ids(command("skills", "list", "--json", cwd=project)) == ["pdf", "theirs"]
+    (source / "pdf/SKILL.md").write_text("---\nname: pdf\ndescription: Use when new.\n---\n# New\n")
+    assert command("skills", "update", cwd=project).returncode == 0
+    assert (linked / "SKILL.md").read_text() == (copied / "SKILL.md").read_text()
+    assert "# New" in (copied / "SKILL.md").read_text()
+    assert command("skills", "remove", "pdf", cwd=project).returncode == 0
+    assert not linked.is_symlink()
+    assert not (project / ".windsurf").exists()
+    assert (project / ".claude/skills/theirs/SKILL.md").is_file()
+
+
+def test_what_is_there_already_is_linked_and_unlinked_and_nothing_else(home: Path, command: Command) -> None:
+    project = home / "project"
+    put_skill(project / "skills", "pdf")
+    put_skill(project / "skills", "docx")
+    put_skill(project / ".gemini/skills", "docx")
+
+    done = command("skills", "link", "--to", "gemini", "--to", "agents", "--json", cwd=project)
+
+    outcomes = {
+        row["place"].removeprefix(f"{project}/"): row["outcome"] for row in json.loads(done.stdout)["places"]
+    }
+    assert done.returncode == 1
+    assert outcomes == {
+        ".gemini/skills/docx": "refused",
+        ".agents/skills/docx": "linked",
+        ".gemini/skills/pdf": "linked",
+        ".agents/skills/pdf": "linked",
+    }
+    assert command("skills", "unlink", cwd=project).returncode == 0
+    assert not (project / ".agents").exists()
+    assert [path.name for path in (project / ".gemini/skills").iterdir()] == ["docx"]
+    assert command("skills", "link", "--to", "cluade-code", cwd=project).returncode == 2

@@ -20,6 +20,7 @@ from iii_directory.cli.common import (
     set_up_log,
     settings_from,
 )
+from iii_directory.cli.hosts import host_folders, hosts_named, placed_for, to_option
 from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (
@@ -109,10 +110,12 @@ downgrade_option = click.option(
 @click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff.")
 @force_option("Replace files that were edited by hand, too.")
 @downgrade_option
+@to_option("Make what is installed appear in the folder of a host as well, repeatable")
 @options
 def add(
     source: str,
     settings: Settings,
+    hosts: tuple[str, ...],
     only_list: bool,
     skills: tuple[str, ...],
     everything: bool,
@@ -125,6 +128,7 @@ def add(
     from iii_directory.registry.requests import WorkerRequest
 
     given = {name: value for name, value in fields.items() if value is not None}
+    hosts_named(hosts)
     if everything and skills:
         fail("--all and --skill do not go together", code=2)
     typed = _typed(source, settings, given)
@@ -136,6 +140,8 @@ def add(
             fail(f"'{source}' is a worker of the registry; {options}", code=2)
         how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
         _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json)
+        if not dry_run:
+            place_installed(settings, [typed.worker], hosts)
     elif only_list:
         offers = run_installer(settings, lambda installer: installer.offers(typed))
         _print_offers(offers, source, as_json=as_json)
@@ -147,9 +153,23 @@ def add(
                     typed, skills, everything=everything, dry_run=dry_run, edited=edited, progress=progress
                 ),
             )
-        if added.installed:
+        names = [done.namespace for done in added.installed]
+        if names:
             say_where(settings)
+            place_installed(settings, names, hosts)
         _print_added(offers, added, source, as_json=as_json)
+
+
+def place_installed(settings: Settings, names: Sequence[str], hosts: Sequence[str] = ()) -> None:
+    """Put installed skills into the folders of hosts, and refresh the copies that are there."""
+    folders = host_folders(settings)
+    placed = [
+        *(placed_for(settings, names, hosts) if hosts else ()),
+        *(one for name in names for one in folders.refresh(name)),
+    ]
+    for one in placed:
+        if one.outcome != "current":
+            note(f"{one.outcome} {one.place}{f': {one.reason}' if one.reason else ''}")
 
 
 def say_where(settings: Settings) -> None:

@@ -6,7 +6,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.cli.common import listens, program
+from iii_directory.cli.common import is_named, listens, program
 from iii_directory.config import load_settings, real_path
 from iii_directory.text import shown_url
 
@@ -39,7 +39,13 @@ def problems(config_path: Path, url: str) -> list[Problem]:
         )
         for warning in warnings
     ]
-    return [*found, *_folders(settings, config_path), *_engine(url), *_packages(), *_programs()]
+    return [
+        *found,
+        *_folders(settings, config_path),
+        *(_engine(url) if is_named(None) else ()),
+        *_packages(),
+        *_programs(),
+    ]
 
 
 def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:

@@ -25,6 +25,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "skills new": ("skills new order-coffee",),
     "skills eval": ("skills eval pdf", "skills eval cases.yaml"),
     "skills check": ("skills check", "skills check ./skills/order-coffee"),
+    "skills link": ("skills link --to claude-code", "skills link pdf --to codex --to cursor"),
+    "skills unlink": ("skills unlink pdf", "skills unlink pdf --to codex"),
     "skills facts": ("skills facts pdf", "skills facts ./skills/order-coffee"),
     "skills add": (
         "skills add agent-memory",

@@ -15,12 +15,14 @@ from iii_directory.cli.add import (
     downgrade_option,
     force_option,
     options,
+    place_installed,
     run_installer,
     say_where,
     sentence_of,
 )
 from iii_directory.cli.common import EXIT_CODES, in_commands
 from iii_directory.cli.completion import namespaces as known_namespaces
+from iii_directory.cli.hosts import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import DirectoryError
@@ -85,6 +87,7 @@ def update(
         )
     if any(report.status not in ("current", "failed") for report in found):
         say_where(settings)
+    place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "conflict"))
 
 
@@ -116,6 +119,7 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
         )
     if any(report.status == "restored" for report in found):
         say_where(settings)
+    place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
 
@@ -170,8 +174,11 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
         return [await _removed(installer, name, force=force) for name in namespaces]
 
     found = run_installer(settings, each)
-    if any(report.status == "removed" for report in found):
+    gone = [report.namespace for report in found if report.status == "removed"]
+    if gone:
         note(f"removed from {settings.skills_folder}")
+    for placed in (one for name in gone for one in host_folders(settings).take_away(name)):
+        note(f"{placed.outcome} {placed.place}{f': {placed.reason}' if placed.reason else ''}")
     _finish(found, as_json=as_json)
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import authoring, evaluating, facts, installs
+from iii_directory.cli import authoring, evaluating, facts, hosts, installs
 from iii_directory.cli.common import EXIT_CODES, fail, program
-from iii_directory.cli.completion import file_paths, hosts, skill_ids
+from iii_directory.cli.completion import file_paths, skill_ids
+from iii_directory.cli.completion import hosts as host_names
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import (
     note,
@@ -140,7 +141,7 @@ def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     "whole of each, the index, and the tools and resources of MCP; and what hosts would cut.",
     epilog=EXIT_CODES,
 )
-@click.option("--host", shell_complete=hosts(), help="Show what this host would cut, line by line.")
+@click.option("--host", shell_complete=host_names(), help="Show what this host would cut, line by line.")
 @reading_options
 def budget(host: str | None, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::budget")
@@ -207,5 +208,5 @@ def _fate(host: dict[str, Any]) -> str:
     return f"{room}, the list has {host['used_chars']}: {fate}"
 
 
-for further in (*installs.COMMANDS, *authoring.COMMANDS, evaluating.command, facts.command):
+for further in (*installs.COMMANDS, *authoring.COMMANDS, *hosts.COMMANDS, evaluating.command, facts.command):
     command.add_command(further)

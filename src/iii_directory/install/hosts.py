@@ -68,6 +68,9 @@ class Placed(NamedTuple):
     outcome: Outcome
     reason: str = ""
 
+    def shown(self) -> tuple[str, str, str, str]:
+        return self.skill, self.outcome, self.place, self.reason
+
 
 def host_named(name: str) -> Host:
     """Find a host by its name; an unknown one is refused with the close ones."""
