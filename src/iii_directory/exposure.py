@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+MCP_RESOURCES: Final = "directory::mcp::resources"
 RESOURCES_LIST: Final = "skills::resources-list"
 RESOURCES_READ: Final = "skills::resources-read"
 RESOURCES_TEMPLATES: Final = "skills::resources-templates"
+
+
+def read_payload(uri: str) -> Row:
+    """The payload that reads a resource; a section runs only a function that says it only reads."""
+    return {"uri": uri, "sections": READ_ONLY}
+
+
 PROMPTS_LIST: Final = "prompts::mcp-list"
 PROMPTS_GET: Final = "prompts::mcp-get"
 FUNCTIONS_LIST: Final = "engine::functions::list"

@@ -145,6 +145,9 @@ MAX_CORRECTED_WORDS: Final = 8
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
 MAX_BUNDLE_BYTES: Final = 16 * MIB
+# A page of the skills that an MCP host lists, with their front matter and the digests of their files.
+MAX_MANIFEST_PAGE_SKILLS: Final = 100
+MAX_MANIFEST_PAGE_BYTES: Final = MIB
 # What every file system takes as one name, and a path that still fits below a long skills folder.
 MAX_FILE_NAME_BYTES: Final = 255
 MAX_BUNDLE_PATH_BYTES: Final = 1024
@@ -391,6 +394,8 @@ MAX_CLIENT_MCP_SESSIONS: Final = 250
 MCP_REQUEST_SECONDS: Final = 15.0
 # Connections at once, streams that only wait for news included.
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
+# Resources that clients are told of one by one; each is read again after every change.
+MAX_MCP_SUBSCRIPTIONS: Final = 1000
 # What every known MCP client takes as the name of a tool.
 MAX_TOOL_NAME_CHARS: Final = 64
 # A tool in a list: what a model reads before it calls, and a schema that a client still shows.

@@ -126,6 +126,8 @@ async def _session(target: Any, era: Era, news: queue.Queue[str]) -> AsyncGenera
         method = getattr(message, "method", "")
         if method.endswith("/list_changed"):
             news.put(method.split("/")[1])
+        elif method.endswith("/updated"):
+            news.put(message.params.uri)
 
     async with AsyncExitStack() as stack:
         client = Client(

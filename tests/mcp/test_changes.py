@@ -125,9 +125,13 @@ def test_a_new_function_that_is_no_tool_is_not_told(
         assert "tools" not in _sit_out(listening)
 
 
+async def _nothing(_: str) -> None:
+    return None
+
+
 def test_changes_that_come_together_are_told_together() -> None:
     async def main() -> list[object]:
-        announcer, told = Announcer(), asyncio.Queue[object]()
+        announcer, told = Announcer(_nothing), asyncio.Queue[object]()
         announcer._bus.subscribe(told.put_nowait)
         for _ in range(50):
             announcer.changed([Change.RESOURCES])

@@ -30,7 +30,7 @@ def test_a_client_learns_what_the_server_can_do(client: Session) -> None:
     assert "skill__fetch" in (client.client.instructions or "")
     assert able.resources is not None
     assert able.resources.list_changed
-    assert not able.resources.subscribe
+    assert able.resources.subscribe
     assert able.prompts is not None
     assert able.prompts.list_changed
     assert able.tools is not None
@@ -44,9 +44,21 @@ def test_a_client_learns_what_the_server_can_do(client: Session) -> None:
 def test_every_skill_at_every_depth_is_a_resource(client: Session) -> None:
     uris = client.uris()
 
-    assert uris[0] == "iii://skills"
-    assert {"iii://coffee", "iii://coffee/beans/origin", "iii://weather"} <= set(uris)
-    assert uris[1:] == sorted(uris[1:])
+    skills = [uri for uri in uris if uri.startswith("skill://")]
+    documents = [uri for uri in uris[1:] if uri.startswith("iii://")]
+    assert uris == ["iii://skills", *skills, *documents]
+    assert {"iii://coffee", "iii://coffee/beans/origin", "iii://weather"} <= set(documents)
+    assert {"skill://coffee/SKILL.md", "skill://weather/SKILL.md"} <= set(skills)
+    assert skills == sorted(skills)
+    assert documents == sorted(documents)
+
+
+def test_a_resource_says_what_it_is_about(client: Session) -> None:
+    rows = {row.uri: row for row in client.ask("list_resources").resources}
+
+    assert rows["skill://coffee/SKILL.md"].name == "coffee"
+    assert rows["skill://coffee/SKILL.md"].description == "How to order coffee."
+    assert rows["iii://coffee/beans/origin"].description == "Where beans come from."
 
 
 def test_a_resource_has_the_title_of_its_document(client: Session) -> None:

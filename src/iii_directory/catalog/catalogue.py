@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from iii_directory import limits
 from iii_directory.catalog.diagnostics import strays
-from iii_directory.catalog.look import Bodies, Look
+from iii_directory.catalog.look import REGISTERED, Bodies, Look
 from iii_directory.catalog.notes import FindingLog, Notes
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.catalog.shelf import Pages
 from iii_directory.catalog.skill_files import SkillFiles
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.visibility import Visibility
 from iii_directory.disk.reasons import RefusedError
+from iii_directory.documents.ids import namespace_of
 from iii_directory.lockfile.format import LOCKFILE, changed_namespaces, content_hash
 
 if TYPE_CHECKING:
@@ -106,6 +108,8 @@ class Catalogue:
         self._bodies = Bodies(folders, self._registered.body)
         self._files = SkillFiles(folders, show_paths=show_paths)
         self._look: Look | None = None
+        self._revision = 0
+        self._revisions: Pages[int] = Pages()
         self._said: _Said | None = None
         self._log = FindingLog()
         self._this_turn: Look | None = None
@@ -233,7 +237,20 @@ class Catalogue:
         unsaid = [finding for finding in noted if finding not in self._notes.logged]
         found = [*unsaid, *(finding for entry in changed for finding in entry.findings)]
         self._log.say([*found, *strays(snapshot, files)])
-        return Look(snapshot, said.installed, said.lock, noted, self._bodies, self._files, said.left)
+        self._revision += 1
+        changed_places = {REGISTERED} if registered else set[str]()
+        changed_places |= {namespace_of(path) for path in files}
+        self._revisions = self._revisions.changed(dict.fromkeys(changed_places, self._revision))
+        return Look(
+            snapshot,
+            said.installed,
+            said.lock,
+            noted,
+            self._bodies,
+            self._files,
+            said.left,
+            self._revisions,
+        )
 
     def _is_as_installed(self, path: str, digest: str) -> bool:
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.catalog.diagnostics import findings
+from iii_directory.catalog.shelf import Pages
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from iii_directory.lockfile.format import LockFile
 
 
+REGISTERED: Final = "\0registered"
+
+
 class Look(NamedTuple):
     """The catalogue at one moment. It never changes; only bodies are read when they are asked for."""
 
@@ -38,6 +42,12 @@ class Look(NamedTuple):
     files: SkillFiles
     left: frozenset[str] = frozenset()
     """Workers that were connected and are no more."""
+    revisions: Pages[int] = Pages()
+    """By namespace of the folder, or `REGISTERED`: differs after every change of a file or a record there."""
+
+    def revision_of(self, namespace: str | None) -> int | None:
+        """The revision of a namespace of the folder, or with None of the registrations."""
+        return self.revisions.get(REGISTERED if namespace is None else namespace)
 
     def read_skill(self, skill: Skill) -> str:
         """The body of a skill of this snapshot; D110 if it has gone since. Any thread may ask.

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import mcp_types as types
+from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from iii_directory import __version__
 from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
+from iii_directory.exposure import RESOURCES_READ, read_payload
+from iii_directory.mcp.extension import LIST_TTL_MS, SkillsExtension
 from iii_directory.mcp.failures import BridgeError
 from iii_directory.mcp.handlers import Handlers
 from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mcp.server.caching import CacheableMethod
     from mcp.server.models import InitializationOptions
 
     from iii_directory.access.http_server import Listener
@@ -41,13 +45,24 @@ _FUNCTIONS_CHANGED: Final = ("engine::functions-available",)
 _ALL_CHANGES: Final = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
+_LISTS: Final[tuple[CacheableMethod, ...]] = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+)
+
+
 class Bridge:
     """An MCP server for the directory behind ``upstream``; everything runs on the loop of its buses."""
 
     def __init__(self, upstream: Upstream, *, expose: Sequence[str] = ()) -> None:
         self._upstream = upstream
         self._page: Page | None = None
-        self._announcer = Announcer()
+        self._announcer = Announcer(
+            lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
+        )
         self._tools = Tools(upstream, expose)
         self._server = build_server(upstream, self._tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
@@ -159,13 +174,6 @@ class BridgeServer(Server[dict[str, Any]]):
         options = notification_options or _ALL_CHANGES
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
-    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
-        capabilities = super().get_capabilities(*arguments, **options)
-        if capabilities.resources is not None:
-            # An edited file fires no event, so nobody is promised to hear of a single resource.
-            capabilities.resources.subscribe = False
-        return capabilities
-
 
 def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> BridgeServer:
     """A server for any number of sessions over any transport."""
@@ -175,10 +183,13 @@ def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> Brid
         version=__version__,
         title=TITLE,
         instructions=INSTRUCTIONS,
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_TTL_MS)),
         get_tool_input_schema=tools.schema_of,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
+        on_subscribe_resource=announcer.on_subscribe,
+        on_unsubscribe_resource=announcer.on_unsubscribe,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
         on_list_tools=handlers.list_tools,
@@ -189,6 +200,7 @@ def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> Brid
     # All that is in it is the SDK's span for every message: nobody collects them here, and they cost a
     # twentieth of a read.
     server.middleware.clear()
+    SkillsExtension(upstream).add_to(server)
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, announcer.on_initialized
     )

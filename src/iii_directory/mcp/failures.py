@@ -1,9 +1,13 @@
-"""What went wrong on the engine, as an MCP client is told: a code of the protocol and one sentence. Pure."""
+"""What went wrong on the engine, as an MCP client is told: a code of the protocol and one sentence."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from iii_directory.engine.protocol import (
     CONNECTION_LOST,
@@ -17,6 +21,10 @@ from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from mcp.server.context import ServerRequestContext
+
     from iii_directory.errors import ErrorKind
 
 Blame = Literal["not_found", "request", "server"]
@@ -55,6 +63,18 @@ class BridgeError(Exception):
         if self.blame == "not_found" and about_resource and not modern:
             return RESOURCE_NOT_FOUND
         return INVALID_PARAMS
+
+
+@contextmanager
+def protocol_errors(ctx: ServerRequestContext[Any], resource: str | None = None) -> Generator[None]:
+    """Raise a failure as an error of the protocol version that the client speaks."""
+    try:
+        yield
+    except BridgeError as failure:
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        code = failure.code(about_resource=resource is not None, modern=modern)
+        about = None if resource is None or failure.blame == "server" else {"uri": resource}
+        raise MCPError(code, str(failure), about) from None
 
 
 def remote_failure(function_id: str, code: str, message: str) -> BridgeError:

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from iii_directory.documents.uris import READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.exposure import (
     FETCH,
     FUNCTIONS_LIST,
+    MCP_RESOURCES,
     PROMPTS_GET,
     PROMPTS_LIST,
     RESOURCES_LIST,
     RESOURCES_READ,
     RESOURCES_TEMPLATES,
     SEARCH,
+    read_payload,
     result_text,
     with_defaults,
 )
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
-from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
+from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError, protocol_errors
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from mcp.server.context import ServerRequestContext
 
@@ -57,7 +58,10 @@ class Handlers:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        found = await self._list(ctx, params, RESOURCES_LIST, rows.resources, "resources")
+        with protocol_errors(ctx):
+            # Directories of other makers have the older list alone.
+            function_id = MCP_RESOURCES if await self._tools.has(MCP_RESOURCES) else RESOURCES_LIST
+        found = await self._list(ctx, params, function_id, rows.resources, "resources")
         return types.ListResourcesResult.model_validate({"resources": found})
 
     async def list_templates(
@@ -69,8 +73,7 @@ class Handlers:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        payload = {"uri": params.uri, "sections": READ_ONLY}
-        answer = await self._ask(ctx, RESOURCES_READ, payload, about_resource=True)
+        answer = await self._ask(ctx, RESOURCES_READ, read_payload(params.uri), resource=params.uri)
         contents = rows.contents(answer)
         if contents is None:
             raise MCPError(
@@ -102,7 +105,7 @@ class Handlers:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         _refuse_cursor(params)
-        with _protocol_errors(ctx):
+        with protocol_errors(ctx):
             return types.ListToolsResult.model_validate({"tools": await self._tools.listed()})
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -157,9 +160,9 @@ class Handlers:
         return found
 
     async def _ask(
-        self, ctx: Context, function_id: str, payload: dict[str, Any], *, about_resource: bool = False
+        self, ctx: Context, function_id: str, payload: dict[str, Any], *, resource: str | None = None
     ) -> Any:
-        with _protocol_errors(ctx, about_resource=about_resource):
+        with protocol_errors(ctx, resource):
             return await self._upstream.call(function_id, payload, repeatable=True)
 
     async def _called(self, ctx: Context, tool: Exposed, arguments: dict[str, Any]) -> Any:
@@ -170,17 +173,6 @@ class Handlers:
             return await self._upstream.call(tool.function_id, arguments, repeatable=True)
         async with _progress(ctx, f"{tool.function_id} is at work"):
             return await self._upstream.call(tool.function_id, arguments, repeatable=False)
-
-
-@contextmanager
-def _protocol_errors(ctx: Context, *, about_resource: bool = False) -> Generator[None]:
-    """A failure as the error of the protocol version that the client speaks."""
-    try:
-        yield
-    except BridgeError as failure:
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        code = failure.code(about_resource=about_resource, modern=modern)
-        raise MCPError(code, str(failure)) from None
 
 
 @asynccontextmanager

@@ -33,7 +33,8 @@ VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CAPABILITIES: Final[Json] = {
     "completions": {},
     "prompts": {"listChanged": True},
-    "resources": {"subscribe": False, "listChanged": True},
+    "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+    "resources": {"subscribe": True, "listChanged": True},
     "tools": {"listChanged": True},
 }
 

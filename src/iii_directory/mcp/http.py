@@ -90,6 +90,8 @@ class HttpEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application: nothing of a request's body is read before its headers have passed."""
+        # The parser leaves blanks behind a value, and the SDK compares values as they are.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         if not self._open:
             await refuse(_STOPPING, send)
             return

@@ -1,37 +1,42 @@
-"""Telling MCP clients that a list changed, each in the way of its era.
+"""Telling MCP clients that a list or a resource changed, each in the way of its era.
 
-Clients of the 2025 protocol are told on the channel of their session. Those of 2026-07-28 ask for it with
+Clients of the 2025 protocol are told on the channel of their session. Clients of 2026-07-28 ask for it with
 ``subscriptions/listen``, which the SDK serves from a bus of events. Changes that come together are told once.
+A resource that a client subscribed to is read again after a change, and told of if its content differs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+import mcp_types as types
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ToolsListChanged,
 )
+from mcp.shared.exceptions import MCPError
 
 from iii_directory.bus.tasks import Tasks
-from iii_directory.limits import MAX_MCP_CONNECTIONS, MCP_BURST_SECONDS
+from iii_directory.limits import MAX_MCP_CONNECTIONS, MAX_MCP_SUBSCRIPTIONS, MCP_BURST_SECONDS
+from iii_directory.mcp.failures import INVALID_PARAMS, BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
     from mcp.server.subscriptions import ServerEvent
-    from mcp_types import (
-        NotificationParams,
-        SubscriptionsListenRequestParams,
-        SubscriptionsListenResult,
-    )
+
+    Context = ServerRequestContext[Any]
 
 
 class Change(Enum):
@@ -50,13 +55,27 @@ _EVENTS: Final[dict[Change, ServerEvent]] = {
 }
 
 
-class Announcer:
-    """Takes changes in and tells every client; lives on the bridge's loop."""
+@dataclass(slots=True)
+class _Watch:
+    """A resource that clients subscribed to."""
 
-    def __init__(self) -> None:
+    clients: int
+    digest: str | None
+    """The digest of its content when it was read last; None while it cannot be read."""
+
+
+class Announcer:
+    """Takes changes in and tells every client; lives on the bridge's loop.
+
+    ``read`` gives the content of a resource, as the directory answers it.
+    """
+
+    def __init__(self, read: Callable[[str], Awaitable[Any]]) -> None:
+        self._read = read
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus, max_subscriptions=MAX_MCP_CONNECTIONS)
-        self._sessions: set[_Session] = set()
+        self._sessions: dict[Connection, _Session] = {}
+        self._watched: dict[str, _Watch] = {}
         self._pending: set[Change] = set()
         self._tasks = Tasks()
 
@@ -67,49 +86,119 @@ class Announcer:
             asyncio.get_running_loop().call_later(MCP_BURST_SECONDS, self._announce)
         self._pending.update(changes)
 
-    async def on_initialized(self, ctx: ServerRequestContext[Any], params: NotificationParams | None) -> None:
-        """A 2025 client is ready: from now on it is told, until its connection ends."""
-        del params
-        # The SDK has no public name for the connection behind a session, which is what outlives a request.
-        connection = ctx.session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        session = _Session(connection)
-        self._sessions.add(session)
-        task = self._tasks.start(session.tell_changes())
-        connection.exit_stack.callback(self._sessions.discard, session)
-        connection.exit_stack.callback(task.cancel)
+    async def on_initialized(self, ctx: Context, _: types.NotificationParams | None) -> None:
+        """Tell a 2025 client from now on, until its connection ends."""
+        self._session_of(ctx)
+
+    async def on_subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Tell a 2025 client of changes of one resource."""
+        session = self._session_of(ctx)
+        if params.uri not in session.uris:
+            await self._watch([params.uri])
+            session.uris.add(params.uri)
+        return types.EmptyResult()
+
+    async def on_unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        session = self._session_of(ctx)
+        if params.uri in session.uris:
+            session.uris.discard(params.uri)
+            self._unwatch([params.uri])
+        return types.EmptyResult()
 
     async def on_listen(
-        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        """A 2026 client wants to be told. Changes of single resources are not known, so none are promised."""
-        wanted = params.notifications.model_copy(update={"resource_subscriptions": None})
-        return await self._streams(ctx, params.model_copy(update={"notifications": wanted}))
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell a 2026 client for as long as its stream is open."""
+        uris = set(params.notifications.resource_subscriptions or ())
+        await self._watch(uris)
+        try:
+            return await self._streams(ctx, params)
+        finally:
+            self._unwatch(uris)
 
     def close(self) -> None:
-        """End the streams of 2026 clients with a last word."""
+        """End the streams of 2026 clients with a last message."""
         self._streams.close()
+
+    def _session_of(self, ctx: Context) -> _Session:
+        # The SDK has no public name for the connection behind a session, which is what outlives a request.
+        connection = ctx.session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        session = self._sessions.get(connection)
+        if session is None:
+            session = self._sessions[connection] = _Session(connection)
+            task = self._tasks.start(session.tell_changes())
+
+            def ended() -> None:
+                self._sessions.pop(connection, None)
+                self._unwatch(session.uris)
+                task.cancel()
+
+            connection.exit_stack.callback(ended)
+        return session
+
+    async def _watch(self, uris: Iterable[str]) -> None:
+        new = {uri for uri in uris if uri not in self._watched}
+        if len(self._watched) + len(new) > MAX_MCP_SUBSCRIPTIONS:
+            problem = f"there are {MAX_MCP_SUBSCRIPTIONS} subscriptions to resources, which is the limit"
+            raise MCPError(INVALID_PARAMS, f"{problem}; end one of them first")
+        for uri in uris:
+            self._watched.setdefault(uri, _Watch(0, None)).clients += 1
+        for uri in new:
+            self._watched[uri].digest = await self._digest(uri)
+
+    def _unwatch(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            watch = self._watched[uri]
+            watch.clients -= 1
+            if not watch.clients:
+                del self._watched[uri]
+
+    async def _digest(self, uri: str) -> str | None:
+        try:
+            answer = await self._read(uri)
+        except BridgeError:
+            return None
+        return hashlib.sha256(json.dumps(answer).encode()).hexdigest()
 
     def _announce(self) -> None:
         changes, self._pending = self._pending, set()
-        for session in self._sessions:
-            session.note(changes)
+        self._tell({f"notifications/{change.value}/list_changed" for change in changes})
         self._tasks.start(self._publish(changes))
+
+    def _tell(self, methods: set[str]) -> None:
+        for session in self._sessions.values():
+            session.note((method, None) for method in methods)
 
     async def _publish(self, changes: set[Change]) -> None:
         for change in changes:
             await self._bus.publish(_EVENTS[change])
+        if Change.RESOURCES in changes:
+            for uri in list(self._watched):
+                await self._look_at(uri)
+
+    async def _look_at(self, uri: str) -> None:
+        digest = await self._digest(uri)
+        watch = self._watched.get(uri)
+        if watch is None or watch.digest == digest:
+            return
+        watch.digest = digest
+        for session in self._sessions.values():
+            if uri in session.uris:
+                session.note([("notifications/resources/updated", uri)])
+        await self._bus.publish(ResourceUpdated(uri))
 
 
 class _Session:
-    """One 2025 client. It is told in a task of its own: one that does not read holds up nobody else."""
+    """One 2025 client. A task of its own tells it, so that a client that does not read delays no other."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._untold: set[Change] = set()
+        self._untold: set[tuple[str, str | None]] = set()
         self._news = asyncio.Event()
+        self.uris: set[str] = set()
 
-    def note(self, changes: Iterable[Change]) -> None:
-        self._untold.update(changes)
+    def note(self, messages: Iterable[tuple[str, str | None]]) -> None:
+        self._untold.update(messages)
         self._news.set()
 
     async def tell_changes(self) -> None:
@@ -117,5 +206,5 @@ class _Session:
             await self._news.wait()
             self._news.clear()
             while self._untold:
-                change = self._untold.pop()
-                await self._connection.notify(f"notifications/{change.value}/list_changed", None)
+                method, uri = self._untold.pop()
+                await self._connection.notify(method, None if uri is None else {"uri": uri})

@@ -25,7 +25,7 @@ _LABELS: Final = ("name", "title", "description")
 def resources(answer: object) -> list[Row]:
     """The entries of ``skills::resources-list``."""
     found = (row for row in rows_of(answer, "resources") if _handles(row, "uri") and _texts(row, "name"))
-    return [_labelled(row, "uri", "mimeType") for row in found]
+    return [_labelled(row, "uri", "mimeType") | _kept(row, "size", "annotations", "_meta") for row in found]
 
 
 def templates(answer: object) -> list[Row]:
@@ -56,7 +56,8 @@ def prompt(answer: object) -> Row:
 def contents(answer: object) -> list[Row] | None:
     """The entries of ``skills::resources-read`` as they are, or None for an answer of another shape."""
     found = rows_of(answer, "contents")
-    return found if found and all(_texts(row, "uri", "text") for row in found) else None
+    usable = (_texts(row, "uri", "text") or _texts(row, "uri", "blob") for row in found)
+    return found if found and all(usable) else None
 
 
 def links(answer: object) -> list[Row]:
@@ -99,6 +100,10 @@ def completion(typed: str, candidates: Iterable[str]) -> Row:
 def _labelled(row: Row, *others: str) -> Row:
     cleaned = {key: visible(row[key]) for key in _LABELS if isinstance(row.get(key), str)}
     return cleaned | {key: row[key] for key in others if isinstance(row.get(key), str)}
+
+
+def _kept(row: Row, *keys: str) -> Row:
+    return {key: row[key] for key in keys if key in row}
 
 
 def _arguments(row: Row) -> list[Row]:

@@ -33,6 +33,8 @@ class Tools:
         self._upstream = upstream
         self._globs = tuple(globs)
         self._exposed: dict[str, Exposed] = {}
+        self._known: set[str] | None = None
+        """Every function of the engine, as of the last list or event."""
         self._schemas: dict[str, Row] = {}
         self._listed: set[str] | None = None
         """The names a client may have seen; None while nobody asked."""
@@ -53,6 +55,12 @@ class Tools:
         if name not in self._exposed:
             await self._refreshed()
         return self._exposed.get(name)
+
+    async def has(self, function_id: str) -> bool:
+        """Whether the engine has a function, by the newest list of them."""
+        if self._known is None:
+            await self._refreshed()
+        return self._known is not None and function_id in self._known
 
     def schema_of(self, name: str) -> Mapping[str, Any] | None:
         """The schema a client was shown."""
@@ -78,6 +86,7 @@ class Tools:
         return self._remembered(rows_of(answer, "functions"))
 
     def _remembered(self, rows: list[Row]) -> list[Exposed]:
+        self._known = {str(row.get("function_id")) for row in rows}
         tools = exposed(rows, self._globs, self._upstream.namespace)
         self._exposed = {tool.name: tool for tool in tools}
         return tools

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.notes import Notes
+    from iii_directory.catalog.published import Publisher
     from iii_directory.config import Settings
     from iii_directory.install.edits import Edits
     from iii_directory.install.reports import Installation
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.external import ExternalEdits
     from iii_directory.worker.handlers.advice import Advice
     from iii_directory.worker.handlers.introspection import Introspection
+    from iii_directory.worker.handlers.publishing import Publishing
     from iii_directory.worker.handlers.reading import Reading
     from iii_directory.worker.handlers.searching import Searching
     from iii_directory.worker.handlers.writing import Authoring, Downloads, Registering, RegistryProxy
@@ -53,6 +55,7 @@ _LATER: Final = (
     "iii_directory.install.service",
     "iii_directory.worker.handlers.advice",
     "iii_directory.worker.handlers.introspection",
+    "iii_directory.worker.handlers.publishing",
     "iii_directory.worker.handlers.reading",
     "iii_directory.worker.handlers.searching",
     "iii_directory.worker.handlers.writing",
@@ -200,7 +203,19 @@ class Parts:
     def reading(self) -> Reading:
         from iii_directory.worker.handlers.reading import Reading
 
-        return Reading(self._catalogue, self._bus, self._engine, self._settings)
+        return Reading(self._catalogue, self._bus, self._engine, self._settings, self.publisher)
+
+    @cached_property
+    def publishing(self) -> Publishing:
+        from iii_directory.worker.handlers.publishing import Publishing
+
+        return Publishing(self._catalogue, self.publisher)
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        from iii_directory.catalog.published import Publisher
+
+        return Publisher()
 
     @cached_property
     def advice(self) -> Advice:

@@ -25,7 +25,6 @@ from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.payload_fields import mapping, optional_text, optional_texts, text
 from iii_directory.documents.uris import (
     READ_ONLY,
-    SKILL_SCHEME,
     FileUri,
     IndexUri,
     SectionUri,
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
+    from iii_directory.catalog.published import Publisher
     from iii_directory.config import Settings
     from iii_directory.worker.engine_view import EngineView
 
@@ -74,7 +74,10 @@ class Content(NamedTuple):
 class Reading:
     """``directory::skills::get``, every fetch, and what MCP bridges read."""
 
-    def __init__(self, catalogue: Catalogue, bus: Bus, engine: EngineView, settings: Settings) -> None:
+    def __init__(
+        self, catalogue: Catalogue, bus: Bus, engine: EngineView, settings: Settings, publisher: Publisher
+    ) -> None:
+        self._publisher = publisher
         self._catalogue = catalogue
         self._bus = bus
         self._engine = engine
@@ -198,7 +201,8 @@ class Reading:
                 look = await self._catalogue.look()
                 return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
             case FileUri(path=path):
-                return await asyncio.to_thread(file_content, await self._catalogue.look(), path)
+                look = await self._catalogue.look()
+                return await asyncio.to_thread(file_content, look, self._publisher, path)
             case SectionUri(function_id=function_id):
                 if only_reading:
                     await self._check_it_only_reads(function_id)
@@ -240,15 +244,14 @@ class Reading:
             raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
 
 
-def file_content(look: Look, path: str) -> Content:
-    """A file of a skill, all of it as it is; where an overview has another name, SKILL.md is that."""
-    found = find_file(look.snapshot, path)
-    if found is None and path.endswith(_OVERVIEW):
-        overview = look.snapshot.find(path.removesuffix(_OVERVIEW))
-        if overview is not None:
-            return Content(MARKDOWN, look.read_document(overview).raw)
-    if found is None:
-        raise DirectoryError(FILE_NOT_FOUND, f"file {quoted(SKILL_SCHEME + path)} not found")
+def file_content(look: Look, publisher: Publisher, path: str) -> Content:
+    """Read what hosts find at a path behind ``skill://``, else the file of a skill at that path on disk."""
+    try:
+        return Content(*publisher.content_at(look, path))
+    except DirectoryError as error:
+        found = find_file(look.snapshot, path)
+        if found is None or error.kind is not FILE_NOT_FOUND:
+            raise
     part = look.files.read(found)
     if part.size > MAX_BUNDLE_BYTES:
         raise no_text(look.snapshot, found)

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.worker.surfaces import advice, engine, prompts, registry, search, skills, writing
+from iii_directory.worker.surfaces import (
+    advice,
+    engine,
+    for_hosts,
+    prompts,
+    registry,
+    search,
+    skills,
+    writing,
+)
 from iii_directory.worker.surfaces.schema import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
     "Search": search.FUNCTIONS,
     "Skills": skills.FUNCTIONS,
+    "Skills for hosts": for_hosts.FUNCTIONS,
     "Looking after skills": advice.FUNCTIONS,
     "Writing skills": writing.FUNCTIONS,
     "Prompts and registering": prompts.FUNCTIONS,
