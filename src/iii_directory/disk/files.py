@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from iii_directory import limits
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
@@ -168,6 +168,19 @@ def identity_of(folder: str | Path | int, *, follow_links: bool = True) -> Ident
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+class FolderAtStart(NamedTuple):
+    """A folder as it was at one moment, with every link on its path followed."""
+
+    path: str
+    identity: Identity | None
+    """None if there was no folder."""
+
+    @classmethod
+    def of(cls, path: str | Path) -> Self:
+        real = os.path.realpath(path)
+        return cls(real, identity_of(real))
 
 
 @contextmanager

@@ -14,14 +14,16 @@ error is undone on the spot, in reverse.
 from __future__ import annotations
 
 import errno
-import json
 import os
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from iii_directory import limits
-from iii_directory.disk.files import NOT_SUPPORTED
+from iii_directory.disk.files import NOT_SUPPORTED, Mark
 from iii_directory.disk.locking import RECORD, held
 from iii_directory.disk.safe_open import carry, opened_folder, remove_tree, status_or_none, write_file
 from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
@@ -29,17 +31,16 @@ from iii_directory.install.tree import Branch, Builder, Progress, Scan, lay_out,
 from iii_directory.lockfile.format import (
     LOCKFILE,
     Entry,
-    parse_entry,
+    is_safe,
     render_lock,
     unbroken,
 )
 from iii_directory.lockfile.reading import read_lock
-from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from iii_directory.disk.files import FileOps, Mark
+    from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import Plan
 
 JOURNAL: Final = "journal.json"
@@ -48,8 +49,7 @@ NEW, OLD, _OLD_PART = "new", "old", "old.part"
 _NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(msgspec.Struct, frozen=True):
     """What a switch is about to do to one namespace."""
 
     namespace: str
@@ -88,37 +88,15 @@ class Transaction:
         return f"{self.namespace}{WORK_SUFFIX}"
 
 
-def render_journal(journal: Journal) -> bytes:
-    document = {
-        "namespace": journal.namespace,
-        "staged": journal.staged,
-        "entry": None if journal.entry is None else journal.entry.as_dict(),
-        "marks": {path: list(mark) for path, mark in journal.marks.items()},
-        "writes": dict(journal.writes),
-        "deletes": sorted(journal.deletes),
-        "edits_win": journal.edits_win,
-    }
-    return json.dumps(document).encode()
-
-
 def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
-    """The journal of a namespace, or None: a journal cut short by a crash was never acted upon."""
+    """Return the journal of a namespace; None for one cut short by a crash, which was never acted upon."""
     try:
-        document = object_of(json.loads(content or b""))
-        entry = None if document["entry"] is None else parse_entry(document["entry"])
-        if document["namespace"] != namespace or (entry is None) != (document["entry"] is None):
-            return None
-        return Journal(
-            namespace=namespace,
-            staged=document["staged"],
-            entry=entry,
-            marks={path: (inode, size, time) for path, (inode, size, time) in document["marks"].items()},
-            writes=dict(document["writes"]),
-            deletes=frozenset(document["deletes"]),
-            edits_win=document["edits_win"],
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        journal = msgspec.json.decode(content or b"", type=Journal)
+    except (msgspec.DecodeError, RecursionError):
         return None
+    if journal.namespace != namespace or (journal.entry is not None and not is_safe(journal.entry)):
+        return None
+    return journal
 
 
 def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
@@ -205,7 +183,7 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
 
 def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files, root, work = job.files, job.root, job.work
-    write_file(files, JOURNAL, work, render_journal(journal))
+    write_file(files, JOURNAL, work, msgspec.json.encode(journal))
     for folder in (work, job.work_folder, root):
         files.sync(folder)
     job.undo.append(lambda: files.sync(root))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors, identity_of
+from iii_directory.disk.files import FolderAtStart, PosixFiles, closing_fd, disk_errors, identity_of
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import opened_folder, read_below, read_file, remove_tree, status_or_none
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps, Identity
+    from iii_directory.disk.files import FileOps
     from iii_directory.install.apply import Journal
     from iii_directory.install.plan import Plan
     from iii_directory.install.tree import Progress, Scan
@@ -74,21 +74,17 @@ class SkillsFolder:
 
     def __init__(
         self,
-        path: Path,
+        folder: Path | FolderAtStart,
         *,
-        identity: Identity | None = None,
         files: FileOps | None = None,
         wait: float = limits.INSTALL_LOCK_SECONDS,
     ) -> None:
-        """``identity`` is the folder as it was at the start; without one it is as it is first opened.
-
-        Settings resolve links in the path when they are read; a link that takes the place of the folder later
-        is not followed, as the catalogue does not follow it.
-        """
-        self._path = os.fspath(path)
+        """Links to the folder count as they are now, or were at the start; later ones are not followed."""
+        at_start = folder if isinstance(folder, FolderAtStart) else FolderAtStart.of(folder)
+        self._path = at_start.path
         self._files = PosixFiles() if files is None else files
         self._wait = wait
-        self._identity = identity
+        self._identity = at_start.identity
 
     def lock(self) -> LockFile:
         """The record as it is now; empty when there is no folder yet."""

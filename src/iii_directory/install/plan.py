@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+from msgspec.structs import replace as changed
+
 from iii_directory.documents.ids import RESERVED_NAMESPACES, new_namespace_problem
 from iii_directory.errors import refused
 from iii_directory.install.requests import is_commit
@@ -36,30 +39,26 @@ class Disk:
     executable: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanges:
-    """What happens to each path; every tuple is sorted."""
+class FileChanges(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens to each path; every tuple is sorted. As a dict it has only what there is."""
 
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
     overwritten: tuple[str, ...] = ()
     """Edited by hand, and replaced because the caller asked for it."""
+    merged: tuple[str, ...] = ()
+    """Edited by hand, and brought together with what the source changed."""
+    conflicts: tuple[str, ...] = ()
+    """Edited by hand where the source changed the same lines; left as they are, with a file beside."""
     kept: tuple[str, ...] = ()
     """Edited by hand, and left as they are."""
     left_behind: tuple[str, ...] = ()
     """No longer part of the source, and left where they are."""
     removed: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
-    """Edited by hand, and brought together with what the source changed."""
-    conflicts: tuple[str, ...] = ()
-    """Edited by hand where the source changed the same lines; left as they are, with a file beside."""
+    unchanged: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, list[str]]:
-        """For people and scripts: only what there is."""
-        edits = ("overwritten", "merged", "conflicts", "kept")
-        names = ("added", "replaced", *edits, "left_behind", "removed", "unchanged")
-        return {name: list(getattr(self, name)) for name in names if getattr(self, name)}
+        return msgspec.to_builtins(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def plan_install(
     )
     if known is not None and not writes and (known.resolved, known.files) == (entry.resolved, entry.files):
         # Nothing is installed anew, so the time of the install stays.
-        entry = entry._replace(installed_at=known.installed_at)
+        entry = changed(entry, installed_at=known.installed_at)
     return Plan(
         namespace=bundle.namespace,
         entry=entry,
@@ -182,9 +181,9 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     plan = plan_install(
         bundle, disk, known, edited=edited, by=known.by, now=known.installed_at, allow_downgrade=True
     )
-    entry = known._replace(executable=bundle.executable)
+    entry = changed(known, executable=bundle.executable)
     if edited == "overwrite":
-        entry = entry._replace(edited_from={})
+        entry = changed(entry, edited_from={})
     return replace(plan, entry=known if entry == known else entry)
 
 
@@ -248,13 +247,13 @@ def _authored(
     authors = {name: caller for name, caller in known.authors.items() if name != path}
     if author is not None:
         authors[path] = author
-    known = known._replace(authors=authors)
+    known = changed(known, authors=authors)
     if known.by != "create":
         return known
     files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
     if digest is not None:
         files[path] = digest
-    return known._replace(files=files) if files else None
+    return changed(known, files=files) if files else None
 
 
 _WRITTEN: Final = "written"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
@@ -67,28 +70,20 @@ class Installation:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True):
     """A download that was only planned."""
 
     namespace: str
     resolved: str
     changes: FileChanges
-    diff: str
     left_out: tuple[str, ...]
+    diff: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "namespace": self.namespace,
-            "resolved": self.resolved,
-            "changes": self.changes.as_dict(),
-            "left_out": list(self.left_out),
-            "diff": self.diff,
-        }
+        return msgspec.to_builtins(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one namespace in an update, a restore or a look for newer versions."""
 
     namespace: str
@@ -97,20 +92,15 @@ class Report:
     """The version or commit that was recorded before."""
     available: str | None = None
     """The version or commit the source has."""
-    pinned: bool = False
-    changes: FileChanges = field(default_factory=FileChanges)
     reason: str | None = None
     """Why it failed: the sentence of the error."""
+    pinned: bool = False
     behind: tuple[str, ...] = ()
     """Files that were edited by hand, and that the source has changed since."""
+    changes: FileChanges = msgspec.field(default_factory=FileChanges)
 
     def as_dict(self) -> dict[str, Any]:
-        known = {"installed": self.installed, "available": self.available, "reason": self.reason}
-        shown = {name: value for name, value in known.items() if value is not None}
-        changes = {"changes": self.changes.as_dict()} if self.changes != FileChanges() else {}
-        pinned = {"pinned": True} if self.pinned else {}
-        behind = {"behind": list(self.behind)} if self.behind else {}
-        return {"namespace": self.namespace, "status": self.status, **shown, **pinned, **behind, **changes}
+        return {name: value for name, value in msgspec.to_builtins(self).items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from iii_directory.config import Settings
-    from iii_directory.disk.files import Identity
+    from iii_directory.disk.files import FolderAtStart
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest, LocalFolder, RepoTree, Site
@@ -43,7 +43,7 @@ def _now() -> str:
 class Installer:
     """Installs into the skills folder of the settings. Belongs to one event loop, as its client does.
 
-    ``identity`` is the folder as it was when a worker started: what took its place is not written to.
+    ``folder`` is the skills folder as it was when a worker started: what took its place is not written to.
     ``by_operator`` is for commands that somebody types here: they may reach where calls may not.
     """
 
@@ -52,7 +52,7 @@ class Installer:
         settings: Settings,
         *,
         registry: RegistryClient | None = None,
-        identity: Identity | None = None,
+        folder: FolderAtStart | None = None,
         by_operator: bool = False,
         now: Callable[[], str] = _now,
     ) -> None:
@@ -64,7 +64,7 @@ class Installer:
             timeout_ms=settings.download_timeout_ms,
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
-        self._folder = SkillsFolder(settings.skills_folder, identity=identity)
+        self._folder = SkillsFolder(folder or settings.skills_folder)
         self._threads = Threads("install")
         self._under_way = 0
         self._now = now
@@ -289,7 +289,7 @@ class Installer:
         )
         old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
         diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
-        return Preview(bundle.namespace, bundle.resolved, plan.changes, diff, bundle.left_out)
+        return Preview(bundle.namespace, bundle.resolved, plan.changes, bundle.left_out, diff)
 
 
 def _is_explicit(request: DownloadRequest) -> bool:

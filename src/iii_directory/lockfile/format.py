@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
 from iii_directory.lockfile.names import is_namespace, is_safe_path, kind_of
-from iii_directory.shapes import is_object, is_text_list, is_text_map
+from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
@@ -29,7 +33,18 @@ By = Literal["call", "auto", "create"]
 """Who asked for a namespace: somebody, the worker itself, or nobody: its documents were written here."""
 
 
-class RegistrySource(NamedTuple):
+class _Source(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
+    """Where a namespace came from."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    def as_dict(self) -> dict[str, str]:
+        return msgspec.to_builtins(self)
+
+
+class RegistrySource(_Source, frozen=True, tag="registry"):
     """A worker of a registry, at an exact version or at whatever a tag names; one of the two is set."""
 
     worker: str
@@ -37,15 +52,9 @@ class RegistrySource(NamedTuple):
     tag: str | None = None
     registry: str | None = None
     """The address of the registry, without credentials; None in records older than this field."""
-    kind: Literal["registry"] = "registry"
-
-    def as_dict(self) -> dict[str, str]:
-        chosen = {"tag": self.tag or "latest"} if self.version is None else {"version": self.version}
-        address = {} if self.registry is None else {"registry": self.registry}
-        return {"kind": self.kind, "worker": self.worker, **chosen, **address}
 
 
-class RepoSource(NamedTuple):
+class RepoSource(_Source, frozen=True, tag="repo"):
     """A folder of a git repository; ``branch`` may be a tag, a commit id or HEAD too."""
 
     repo: str
@@ -54,64 +63,35 @@ class RepoSource(NamedTuple):
     commit: str
     path: str | None = None
     """The folder, where it is not ``skills/<skill>``; ``.`` is the whole repository."""
-    kind: Literal["repo"] = "repo"
 
     @property
     def folder(self) -> str:
         return self.path or f"skills/{self.skill}"
 
-    def as_dict(self) -> dict[str, str]:
-        return {
-            "kind": self.kind,
-            "repo": self.repo,
-            "skill": self.skill,
-            "branch": self.branch,
-            "commit": self.commit,
-            **({} if self.path is None else {"path": self.path}),
-        }
 
-
-class LocalSource(NamedTuple):
+class LocalSource(_Source, frozen=True, tag="folder"):
     """A folder of the machine it was installed on; of a git work tree with the commit it was at."""
 
     path: str
     skill: str
     commit: str | None = None
-    kind: Literal["folder"] = "folder"
-
-    def as_dict(self) -> dict[str, str]:
-        return {
-            "kind": self.kind,
-            "path": self.path,
-            "skill": self.skill,
-            **({} if self.commit is None else {"commit": self.commit}),
-        }
 
 
-class SiteSource(NamedTuple):
+class SiteSource(_Source, frozen=True, tag="site"):
     """A skill in the well-known index of a site."""
 
     url: str
     skill: str
-    kind: Literal["site"] = "site"
-
-    def as_dict(self) -> dict[str, str]:
-        return {"kind": self.kind, "url": self.url, "skill": self.skill}
 
 
-class WrittenSource(NamedTuple):
+class WrittenSource(_Source, frozen=True, tag="written"):
     """No source: the documents were written here, by ``directory::skills::create``."""
 
-    kind: Literal["written"] = "written"
 
-    def as_dict(self) -> dict[str, str]:
-        return {"kind": self.kind}
+Source: TypeAlias = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
 
 
-Source = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
-
-
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """One namespace as its source had it; ``files`` maps paths below it to ``sha256:<hex>``."""
 
     source: Source
@@ -121,31 +101,23 @@ class Entry(NamedTuple):
     files: Mapping[str, str]
     executable: frozenset[str] = frozenset()
     """Which of them the source has as programs."""
-    edited_from: Mapping[str, str] = _NONE
+    edited_from: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """What files that were edited by hand had been, where the source has something newer by now."""
-    left_behind: Mapping[str, str] = _NONE
+    left_behind: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Files that left the source and are still here, as they were installed."""
-    authors: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    authors: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict[str, "Mapping[str, str]"])
     """The caller that last wrote a file through the directory, by the path of the file.
 
     Each is ``{"worker_id", "worker"}``, "unknown" where the engine did not name the caller.
     """
 
-    def as_dict(self) -> dict[str, object]:
-        more = {
-            "executable": sorted(self.executable),
-            "edited_from": dict(sorted(self.edited_from.items())),
-            "left_behind": dict(sorted(self.left_behind.items())),
-            "authors": dict(sorted(self.authors.items())),
-        }
-        return {
-            "source": self.source.as_dict(),
-            "resolved": self.resolved,
-            "installed_at": self.installed_at,
-            "by": self.by,
-            "files": dict(sorted(self.files.items())),
-            **{name: value for name, value in more.items() if value},
-        }
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the file says of this namespace, always in the same order and without what is empty."""
+        whole = msgspec.to_builtins(self, order="deterministic")
+        return {name: value for name, value in whole.items() if value or name not in _OPTIONAL}
+
+
+_OPTIONAL: Final = frozenset({"executable", "edited_from", "left_behind", "authors"})
 
 
 class LockFile(NamedTuple):
@@ -217,33 +189,24 @@ def parse_lock(content: bytes | None) -> LockFile:
 
 
 def parse_entry(value: object) -> Entry | None:
-    """One namespace's record, or None when it is not one."""
-    if not is_object(value):
+    """Return one namespace's record, or None when the value is not one."""
+    try:
+        entry = msgspec.convert(value, Entry)
+    except msgspec.ValidationError:
         return None
-    source = _parse_source(value.get("source"))
-    resolved, installed_at, by = value.get("resolved"), value.get("installed_at"), value.get("by")
-    files = value.get("files")
-    if source is None or not is_text_map(files) or by not in ("call", "auto", "create"):
+    if not is_safe(entry):
         return None
-    if not isinstance(resolved, str) or not isinstance(installed_at, str):
-        return None
-    executable, edited_from = value.get("executable", []), value.get("edited_from", {})
-    left_behind, authors = value.get("left_behind", {}), value.get("authors", {})
-    if not is_text_list(executable) or not is_text_map(edited_from) or not is_text_map(left_behind):
-        return None
-    if not is_object(authors) or not all(is_safe_path(path) for path in (*files, *left_behind)):
-        return None
-    return Entry(
-        source=source,
-        resolved=resolved,
-        installed_at=installed_at,
-        by=by,
-        files=dict(files),
-        executable=frozenset(executable) & files.keys(),
-        edited_from={path: digest for path, digest in edited_from.items() if path in files},
-        left_behind={path: digest for path, digest in left_behind.items() if path not in files},
-        authors={path: author for path, author in authors.items() if is_text_map(author)},
+    return replace(
+        entry,
+        executable=entry.executable & entry.files.keys(),
+        edited_from={path: old for path, old in entry.edited_from.items() if path in entry.files},
+        left_behind={path: old for path, old in entry.left_behind.items() if path not in entry.files},
     )
+
+
+def is_safe(entry: Entry) -> bool:
+    """Whether every path of a record can only lead to a file of its namespace."""
+    return all(is_safe_path(path) for path in (*entry.files, *entry.left_behind))
 
 
 def changed_namespaces(
@@ -273,27 +236,8 @@ def changed_namespaces(
 
 def _is_same_install(before: Entry | None, after: Entry) -> bool:
     """Whether two records are of one install: only what else is noted about it may differ."""
-    if before is None:
-        return False
-    return (before.installed_at, before.resolved, before.files) == (
-        after.installed_at,
-        after.resolved,
-        after.files,
-    )
-
-
-def _parse_source(value: object) -> Source | None:
-    if not is_text_map(value):
-        return None
-    if value.get("kind") == "registry" and "worker" in value:
-        return RegistrySource(value["worker"], value.get("version"), value.get("tag"), value.get("registry"))
-    if value.get("kind") == "repo" and {"repo", "skill", "branch", "commit"} <= value.keys():
-        return RepoSource(value["repo"], value["skill"], value["branch"], value["commit"], value.get("path"))
-    if value.get("kind") == "folder" and {"path", "skill"} <= value.keys():
-        return LocalSource(value["path"], value["skill"], value.get("commit"))
-    if value.get("kind") == "site" and {"url", "skill"} <= value.keys():
-        return SiteSource(value["url"], value["skill"])
-    return WrittenSource() if value.get("kind") == "written" else None
+    same = ("installed_at", "resolved", "files")
+    return before is not None and all(getattr(before, name) == getattr(after, name) for name in same)
 
 
 def broken_lock(reason: str) -> LockFile:

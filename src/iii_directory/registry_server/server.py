@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from iii_directory.access.policy import Refused
 
+_log: Final = logging.getLogger(__name__)
 _HEADERS: Final = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-cache"),
@@ -73,6 +75,7 @@ class RegistryServer:
         await serving
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - no body is read
+        _log.debug("%s %s?%s", scope["method"], scope["path"], scope["query_string"].decode("latin-1"))
         try:
             if scope["method"] != "GET":
                 raise _AnswerError(HTTPStatus.NOT_IMPLEMENTED, "only GET is answered")

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.tasks import Tasks
-from iii_directory.disk.files import identity_of
+from iii_directory.disk.files import FolderAtStart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ class Parts:
         self._registrations = registrations
         self._arrivals = arrivals
         self._external = external
-        self._folder = identity_of(settings.skills_folder)
+        self._folder = FolderAtStart.of(settings.skills_folder)
         self._look: Look | None = None
         self._tasks = Tasks()
         self._coming: asyncio.Task[None] | None = None
@@ -155,7 +155,7 @@ class Parts:
     def installer(self) -> Installer:
         from iii_directory.install.service import Installer
 
-        return Installer(self._settings, registry=self.registry, identity=self._folder)
+        return Installer(self._settings, registry=self.registry, folder=self._folder)
 
     @cached_property
     def edits(self) -> Edits:
