@@ -211,6 +211,28 @@ def test_a_probe_without_the_token_learns_no_detail(guarded: Site) -> None:
     assert "engine" in guarded.get("/readyz", authorization=f"Bearer {TOKEN}").json()
 
 
+def test_a_prometheus_client_reads_the_metrics(site: Site, worker: RawClient) -> None:
+    parser = pytest.importorskip("prometheus_client.parser")
+    worker.result("directory::skills::get", {"id": "coffee"})
+    worker.call("directory::skills::get", {"id": "there-is-none"})
+    worker.result("directory::search", {"query": "order coffee"})
+
+    families = {
+        family.name: family for family in parser.text_string_to_metric_families(site.get("/metrics").text)
+    }
+    calls = {
+        (sample.labels["function"], sample.labels["outcome"]): sample.value
+        for sample in families["iii_directory_calls"].samples
+    }
+    assert calls["directory::skills::get", "ok"] >= 1
+    assert calls["directory::skills::get", "not_found"] >= 1
+    assert families["iii_directory_call_seconds"].type == "histogram"
+    assert families["iii_directory_documents"].samples[0].value >= 2
+    assert families["iii_directory_searches"].samples
+    assert families["iii_directory_connections"].samples[0].value >= 1
+    assert families["iii_directory_installed_namespaces"].samples
+
+
 HOSTILE = (
     "<script>window.pwned=1</script>",
     "<img src=x onerror=window.pwned=1>",

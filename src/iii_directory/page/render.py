@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType, OptionsDict
 
     from iii_directory.page.views import View
+    from iii_directory.shapes import Json
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _TAGS: Final = {
@@ -77,6 +78,25 @@ def html(view: View, **shared: Any) -> str:
 def markdown(view: View) -> str:
     """Render the Markdown twin of a view."""
     return _environment().get_template(f"{view.template}.md").render({"title": view.title, **view.data})
+
+
+def prometheus(metrics: Sequence[Json]) -> str:
+    """Write metrics in the text format of Prometheus."""
+    lines: list[str] = []
+    for metric in metrics:
+        name, kind = metric["name"], metric["type"]
+        lines += [f"# HELP {name} {metric['help']}", f"# TYPE {name} {kind}"]
+        for sample in metric["samples"]:
+            labels = dict(sample["labels"])
+            part = labels.pop("part", "bucket" if kind == "histogram" else "")
+            written = ",".join(f'{key}="{_escaped_label(value)}"' for key, value in labels.items())
+            braces = f"{{{written}}}" if written else ""
+            lines.append(f"{name}{'_' + part if part else ''}{braces} {sample['value']}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped_label(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 @cache

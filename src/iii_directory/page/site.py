@@ -149,6 +149,7 @@ class Page:
         routes = [
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
+            Route("/metrics", self._metrics),
             Route("/static/{name}", self._static),
             Route("/events", self._events),
             Route("/login", self._log_in, methods=["POST"]),
@@ -296,6 +297,14 @@ class Page:
         if not request.scope.get("is_refused"):
             data |= parts
         return _secured(JSONResponse(data, 200 if ready else 503))
+
+    async def _metrics(self, _: Request) -> Response:
+        """Write the counters in the text format of Prometheus."""
+        try:
+            text = render.prometheus(await self._views.metrics())
+        except CallFailedError as error:
+            return _secured(PlainTextResponse(f"{error}\n", 503))
+        return _secured(Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
 
     async def _static(self, request: Request) -> Response:
         path = STATIC / Path(request.path_params["name"]).name

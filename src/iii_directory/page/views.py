@@ -166,11 +166,10 @@ class Views:
         """Read a skill with its files, pages, facts and cost."""
         document = object_of(await self._call("directory::skills::get", {"id": skill_id, "raw": True}))
         found = str(document.get("id") or skill_id)
-        files, pages, facts, cost = await asyncio.gather(
+        files, pages, facts = await asyncio.gather(
             self._optional("directory::skills::files", {"id": found}),
             self._rows("directory::skills::list", "skills", prefix=f"{found}/"),
             self._optional("directory::skills::facts", {"id": found}),
-            self._optional("directory::skills::budget", {}),
         )
         data = {
             **_with_source(document),
@@ -179,7 +178,7 @@ class Views:
             "pages": [row for row in pages if row.get("id") != found],
             "facts": object_of(object_of(facts).get("facts")),
             "facts_findings": rows_of(facts, "findings"),
-            "cost": next((row for row in rows_of(cost, "skills") if row.get("id") == found), None),
+            "tokens": _tokens(document, rows_of(files, "files")),
         }
         return View("skill", str(document.get("title") or found), data)
 
@@ -280,6 +279,10 @@ class Views:
                 parts["registry"] = "not reached"
         return parts
 
+    async def metrics(self) -> list[Json]:
+        """Return the counters of the directory."""
+        return rows_of(await self._call("directory::metrics", {}), "metrics")
+
     async def usage(self) -> View:
         """Show what was offered, read and used, and the searches that found nothing."""
         answer = await self._optional("directory::skills::usage", {})
@@ -304,6 +307,13 @@ def _with_source(row: Json) -> Json:
         str(row.get("id", "")).partition("/")[0] if kind == "registered" else None
     )
     return {**row, "source": kind if kind in SOURCES else "registered", "worker": worker}
+
+
+def _tokens(document: Json, files: list[Json]) -> dict[str, int]:
+    """Estimate what a document costs a model: to read it, and with every text file of the skill."""
+    readable = [row for row in files if str(row.get("media_type")).startswith(("text/", "application/json"))]
+    read = len(str(document.get("raw") or document.get("body") or "")) // 4
+    return {"read": read, "whole": max(read, sum(int(row.get("bytes") or 0) for row in readable) // 4)}
 
 
 def _href(kind: str, found: str) -> str | None:

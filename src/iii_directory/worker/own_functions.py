@@ -32,8 +32,10 @@ class OwnFunctions:
         self._told: dict[str, FunctionRow] = {}
 
     def answer_with(self, catalogue: Catalogue, parts: Parts) -> None:
-        """Who answers them."""
-        self._answering = {row.id: handler_of(row, catalogue, parts) for row in self._rows}
+        """Connect each function with its handler and count its calls."""
+        self._answering = {
+            row.id: parts.metrics.measured(row.id, handler_of(row, catalogue, parts)) for row in self._rows
+        }
 
     def offer(self) -> None:
         """Tell the engine of every function that it does not know yet as it is now."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.tasks import Tasks
 from iii_directory.disk.files import FolderAtStart
+from iii_directory.worker.metrics import CallMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +81,7 @@ class Parts:
         arrivals: Arrivals,
         external: ExternalEdits,
     ) -> None:
+        self.metrics = CallMetrics()
         self._settings = settings
         self._bus = bus
         self._catalogue = catalogue
@@ -221,7 +223,9 @@ class Parts:
     def advice(self) -> Advice:
         from iii_directory.worker.handlers.advice import Advice
 
-        return Advice(self._catalogue, self._engine, self.edits, self._installed, self._functions)
+        return Advice(
+            self._catalogue, self._engine, self.edits, self._installed, self._functions, self.metrics
+        )
 
     @cached_property
     def searching(self) -> Searching:

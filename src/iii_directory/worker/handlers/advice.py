@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from iii_directory.install.edits import Edits
     from iii_directory.worker.engine_view import EngineView
     from iii_directory.worker.installed_workers import InstalledWorkers
+    from iii_directory.worker.metrics import CallMetrics
 
     Row = dict[str, Any]
 
 
 class Advice:
-    """``directory::diagnostics`` and ``directory::skills::explain``, ``budget`` and ``facts``."""
+    """Answers ``directory::diagnostics`` and ``metrics``, ``skills::explain``, ``budget`` and ``facts``."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class Advice:
         edits: Edits,
         installed: InstalledWorkers,
         functions: Collection[Function],
+        metrics: CallMetrics,
     ) -> None:
         self._catalogue = catalogue
         self._engine = engine
         self._edits = edits
         self._installed = installed
         self._functions = functions
+        self._metrics = metrics
         self._reading = asyncio.Lock()
         """Whoever reads every text of every skill does so alone: other readers need the threads."""
 
@@ -72,6 +75,20 @@ class Advice:
         look = await self._catalogue.look()
         async with self._reading:
             return await asyncio.to_thread(facts, look, payload, functions)
+
+    async def metrics(self, _: Payload) -> Row:
+        look = await self._catalogue.look()
+        workers = await self._engine.workers()
+        gauges: dict[str, tuple[str, float]] = {
+            "iii_directory_documents": ("Documents that are served.", len(look.snapshot.skills)),
+            "iii_directory_prompts": ("Prompts that are served.", len(look.snapshot.prompts)),
+            "iii_directory_installed_namespaces": ("Installed namespaces.", len(look.lockfile.namespaces)),
+            "iii_directory_connections": (
+                "Workers that are connected to the engine.",
+                sum(1 for row in workers if row.get("status") == "connected"),
+            ),
+        }
+        return {"metrics": self._metrics.report(gauges)}
 
     async def _edited(self, look: Look) -> list[Finding]:
         """What was edited by hand among what was installed."""

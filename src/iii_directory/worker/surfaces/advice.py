@@ -138,6 +138,39 @@ FUNCTIONS: Final = (
         example={"attention": True, "limit": 20},
     ),
     FunctionRow(
+        id="directory::metrics",
+        generations=(),
+        handler=lambda parts: parts.advice.metrics,
+        description="Counters for monitoring: calls of the directory's functions by outcome and duration, "
+        "searches by whether anything fitted, documents, prompts, connections and installs. The HTTP "
+        "listener offers them at /metrics as Prometheus text.",
+        request=NOTHING,
+        response=obj(
+            {
+                "metrics": rows(
+                    obj(
+                        {
+                            "name": text("The name of the metric."),
+                            "type": text("counter, gauge or histogram."),
+                            "help": text("What it counts."),
+                            "samples": rows(
+                                obj(
+                                    {
+                                        "labels": {"type": "object", "description": "Labels by name."},
+                                        "value": {"type": "number", "description": "The value."},
+                                    }
+                                ),
+                                "The values.",
+                            ),
+                        }
+                    ),
+                    "Every metric.",
+                )
+            }
+        ),
+        example={},
+    ),
+    FunctionRow(
         id="directory::skills::budget",
         generations=(),
         handler=lambda parts: parts.advice.budget,
