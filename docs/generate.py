@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
 from iii_directory.config import SETTINGS, json_schema
-from iii_directory.errors import KINDS
+from iii_directory.errors import KINDS, ErrorKind
 from iii_directory.install.hosts import HOSTS
 from iii_directory.worker.surfaces import GENERATIONS, SUBJECTS, TRIGGER_TYPES
 
@@ -142,9 +142,13 @@ def _kind(field: dict[str, Any]) -> str:
     return str(kind)
 
 
+def _steps(kind: ErrorKind) -> str:
+    return "; or ".join(map(str, kind.next_steps)) or _AS_SAID
+
+
 def errors_page() -> str:
     rows = [
-        f"| {kind.code} | {kind.name} | {kind.meaning} | {'; or '.join(kind.next_steps) or _AS_SAID} |"
+        f"| {kind.code} | {kind.name} | {kind.meaning} | {_steps(kind)} |"
         for kind in sorted(KINDS, key=lambda kind: kind.code)
     ]
     return "\n".join(

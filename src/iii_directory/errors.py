@@ -8,17 +8,65 @@
 
 An error is one sentence for an agent or a person:
 ``<code> <class>: <what is wrong>. [Did you mean: a, b.] [Next: call F to …; or call G to ….]``
+The next steps are data: callers on the engine read function ids, MCP clients the names of tools, and people
+at a terminal commands.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class Step(NamedTuple):
+    """One thing to do next: a function to call, what with and what for; or words alone."""
+
+    words: str
+    function: str = ""
+    payload: Mapping[str, Any] | None = None
+
+    def __str__(self) -> str:
+        """Render it for callers on the engine."""
+        if not self.function:
+            return self.words
+        given = () if self.payload is None else (json.dumps(self.payload, ensure_ascii=False),)
+        return " ".join(("call", self.function, *given, self.words))
+
+
+def read_step(text: str) -> Step:
+    """Read back what `Step.__str__` rendered."""
+    found = _CALL.match(text)
+    if found is None:
+        return Step(text)
+    function, rest = found[1], text[found.end() :]
+    if not rest.startswith("{"):
+        return Step(rest, function)
+    try:
+        payload, end = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        return Step(rest, function)
+    return Step(rest[end:].lstrip(), function, payload)
+
+
+def retold(sentence: str, told: Callable[[Step], str]) -> str:
+    """Render the next steps of an error that came over the engine for another reader."""
+    head, found, steps = sentence.rpartition(_NEXT)
+    if not found or not _ERROR.match(sentence):
+        return sentence
+    return f"{head}{_NEXT}{_OR.join(told(read_step(step)) for step in steps.removesuffix('.').split(_OR))}."
+
+
+_CALL = re.compile(r"call ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+) ?")
+_ERROR = re.compile(r"D\d{3} \w+: ")
+_NEXT = " Next: "
+_OR = "; or "
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +75,19 @@ class ErrorKind:
 
     code: str
     name: str
-    next_steps: tuple[str, ...] = ()
+    next_steps: tuple[Step, ...] = ()
     """Empty where the sentence itself says what to change."""
     meaning: str = field(kw_only=True)
     """For the reference; the sentence of an error says what is wrong this time."""
 
 
-_SEE_SCHEMA = "call directory::engine::functions::info with the function id to see its fields"
-_SEARCH = "call directory::search with words for what is wanted"
-_LIST_SKILLS = "call directory::skills::list to see every skill id"
-_READ_RAW = "call directory::skills::get with raw to read what is there, and its sha256"
-_LIST_PROMPTS = "call directory::prompts::list to see every prompt"
-_LIST_REGISTRY = "call directory::registry::workers::list to see what is published"
-_RETRY = "call it again later"
+_SEE_SCHEMA = Step("with the function id to see its fields", "directory::engine::functions::info")
+_SEARCH = Step("with words for what is wanted", "directory::search")
+_LIST_SKILLS = Step("to see every skill id", "directory::skills::list")
+_READ_RAW = Step("with raw to read what is there, and its sha256", "directory::skills::get")
+_LIST_PROMPTS = Step("to see every prompt", "directory::prompts::list")
+_LIST_REGISTRY = Step("to see what is published", "directory::registry::workers::list")
+RETRY = Step("call it again later")
 
 INVALID_FIELD = ErrorKind(
     "D100",
@@ -59,7 +107,7 @@ BAD_SKILL_ID = ErrorKind(
 FUNCTION_ID_AS_SKILL = ErrorKind(
     "D112",
     "invalid_input",
-    ("call directory::engine::functions::info to read about a function", _LIST_SKILLS),
+    (Step("to read about a function", "directory::engine::functions::info"), _LIST_SKILLS),
     meaning="A function id, with '::' in it, was given where a skill's id or address is wanted.",
 )
 BAD_BODY = ErrorKind(
@@ -71,13 +119,13 @@ BAD_BODY = ErrorKind(
 SKILL_EXISTS = ErrorKind(
     "D114",
     "conflict",
-    (_READ_RAW, "call directory::skills::update to change it"),
+    (_READ_RAW, Step("to change it", "directory::skills::update")),
     meaning="A skill cannot be created: something has its id, or lies where its file belongs.",
 )
 RESERVED_PLACE = ErrorKind(
     "D115",
     "invalid_input",
-    ("choose an id in another namespace",),
+    (Step("choose an id in another namespace"),),
     meaning="A skill cannot be created in this place: it would be no skill, not be seen, or hide others.",
 )
 READ_ONLY_SKILL = ErrorKind(
@@ -94,7 +142,7 @@ SKILL_CHANGED = ErrorKind(
 TOO_LARGE = ErrorKind(
     "D121",
     "too_large",
-    ("ask for less at once",),
+    (Step("ask for less at once"),),
     meaning="What was asked for is there, but larger than one answer may be.",
 )
 NO_TEXT = ErrorKind(
@@ -105,22 +153,22 @@ NO_TEXT = ErrorKind(
 FILE_NOT_FOUND = ErrorKind(
     "D119",
     "not_found",
-    ("call directory::skills::files to see every file of the skill",),
+    (Step("to see every file of the skill", "directory::skills::files"),),
     meaning="The skill has no file at this path.",
 )
 QUOTA = ErrorKind(
     "D122",
     "quota_exceeded",
     (
-        "call directory::skills::delete to remove a skill that is not needed",
-        "raise max_written_skills or max_written_bytes in the configuration",
+        Step("to remove a skill that is not needed", "directory::skills::delete"),
+        Step("raise max_written_skills or max_written_bytes in the configuration"),
     ),
     meaning="Callers have written as many skills, or as many bytes of them, as the operator allows.",
 )
 GUARDED = ErrorKind(
     "D120",
     "forbidden",
-    ("call the function itself if you are allowed to",),
+    (Step("call the function itself if you are allowed to"),),
     meaning="A document or a prompt names a function of an internal namespace, which reads must not call.",
 )
 PROMPT_NOT_FOUND = ErrorKind("D210", "not_found", (_LIST_PROMPTS,), meaning="No prompt has this name.")
@@ -144,13 +192,13 @@ BAD_REGISTRY_REQUEST = ErrorKind(
 REGISTRY_FAILED = ErrorKind(
     "D320",
     "registry_error",
-    (_RETRY, "check registry_url in the configuration"),
+    (RETRY, Step("check registry_url in the configuration")),
     meaning="The registry cannot be reached, took too long, or answered what cannot be used.",
 )
 SOURCE_FAILED = ErrorKind(
     "D330",
     "source_error",
-    (_RETRY,),
+    (RETRY,),
     meaning="A git repository cannot be fetched, or does not have what was asked of it.",
 )
 SOURCE_REFUSED = ErrorKind(
@@ -159,33 +207,36 @@ SOURCE_REFUSED = ErrorKind(
 INSTALL_FAILED = ErrorKind(
     "D340",
     "install_error",
-    ("call directory::diagnostics to see the state of the folder",),
+    (Step("to see the state of the folder", "directory::diagnostics"),),
     meaning="What was fetched cannot be installed, or the skills folder cannot take it. Nothing was changed.",
 )
 ENGINE_FAILED = ErrorKind(
     "D410",
     "engine_error",
-    (_RETRY,),
+    (RETRY,),
     meaning="The engine, or a function that was called on behalf of the caller, failed or took too long.",
 )
 OUTCOME_UNKNOWN = ErrorKind(
     "D412",
     "outcome_unknown",
     (
-        "call directory::skills::get to read a skill back",
-        "call directory::prompts::get to read a prompt back",
-        "call it again: the same content twice does no harm",
+        Step("to read a skill back", "directory::skills::get"),
+        Step("to read a prompt back", "directory::prompts::get"),
+        Step("call it again: the same content twice does no harm"),
     ),
     meaning="The state was told to write and did not answer in time. It may have been done, or not.",
 )
 ENGINE_NOT_FOUND = ErrorKind(
     "D411",
     "not_found",
-    ("call directory::function-list to see what is registered",),
+    (Step("to see what is registered", "directory::function-list"),),
     meaning="The engine has no such function, trigger type, binding or worker.",
 )
 INTERNAL = ErrorKind(
-    "D500", "internal_error", ("see the worker's log",), meaning="A defect of this worker. Please report it."
+    "D500",
+    "internal_error",
+    (Step("see the worker's log"),),
+    meaning="A defect of this worker. Please report it.",
 )
 
 KINDS: tuple[ErrorKind, ...] = tuple(
@@ -203,7 +254,7 @@ class DirectoryError(Exception):
         problem: str,
         *,
         did_you_mean: Sequence[str] = (),
-        next_steps: Sequence[str] | None = None,
+        next_steps: Sequence[Step] | None = None,
     ) -> None:
         self.kind = kind
         self.problem = problem
@@ -215,12 +266,13 @@ class DirectoryError(Exception):
     def code(self) -> str:
         return self.kind.code
 
-    def sentence(self) -> str:
+    def sentence(self, told: Callable[[Step], str] = str) -> str:
+        """Render the whole sentence, with its next steps as ``told`` renders each."""
         parts = [f"{self.kind.code} {self.kind.name}: {self.problem.rstrip('.')}."]
         if self.did_you_mean:
             parts.append(f"Did you mean: {', '.join(self.did_you_mean)}.")
         if self.next_steps:
-            parts.append(f"Next: {'; or '.join(self.next_steps)}.")
+            parts.append(f"Next: {_OR.join(map(told, self.next_steps))}.")
         # Whatever of others' words is in it, the sentence is one line and cannot act on a terminal.
         return escaped(" ".join(parts))
 

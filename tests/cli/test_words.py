@@ -13,8 +13,8 @@ from tests.support.engine import WAIT
 from tests.support.folders import Folder
 from tests.support.terminal import at_a_terminal
 
-from iii_directory.cli.common import in_commands
-from iii_directory.errors import KINDS
+from iii_directory.cli.common import as_command
+from iii_directory.errors import KINDS, DirectoryError, Step, read_step, retold
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +44,32 @@ def test_a_wrong_id_leads_to_a_command_and_not_to_a_function(place: Path) -> Non
 def test_no_next_step_of_an_error_tells_a_person_to_call_a_function() -> None:
     for kind in KINDS:
         for step in kind.next_steps:
-            shown = in_commands(f"Next: {step}.")
+            shown = as_command(step)
             assert "call directory::" not in shown
             assert ("directory::" in shown) == ("trigger directory::" in shown)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(step for kind in KINDS for step in kind.next_steps),
+        Step("to read it", "directory::skills::file", {"id": "a", "path": 'x; y {z} "q".txt'}),
+        Step("with raw: {not json", "directory::skills::get"),
+        Step("call nobody"),
+    ],
+)
+def test_a_next_step_survives_the_way_over_an_engine(step: Step) -> None:
+    assert read_step(str(step)) == step
+    error = DirectoryError(KINDS[0], "something is wrong", next_steps=(step, step))
+    assert retold(str(error), as_command) == error.sentence(as_command)
+
+
+def test_only_the_next_steps_of_an_error_are_told_otherwise() -> None:
+    for text in (
+        "no engine answers. Next: call a::b to see",
+        "D110 not_found: call directory::skills::list.",
+    ):
+        assert retold(text, as_command) == text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ They read what they tell of, and hash it: call them in a thread, not on an event
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
@@ -14,7 +13,7 @@ from iii_directory.catalog.skills import file_of, files_of, folder_of, relative_
 from iii_directory.documents.file_pages import FilePart, least_page, media_type, page_of, text_of
 from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
-from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, invalid_field
+from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, Step, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES, MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_PAGE_BYTES
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
@@ -60,11 +59,10 @@ def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
     part_of = skill_at(snapshot, path)
     owner = "" if part_of is None else snapshot.display_id(part_of)
     inner = path if part_of is None else relative_path(part_of, path)
-    call = json.dumps({"id": owner, "path": inner}, ensure_ascii=False)
     return DirectoryError(
         NO_TEXT,
         f"file {quoted(path)} is binary or larger than {MAX_BODY_BYTES} bytes",
-        next_steps=(f"call directory::skills::file {call} to read it in pages",),
+        next_steps=(Step("to read it in pages", "directory::skills::file", {"id": owner, "path": inner}),),
     )
 
 

@@ -13,10 +13,10 @@ import click
 
 from iii_directory.cli.common import (
     EXIT_CODES,
+    as_command,
     config_option,
     fail,
     folder_options,
-    in_commands,
     set_up_log,
     settings_from,
 )
@@ -25,10 +25,9 @@ from iii_directory.cli.output import note, print_json, print_patch, print_table,
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (
     BAD_REGISTRY_REQUEST,
-    INSTALL_FAILED,
     REGISTRY_NOT_FOUND,
-    SOURCE_FAILED,
     DirectoryError,
+    Step,
 )
 
 if TYPE_CHECKING:
@@ -47,11 +46,9 @@ Result = TypeVar("Result")
 # What to do next, in commands: functions are for agents.
 _NEXT: Final = {
     BAD_REGISTRY_REQUEST.code: (
-        "give NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host",
+        Step("give NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host"),
     ),
-    REGISTRY_NOT_FOUND.code: ("check the name, and registry_url in the configuration",),
-    SOURCE_FAILED.code: ("try again later",),
-    INSTALL_FAILED.code: ("run iii-directory doctor to see the state of the folder",),
+    REGISTRY_NOT_FOUND.code: (Step("check the name, and registry_url in the configuration"),),
 }
 
 
@@ -65,7 +62,7 @@ def sentence_of(error: DirectoryError) -> str:
         did_you_mean=error.did_you_mean,
         next_steps=error.next_steps if own else steps,
     )
-    return in_commands(str(told))
+    return told.sentence(as_command)
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:

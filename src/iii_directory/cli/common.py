@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 import shlex
 import shutil
 import socket
@@ -29,6 +27,7 @@ from iii_directory.config import (
     real_path,
     user_skills_folder,
 )
+from iii_directory.errors import RETRY, Step
 from iii_directory.text import escaped, quoted, shown_url
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,8 +50,6 @@ COMMAND_OF: Final = {
 }
 """The command that does what a function does."""
 _FOLDER: Final = "iii_directory.skills_folder"
-_IN_PAGES: Final = re.compile(r"\bcall directory::skills::file (\{[^{}]*\}) to read it in pages")
-_CALL: Final = re.compile(r"\bcall ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+)")
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
 
@@ -236,16 +233,13 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
     raise SystemExit(code)
 
 
-def in_commands(sentence: str) -> str:
-    """A sentence that says which function to call, for somebody who types commands."""
-
-    def command(found: re.Match[str]) -> str:
-        return f"run {program()} {COMMAND_OF.get(found[1], f'trigger {found[1]}')}"
-
-    def place(found: re.Match[str]) -> str:
-        asked = json.loads(found[1])
-        typed = shlex.join(("skills", "path", asked["id"], asked["path"]))
+def as_command(step: Step) -> str:
+    """Render a next step for a person at a terminal."""
+    if step == RETRY:
+        return "try again later"
+    if not step.function:
+        return step.words
+    if step.function == "directory::skills::file" and step.payload is not None:
+        typed = shlex.join(("skills", "path", str(step.payload["id"]), str(step.payload["path"])))
         return f"run {program()} {typed} to see where it lies"
-
-    sentence = _IN_PAGES.sub(place, sentence)
-    return _CALL.sub(command, sentence).replace("Next: call it again", "Next: try again")
+    return f"run {program()} {COMMAND_OF.get(step.function, f'trigger {step.function}')} {step.words}"

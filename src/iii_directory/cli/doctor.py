@@ -11,11 +11,12 @@ import click
 from iii_directory.authoring.check import CHECKED, FORBIDDEN
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.checkup import problems
-from iii_directory.cli.common import engine_url, in_commands, program
+from iii_directory.cli.common import as_command, engine_url, program
 from iii_directory.cli.interpreter import interpreter_warning
 from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings
+from iii_directory.errors import read_step
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def _explain(why: str, as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
     else:
-        print_text(escaped(in_commands(reply["summary"])))
-        rules = [row | {"fix": in_commands(row["fix"])} for row in reply["rules"]]
+        print_text(escaped(reply["summary"]))
+        rules = [row | {"fix": as_command(read_step(row["fix"]))} for row in reply["rules"]]
         print_rows(rules, _COLUMNS, empty="no rule hid, cut, shadowed or skipped it", whole=True)
     if not reply["served"]:
         raise SystemExit(1)

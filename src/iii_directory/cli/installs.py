@@ -20,12 +20,12 @@ from iii_directory.cli.add import (
     say_where,
     sentence_of,
 )
-from iii_directory.cli.common import EXIT_CODES, in_commands
+from iii_directory.cli.common import EXIT_CODES, as_command
 from iii_directory.cli.completion import namespaces as known_namespaces
 from iii_directory.cli.hosts import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
 from iii_directory.cli.progress import progress_shown
-from iii_directory.errors import DirectoryError
+from iii_directory.errors import DirectoryError, retold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -207,7 +207,7 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
             print_table(columns, [_row(report) for report in done], whole=True)
         for report in found:
             if report.status == "failed":
-                note(in_commands(f"{report.namespace}: {report.reason}"))
+                note(f"{report.namespace}: {retold(report.reason or '', as_command)}")
     if any(report.status in bad for report in found):
         raise SystemExit(1)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES, config_option, fail, in_commands, settings_from
+from iii_directory.cli.common import EXIT_CODES, as_command, config_option, fail, settings_from
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import note, print_json, print_table, print_text, say
 from iii_directory.errors import DirectoryError
@@ -149,7 +149,7 @@ def _found(registry: Path | None, config_path: Path, search: str | None) -> list
 
         return asyncio.run(_published(settings_from(config_path), search))
     except DirectoryError as error:
-        fail(in_commands(str(error)))
+        fail(error.sentence(as_command))
 
 
 def _in_folder(registry: Path, search: str | None) -> list[Json]:

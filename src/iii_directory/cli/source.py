@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import click
 
 from iii_directory.cli.common import (
+    as_command,
     chosen_folder,
     config_option,
     engine_url,
     fail,
     folder_options,
-    in_commands,
     is_named,
     listens,
     program,
@@ -32,7 +32,7 @@ from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
 from iii_directory.config import real_path
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
-from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
+from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError, retold
 from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Ans
     except DirectoryError as error:
         is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not is_named(None)
         hint = " What running workers register is not looked at here." if is_missing else ""
-        fail(f"{in_commands(str(error))}{hint}")
+        fail(f"{error.sentence(as_command)}{hint}")
 
 
 def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
@@ -141,11 +141,11 @@ def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> An
     try:
         return call_function(url, function_id, payload, token=token)
     except EngineUnreachableError as error:
-        fail(in_commands(str(error)))
+        fail(str(error))
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
             raise _NoDirectoryError(f"the engine at {shown_url(url)} has no directory") from None
-        fail(in_commands(str(error)))
+        fail(retold(str(error), as_command))
 
 
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:

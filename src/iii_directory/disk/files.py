@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
+    from iii_directory.errors import Step
+
 Identity = tuple[int, int]
 """Device and inode: identifies a folder or file whatever its name is."""
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -184,7 +186,7 @@ class FolderAtStart(NamedTuple):
 
 
 @contextmanager
-def disk_errors(outcome: str, next_steps: Sequence[str] | None = None) -> Generator[None]:
+def disk_errors(outcome: str, next_steps: Sequence[Step] | None = None) -> Generator[None]:
     """Turn OSError into D340 with the reason and the outcome of the work, but without a path."""
     try:
         yield

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.model import PromptArgument
-from iii_directory.errors import BAD_PROMPT, DirectoryError
+from iii_directory.errors import BAD_PROMPT, DirectoryError, Step
 from iii_directory.limits import MAX_RENDERED_CHARS
 from iii_directory.shapes import is_list, is_object, object_of, text_of
 from iii_directory.text import quoted
@@ -86,7 +86,7 @@ def rendered(
         raise DirectoryError(
             BAD_PROMPT,
             f"prompt '{name}' needs the argument{plural} {names}",
-            next_steps=(f"call prompts::mcp-get with the argument{plural} in 'arguments'",),
+            next_steps=(Step(f"with the argument{plural} in 'arguments'", "prompts::mcp-get"),),
         )
     values = {argument.name: _as_text(given.get(argument.name)) for argument in declared}
     others = {key: _as_text(value) for key, value in given.items() if key not in values}
@@ -101,7 +101,7 @@ def rendered(
             raise DirectoryError(
                 BAD_PROMPT,
                 f"prompt '{name}' with these arguments is longer than {MAX_RENDERED_CHARS} characters",
-                next_steps=("call prompts::mcp-get with shorter arguments",),
+                next_steps=(Step("with shorter arguments", "prompts::mcp-get"),),
             )
         return value
 

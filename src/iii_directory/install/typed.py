@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import OVERVIEW
-from iii_directory.errors import SOURCE_REFUSED, DirectoryError
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError, Step
 from iii_directory.install.requests import LocalFolder, RepoTree, Site, repo_tree
 from iii_directory.lockfile.names import is_namespace
 from iii_directory.registry.requests import WorkerRequest, worker_request
@@ -50,7 +50,7 @@ def typed_source(text: str, *, allow_file: bool = False) -> Typed:
         if typed in error.problem:
             raise
         problem = f"{typed} is not a source of skills: {error.problem}"
-        raise DirectoryError(error.kind, problem, next_steps=(f"give {_FORMS}",)) from None
+        raise DirectoryError(error.kind, problem, next_steps=(Step(f"give {_FORMS}"),)) from None
 
 
 def _source_of(text: str, *, allow_file: bool) -> Typed:
@@ -193,5 +193,5 @@ def _no_skill(name: str, offers: Iterable[Offer], source: str) -> DirectoryError
         SOURCE_REFUSED,
         f"{source} has no skill {quoted(name)}",
         did_you_mean=close_names(name, names) or sorted(names)[: limits.MAX_SUGGESTIONS],
-        next_steps=("add --list to see every skill of it",),
+        next_steps=(Step("add --list to see every skill of it"),),
     )

@@ -16,7 +16,8 @@ from iii_directory.engine.protocol import (
     NOT_FOUND,
     TIMEOUT,
 )
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, RETRY, DirectoryError, Step, retold
+from iii_directory.exposure import OFFERED, tool_names
 from iii_directory.limits import MAX_MCP_ERROR_CHARS
 from iii_directory.text import cut, visible
 
@@ -47,6 +48,9 @@ _BLAMES: Final[dict[str, Blame]] = {
     "FORBIDDEN": "request",
 }
 """By the class in a sentence of the directory, else by the error's code. What a text says is no ground."""
+
+
+_TOOL_OF: Final = {function: name for name, function in tool_names(OFFERED).items()}
 
 
 class BridgeError(Exception):
@@ -84,7 +88,7 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
     included, so of theirs one cleaned, bounded line is passed on.
     """
     if code == FUNCTION_NOT_FOUND:
-        steps = ("start iii-directory on that engine with: iii-directory serve",)
+        steps = (Step("start iii-directory on that engine with: iii-directory serve"),)
         problem = f"function '{function_id}' not found on the engine"
         return _own(ENGINE_NOT_FOUND, problem, *(steps if function_id.startswith(_DIRECTORY) else ()))
     if code == CONNECTION_LOST:
@@ -93,23 +97,32 @@ def remote_failure(function_id: str, code: str, message: str) -> BridgeError:
         )
     if code == TIMEOUT:
         return _own(ENGINE_FAILED, f"'{function_id}' did not answer in time")
-    line = cut(visible(message), MAX_MCP_ERROR_CHARS) or f"'{function_id}' failed without saying why"
+    line = (
+        retold(cut(visible(message), MAX_MCP_ERROR_CHARS), _for_tools)
+        or f"'{function_id}' failed without saying why"
+    )
     sentence = _SENTENCE.match(line)
     return BridgeError(line, _BLAMES.get(sentence[1] if sentence else code, "server"))
+
+
+def _for_tools(step: Step) -> str:
+    """Render a next step for a model, which calls tools; functions that are not tools keep their ids."""
+    tool = _TOOL_OF.get(step.function)
+    return str(step if tool is None else step._replace(function=tool))
 
 
 def unreachable(url: str | None) -> BridgeError:
     """Nothing answers where the engine should be; without an address, the folder's own directory is late."""
     if url is None:
-        return _own(ENGINE_FAILED, "the directory of this folder has not started yet", "call it again later")
+        return _own(ENGINE_FAILED, "the directory of this folder has not started yet", RETRY)
     return _own(
         ENGINE_FAILED,
         f"no iii engine answers at {url}",
-        "start one with: iii-directory up",
-        "call it again later",
+        Step("start one with: iii-directory up"),
+        RETRY,
     )
 
 
-def _own(kind: ErrorKind, problem: str, *next_steps: str) -> BridgeError:
+def _own(kind: ErrorKind, problem: str, *next_steps: Step) -> BridgeError:
     error = DirectoryError(kind, problem, next_steps=next_steps or None)
     return BridgeError(str(error), _BLAMES.get(kind.name, "server"))

@@ -17,7 +17,7 @@ from iii_directory.catalog.recent_writes import RecentWrites, Write
 from iii_directory.catalog.records import values_of
 from iii_directory.catalog.registered import Outcome, stamp_of
 from iii_directory.documents.provenance import NO_AUTHOR
-from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
+from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError, Step
 from iii_directory.limits import MAX_HINTS, MAX_REGISTERED_BYTES
 from iii_directory.worker.shared_state import Hint
 
@@ -79,7 +79,7 @@ class Collection:
                 BAD_BODY,
                 f"with this, everything registered would be too large to list: {size} bytes, "
                 f"at most {MAX_REGISTERED_BYTES}",
-                next_steps=("call skills::unregister for what is not needed any more",),
+                next_steps=(Step("for what is not needed any more", "skills::unregister"),),
             )
         sent = time.monotonic()
         hint = Hint(self.scope, record.key, record.registered_at)

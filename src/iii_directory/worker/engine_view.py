@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from iii_directory.bus.seam import CallError
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, invalid_field
-from iii_directory.limits import MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, Step, invalid_field
+from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
 from iii_directory.shapes import is_object, rows_of
 from iii_directory.suggest import close_names
 from iii_directory.text import escaped, quoted
@@ -228,12 +228,12 @@ async def _or_none(ask: Any, identifier: str) -> Row | None:
 
 def _summary(config: object) -> str:
     text = json.dumps(config, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= 80 else text[:80] + "…"
+    return text if len(text) <= CONFIG_SUMMARY_CHARS else text[:CONFIG_SUMMARY_CHARS] + "…"
 
 
 def _failed(function_id: str, error: CallError) -> DirectoryError:
     if error.code.casefold() in _DENIED_CODES:
-        way = "ask whoever runs the engine to let this worker call it"
+        way = Step("ask the operator of the engine to let this worker call it")
         problem = f"the engine does not let the directory call {function_id}"
         return DirectoryError(ENGINE_FAILED, problem, next_steps=(way,))
     return DirectoryError(ENGINE_FAILED, f"the engine's {function_id} failed: {error}")
@@ -244,7 +244,7 @@ def _not_found(what: str, identifier: str, known: set[str], lister: str) -> Dire
         ENGINE_NOT_FOUND,
         f"{what} {quoted(identifier)} not found on the engine",
         did_you_mean=close_names(identifier, known),
-        next_steps=(f"call {lister} to see what is registered",),
+        next_steps=(Step("to see what is registered", lister),),
     )
 
 
@@ -267,7 +267,7 @@ def _elsewhere(name: str, namespace: str, homes: list[str]) -> DirectoryError:
     return DirectoryError(
         ENGINE_NOT_FOUND,
         f"worker {quoted(name)} not found in the namespace {quoted(namespace)}; it is in {_listed(homes)}",
-        next_steps=("pass the namespace that is meant",),
+        next_steps=(Step("pass the namespace that is meant"),),
     )
 
 

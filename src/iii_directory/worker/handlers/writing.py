@@ -15,7 +15,7 @@ from iii_directory.documents.payload_fields import flag, optional_word, text
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.uris import SCHEME
 from iii_directory.engine.protocol import CALLER
-from iii_directory.errors import INVALID_FIELD, READ_ONLY_SKILL, DirectoryError, invalid_field
+from iii_directory.errors import INVALID_FIELD, READ_ONLY_SKILL, DirectoryError, Step, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
 from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
@@ -166,7 +166,7 @@ class Authoring:
 
     def _check_allowed(self) -> None:
         if not self._settings.allow_writing:
-            way = "set allow_writing: true in the configuration if callers may write skills"
+            way = Step("set allow_writing: true in the configuration if callers may write skills")
             raise DirectoryError(READ_ONLY_SKILL, "writing skills is switched off here", next_steps=(way,))
 
     @contextmanager
