@@ -15,7 +15,7 @@ from iii_directory import limits
 from iii_directory.errors import DirectoryError
 from iii_directory.install import process
 from iii_directory.install.git import SCRATCH_PREFIX, GitSource
-from iii_directory.install.git_answers import Blob, reads
+from iii_directory.install.git_program import Blob, reads
 from iii_directory.install.requests import RepoRequest, repo_request
 
 if TYPE_CHECKING:

@@ -24,28 +24,39 @@ import msgspec
 
 from iii_directory import limits
 from iii_directory.disk.files import NOT_SUPPORTED, Mark
-from iii_directory.disk.locking import RECORD, held
-from iii_directory.disk.safe_open import carry, opened_folder, remove_tree, status_or_none, write_file
-from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
-from iii_directory.install.tree import Branch, Builder, Progress, Scan, lay_out, rescue, silent
-from iii_directory.lockfile.format import (
-    LOCKFILE,
-    Entry,
-    is_safe,
-    render_lock,
-    unbroken,
+from iii_directory.disk.locking import RECORD, WORK_FOLDER, held
+from iii_directory.disk.safe_open import (
+    carry,
+    opened_folder,
+    read_file,
+    remove_tree,
+    status_or_none,
+    write_file,
 )
+from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
+from iii_directory.install.tree import (
+    Branch,
+    Builder,
+    Progress,
+    Scan,
+    lay_out,
+    rescue,
+    scan_namespace,
+    silent,
+)
+from iii_directory.lockfile.format import LOCKFILE, Entry, is_safe, render_lock, unbroken
 from iii_directory.lockfile.reading import read_lock
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import Plan
 
-JOURNAL: Final = "journal.json"
+_JOURNAL: Final = "journal.json"
 WORK_SUFFIX: Final = ".work"
-NEW, OLD, _OLD_PART = "new", "old", "old.part"
+_NEW, _OLD, _OLD_PART = "new", "old", "old.part"
 _NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
 
 
@@ -88,7 +99,7 @@ class Transaction:
         return f"{self.namespace}{WORK_SUFFIX}"
 
 
-def parse_journal(content: bytes | None, namespace: str) -> Journal | None:
+def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
     """Return the journal of a namespace; None for one cut short by a crash, which was never acted upon."""
     try:
         journal = msgspec.json.decode(content or b"", type=Journal)
@@ -110,7 +121,7 @@ def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None
         raise
     # The new state stands. What cannot be cleared away now goes with the next start.
     with suppress(OSError):
-        clear(job)
+        _clear(job)
 
 
 def _perform(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
@@ -122,23 +133,20 @@ def _perform(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> No
             try:
                 _prepare_record(job, plan.entry)
                 if plan.touches_files:
-                    _switch(job, _journal(plan, scan, staged), scan)
+                    journal = Journal(
+                        namespace=plan.namespace,
+                        staged=staged,
+                        entry=plan.entry,
+                        marks=scan.marks,
+                        writes=plan.digests,
+                        deletes=plan.deletes,
+                        edits_win=plan.edits_win,
+                    )
+                    _switch(job, journal, scan)
                 _put_record(job)
             except BaseException as error:
                 _take_back(job, error)
                 raise
-
-
-def _journal(plan: Plan, scan: Scan, staged: int) -> Journal:
-    return Journal(
-        namespace=plan.namespace,
-        staged=staged,
-        entry=plan.entry,
-        marks=scan.marks,
-        writes=plan.digests,
-        deletes=plan.deletes,
-        edits_win=plan.edits_win,
-    )
 
 
 def _take_back(job: Transaction, error: BaseException) -> None:
@@ -155,8 +163,8 @@ def _take_back(job: Transaction, error: BaseException) -> None:
 
 def _stage(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> int:
     """Build the new namespace beside the old one; its inode."""
-    job.files.make_folder(NEW, job.work)
-    with opened_folder(job.files, NEW, job.work) as new:
+    job.files.make_folder(_NEW, job.work)
+    with opened_folder(job.files, _NEW, job.work) as new:
         _build(job, lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
         return os.fstat(new).st_ino
 
@@ -183,7 +191,7 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
 
 def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files, root, work = job.files, job.root, job.work
-    write_file(files, JOURNAL, work, msgspec.json.encode(journal))
+    write_file(files, _JOURNAL, work, msgspec.json.encode(journal))
     for folder in (work, job.work_folder, root):
         files.sync(folder)
     job.undo.append(lambda: files.sync(root))
@@ -194,12 +202,12 @@ def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files.sync(root)
     files.sync(work)
     if scan.disk.exists:
-        rescue_saved(job, journal)
+        _rescue_saved(job, journal)
 
 
 def _swap(job: Transaction, scan: Scan) -> None:
     def swap() -> None:
-        job.files.exchange(NEW, job.work, job.namespace, job.root)
+        job.files.exchange(_NEW, job.work, job.namespace, job.root)
 
     try:
         swap()
@@ -217,10 +225,10 @@ def _move_aside(job: Transaction, scan: Scan) -> None:
 
     def back() -> None:
         remove_tree(files, job.namespace, job.root)
-        files.rename(OLD, job.work, job.namespace, job.root)
+        files.rename(_OLD, job.work, job.namespace, job.root)
 
     try:
-        files.rename(job.namespace, job.root, OLD, job.work)
+        files.rename(job.namespace, job.root, _OLD, job.work)
         job.undo.append(back)
     except OSError as error:
         if error.errno != errno.EXDEV:
@@ -236,19 +244,19 @@ def _copy_aside(job: Transaction, scan: Scan) -> None:
     job.files.make_folder(_OLD_PART, job.work)
     with opened_folder(job.files, _OLD_PART, job.work) as copy:
         _build(job, lay_out(scan.disk, {}, ()), copy, scan, silent)
-    job.files.rename(_OLD_PART, job.work, OLD, job.work)
+    job.files.rename(_OLD_PART, job.work, _OLD, job.work)
     job.files.sync(job.work)
 
 
 def _move_in(job: Transaction) -> None:
-    job.files.rename(NEW, job.work, job.namespace, job.root)
-    job.undo.append(lambda: job.files.rename(job.namespace, job.root, NEW, job.work))
+    job.files.rename(_NEW, job.work, job.namespace, job.root)
+    job.undo.append(lambda: job.files.rename(job.namespace, job.root, _NEW, job.work))
 
 
-def rescue_saved(job: Transaction, journal: Journal) -> None:
+def _rescue_saved(job: Transaction, journal: Journal) -> None:
     """Carry over what someone saved in the old tree meanwhile, wherever the switch put it."""
-    aside = status_or_none(job.files, OLD, job.work) is not None
-    with opened_folder(job.files, OLD if aside else NEW, job.work) as old:
+    aside = status_or_none(job.files, _OLD, job.work) is not None
+    with opened_folder(job.files, _OLD if aside else _NEW, job.work) as old:
         rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
 
 
@@ -267,30 +275,92 @@ def _put_record(job: Transaction) -> None:
     files.sync(root)
 
 
-def record_again(job: Transaction, entry: Entry | None) -> None:
-    """The record of a transaction that was cut short; what it had put ready may be half of it."""
-    for name in (_NEW_RECORD, _OLD_RECORD):
-        remove_tree(job.files, name, job.work)
-    _prepare_record(job, entry)
-    _put_record(job)
-
-
-def clear(job: Transaction) -> None:
-    """Without its journal the rest of the work folder is waste, whatever it holds."""
-    _drop_if_empty(job)
+def _clear(job: Transaction) -> None:
+    """Remove the work folder, its journal first: without that the rest is waste, whatever it holds."""
+    try:
+        # A namespace that was given up or emptied, and in which no file was kept, goes as a whole.
+        job.files.remove_folder(job.namespace, job.root)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
     with opened_folder(job.files, job.work_name, job.work_folder) as work:
-        if status_or_none(job.files, JOURNAL, work) is not None:
-            job.files.unlink(JOURNAL, work)
+        if status_or_none(job.files, _JOURNAL, work) is not None:
+            job.files.unlink(_JOURNAL, work)
             job.files.sync(work)
     remove_tree(job.files, job.work_name, job.work_folder)
 
 
-def _drop_if_empty(job: Transaction) -> None:
-    """A namespace that was given up or emptied, and in which nobody kept anything, goes as a whole."""
-    try:
-        job.files.remove_folder(job.namespace, job.root)
-    except FileNotFoundError:
+def recover(job: Transaction) -> None:
+    """Finish what a crashed install had switched, and drop what it had not."""
+    if status_or_none(job.files, job.work_name, job.work_folder) is None:
         return
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
+    with opened_folder(job.files, job.work_name, job.work_folder) as work:
+        job.work = work
+        # A journal says which files to replace, so one that another user wrote is not acted upon.
+        found = (os.fstat(work), status_or_none(job.files, _JOURNAL, work))
+        if any(state is not None and state.st_uid != os.geteuid() for state in found):
+            raise refused(
+                f"another user left an unfinished install of {quoted(job.namespace)} in {WORK_FOLDER}: "
+                "they finish it with iii-directory skills verify, or you remove it"
+            )
+        journal = _parse_journal(
+            read_file(job.files, _JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace
+        )
+        if journal is not None and _was_switched(job, journal):
+            _finish(job, journal)
+            _clear(job)
+    remove_tree(job.files, job.work_name, job.work_folder)
+    job.undo.clear()
+
+
+def _was_switched(job: Transaction, journal: Journal) -> bool:
+    """Whether the name stands for the new tree; a switch cut in two is completed first."""
+    files, root, work = job.files, job.root, job.work
+    there = status_or_none(files, job.namespace, root)
+    new = status_or_none(files, _NEW, work)
+    if status_or_none(files, _OLD, work) is None or new is None:
+        return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
+    if there is not None:
+        with opened_folder(files, job.namespace, root) as rest:
+            if new.st_ino == journal.staged:
+                rescue(files, rest, work, _NEW, journal.marks, journal.given_up, work)
+            else:
+                rescue(files, rest, work, _NEW, {}, _also_in_old(job), work)
+        remove_tree(files, job.namespace, root)
+    files.rename(_NEW, work, job.namespace, root)
+    return True
+
+
+def _also_in_old(job: Transaction) -> Collection[str]:
+    """The files of a namespace that its old tree has, too.
+
+    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted:
+    what nobody has a second time is not thrown away.
+    """
+    here = scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
+    old = scan_namespace(job.files, job.work, _OLD, None).disk.hashes
+    return [path for path, digest in here.items() if old.get(path) == digest]
+
+
+def _holds(job: Transaction, journal: Journal) -> bool:
+    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
+    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
+    brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
+    return brought and not journal.deletes & disk.nodes.keys()
+
+
+def _finish(job: Transaction, journal: Journal) -> None:
+    job.files.sync(job.root)
+    there = job.files.status(job.namespace, job.root)
+    left = [name for name in (_OLD, _NEW) if status_or_none(job.files, name, job.work) is not None]
+    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
+    if left and there.st_ino == journal.staged:
+        _rescue_saved(job, journal)
+    with held(job.files, job.root, RECORD, job.wait):
+        if read_lock(job.files, job.root).broken:
+            return
+        # What the transaction had prepared may be half of a record.
+        for name in (_NEW_RECORD, _OLD_RECORD):
+            remove_tree(job.files, name, job.work)
+        _prepare_record(job, journal.entry)
+        _put_record(job)

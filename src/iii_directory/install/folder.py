@@ -1,8 +1,14 @@
-"""The skills folder as installs see it: look at a namespace, change it, and put right what a crash left."""
+"""The skills folder as installs see it: look at a namespace, change it, and put right what a crash left.
+
+The texts that edited files were made from are kept here, by their hashes. A text is on the disk before the
+record names it, and goes after the record has ceased to name it: a crash in between leaves a text too many,
+never one too few. A text that was cut short does not have its hash, and is written again.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -10,23 +16,18 @@ from iii_directory import limits
 from iii_directory.disk.files import FolderAtStart, PosixFiles, closing_fd, disk_errors, identity_of
 from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
 from iii_directory.disk.reasons import RefusedError
-from iii_directory.disk.safe_open import opened_folder, read_below, read_file, remove_tree, status_or_none
-from iii_directory.errors import DirectoryError, refused
-from iii_directory.install import originals
-from iii_directory.install.apply import (
-    JOURNAL,
-    NEW,
-    OLD,
-    WORK_SUFFIX,
-    Transaction,
-    clear,
-    commit,
-    parse_journal,
-    record_again,
-    rescue_saved,
+from iii_directory.disk.safe_open import (
+    opened_folder,
+    read_below,
+    read_file,
+    remove_tree,
+    status_or_none,
+    write_file,
 )
+from iii_directory.errors import DirectoryError, refused
+from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, recover
 from iii_directory.install.plan import Disk
-from iii_directory.install.tree import rescue, scan_namespace, silent
+from iii_directory.install.tree import scan_namespace, silent
 from iii_directory.lockfile.format import Entry, LockFile, content_hash, unbroken
 from iii_directory.lockfile.names import is_namespace, vet_path
 from iii_directory.lockfile.reading import read_lock
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps
-    from iii_directory.install.apply import Journal
     from iii_directory.install.plan import Plan
     from iii_directory.install.tree import Progress, Scan
 
+# Not a name a namespace can have.
+_ORIGINALS: Final = "ORIGINALS"
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _UNCHANGED: Final = "nothing was changed"
 _REPLACED: Final = "the skills folder is another one than at the start; start again if that is intended"
 
@@ -61,12 +64,12 @@ class LockedNamespace:
 
     def remember(self, texts: Mapping[str, bytes]) -> None:
         """Keep what edited files were made from, by their hashes; before a plan that will name them."""
-        originals.add(self._job.files, self._job.work_folder, self._job.namespace, texts)
+        _keep_originals(self._job.files, self._job.work_folder, self._job.namespace, texts)
 
     def forget_others(self, digests: Collection[str]) -> None:
         """Let go of what no edited file was made from; after the plan. What cannot go now goes later."""
         with suppress(OSError):
-            originals.keep_only(self._job.files, self._job.work_folder, self._job.namespace, digests)
+            _keep_only(self._job.files, self._job.work_folder, self._job.namespace, digests)
 
 
 class SkillsFolder:
@@ -121,7 +124,7 @@ class SkillsFolder:
             held(self._files, root, namespace, self._wait) as work_folder,
         ):
             job = Transaction(self._files, root, work_folder, namespace, self._wait)
-            _recover(job)
+            recover(job)
             known = unbroken(read_lock(self._files, root)).namespaces.get(namespace)
             scan = scan_namespace(self._files, root, namespace, _with_known(wanted, known))
             yield LockedNamespace(job, scan, known)
@@ -129,7 +132,7 @@ class SkillsFolder:
     def read_original(self, namespace: str, digest: str) -> bytes | None:
         """A text that was kept, by its hash; None where it is not there, or not what it should be."""
         _vet(namespace)
-        path = originals.path_of(namespace, digest)
+        path = _original_path(namespace, digest)
         if path is None:
             return None
         with disk_errors(_UNCHANGED), self._existing() as root:
@@ -153,7 +156,7 @@ class SkillsFolder:
         try:
             with held(self._files, root, name, wait=0.0) as work_folder:
                 if name != RECORD:
-                    _recover(Transaction(self._files, root, work_folder, name, self._wait))
+                    recover(Transaction(self._files, root, work_folder, name, self._wait))
         except DirectoryError:
             # Someone is at work there right now, and recovers first.
             return
@@ -236,71 +239,50 @@ def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collecti
     return {*wanted, *known.files, *known.left_behind}
 
 
-def _recover(job: Transaction) -> None:
-    """Finish what a crashed install had switched, and drop what it had not."""
-    if status_or_none(job.files, job.work_name, job.work_folder) is None:
+def _original_path(namespace: str, digest: str) -> str | None:
+    """Where a text is kept below the skills folder; None of what is no hash."""
+    return (
+        f"{WORK_FOLDER}/{_ORIGINALS}/{namespace}/{_file_name(digest)}" if _DIGEST.fullmatch(digest) else None
+    )
+
+
+def _keep_originals(files: FileOps, work_folder: int, namespace: str, texts: Mapping[str, bytes]) -> None:
+    """Keep texts of a namespace by their hashes, beside those that are kept already."""
+    if not texts:
         return
-    with opened_folder(job.files, job.work_name, job.work_folder) as work:
-        job.work = work
-        # A journal says which files to replace, so one that another user wrote is not acted upon.
-        found = (os.fstat(work), status_or_none(job.files, JOURNAL, work))
-        if any(state is not None and state.st_uid != os.geteuid() for state in found):
-            raise refused(
-                f"another user left an unfinished install of {quoted(job.namespace)} in {WORK_FOLDER}: "
-                "they finish it with iii-directory skills verify, or you remove it"
-            )
-        journal = parse_journal(read_file(job.files, JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace)
-        if journal is not None and _was_switched(job, journal):
-            _finish(job, journal)
-            clear(job)
-    remove_tree(job.files, job.work_name, job.work_folder)
-    job.undo.clear()
+    _make_folder(files, _ORIGINALS, work_folder)
+    with opened_folder(files, _ORIGINALS, work_folder) as originals:
+        _make_folder(files, namespace, originals)
+        with opened_folder(files, namespace, originals) as kept:
+            for digest, text in texts.items():
+                if read_file(files, _file_name(digest), kept, limits.MAX_BUNDLE_BYTES) != text:
+                    with suppress(FileNotFoundError):
+                        files.unlink(_file_name(digest), kept)
+                    write_file(files, _file_name(digest), kept, text)
+            files.sync(kept)
 
 
-def _was_switched(job: Transaction, journal: Journal) -> bool:
-    """Whether the name stands for the new tree; a switch cut in two is completed first."""
-    files, root, work = job.files, job.root, job.work
-    there = status_or_none(files, job.namespace, root)
-    new = status_or_none(files, NEW, work)
-    if status_or_none(files, OLD, work) is None or new is None:
-        return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
-    if there is not None:
-        with opened_folder(files, job.namespace, root) as rest:
-            if new.st_ino == journal.staged:
-                rescue(files, rest, work, NEW, journal.marks, journal.given_up, work)
-            else:
-                rescue(files, rest, work, NEW, {}, _also_in_old(job), work)
-        remove_tree(files, job.namespace, root)
-    files.rename(NEW, work, job.namespace, root)
-    return True
+def _keep_only(files: FileOps, work_folder: int, namespace: str, digests: Collection[str]) -> None:
+    """Let go of every text of a namespace but these."""
+    if status_or_none(files, _ORIGINALS, work_folder) is None:
+        return
+    wanted = {_file_name(digest) for digest in digests}
+    with opened_folder(files, _ORIGINALS, work_folder) as originals:
+        if not wanted:
+            remove_tree(files, namespace, originals)
+        elif status_or_none(files, namespace, originals) is not None:
+            with opened_folder(files, namespace, originals) as kept:
+                for name in sorted({*files.list_folder(kept)} - wanted):
+                    files.unlink(name, kept)
+    with suppress(OSError):
+        files.remove_folder(_ORIGINALS, work_folder)
 
 
-def _also_in_old(job: Transaction) -> Collection[str]:
-    """The files of a namespace that its old tree has, too.
-
-    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted:
-    what nobody has a second time is not thrown away.
-    """
-    here = scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
-    old = scan_namespace(job.files, job.work, OLD, None).disk.hashes
-    return [path for path, digest in here.items() if old.get(path) == digest]
+def _make_folder(files: FileOps, name: str, folder: int) -> None:
+    with suppress(FileExistsError):
+        files.make_folder(name, folder)
+        files.sync(folder)
 
 
-def _holds(job: Transaction, journal: Journal) -> bool:
-    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
-    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
-    brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
-    return brought and not journal.deletes & disk.nodes.keys()
-
-
-def _finish(job: Transaction, journal: Journal) -> None:
-    job.files.sync(job.root)
-    there = job.files.status(job.namespace, job.root)
-    left = [name for name in (OLD, NEW) if status_or_none(job.files, name, job.work) is not None]
-    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
-    if left and there.st_ino == journal.staged:
-        rescue_saved(job, journal)
-    with held(job.files, job.root, RECORD, job.wait):
-        if read_lock(job.files, job.root).broken:
-            return
-        record_again(job, journal.entry)
+def _file_name(digest: str) -> str:
+    return digest.removeprefix("sha256:")

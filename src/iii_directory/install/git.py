@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
-from iii_directory.install.git_answers import Blob, below, no_folder, no_ref, vetted
-from iii_directory.install.git_program import Git, names_of
+from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
     Address,

@@ -1,19 +1,30 @@
-"""Running one program with everything about it bounded: time, output, disk, and what it can see."""
+"""Runs programs and blocking functions with bounds: on time, output and disk, and on how many at once."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import selectors
 import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from functools import partial
+from typing import IO, TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from iii_directory import limits
+from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from iii_directory.errors import ErrorKind
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 _TICK: Final = 0.1
 _PIECE: Final = 65536
@@ -123,3 +134,38 @@ def folder_size(folder: str) -> int:
             with suppress(OSError):
                 total += os.lstat(os.path.join(parent, name)).st_size
     return total
+
+
+class Threads:
+    """A few threads for blocking work of one kind; calls wait for a free one.
+
+    Git may wait a minute for a host that does not answer. In the event loop's own pool, a few such downloads
+    would delay every reader that has files to look at.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._pool = ThreadPoolExecutor(limits.PARALLEL_DOWNLOADS, thread_name_prefix=f"iii-directory-{name}")
+        self._under_way = 0
+
+    async def run(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run the work; once it has begun it goes on to its end, also when the caller is cancelled."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))
+
+    @contextmanager
+    def room(self, most: int, kind: ErrorKind) -> Generator[None]:
+        """Count one operation that is under way; raise an error of ``kind`` when there are too many."""
+        if self._under_way >= most:
+            problem = f"{self._under_way} {self._name}s are under way already; nothing was changed"
+            raise DirectoryError(kind, problem)
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    def close(self) -> None:
+        """Drop work that has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

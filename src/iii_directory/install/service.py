@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from iii_directory import limits
 from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import check_namespace, is_pinned, plan_install
+from iii_directory.install.process import Threads
 from iii_directory.install.reports import Added, Installation, Preview, added, installation, unified_diff
-from iii_directory.install.threads import Threads
 from iii_directory.install.tree import silent
 from iii_directory.install.writes import Writes
 from iii_directory.lockfile.format import By, RegistrySource
@@ -22,7 +21,7 @@ from iii_directory.registry.requests import WorkerRequest, worker_request
 from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Sequence
 
     from iii_directory.config import Settings
     from iii_directory.disk.files import FolderAtStart
@@ -65,8 +64,7 @@ class Installer:
             cache_ttl_ms=settings.registry_cache_ttl_ms,
         )
         self._folder = SkillsFolder(folder or settings.skills_folder)
-        self._threads = Threads("install")
-        self._under_way = 0
+        self._threads = Threads("download")
         self._now = now
         self._absent: dict[str, float] = {}
         self.writes = Writes(self._folder, now)
@@ -112,36 +110,24 @@ class Installer:
         progress: Progress = silent,
     ) -> Installation:
         """Install what a checked request stands for; the phases of its progress are "fetch" and "write"."""
-        with self._room():
+        with self._threads.room(limits.MAX_DOWNLOADS_AT_ONCE, SOURCE_FAILED):
             progress("fetch", 0, 0)
             bundle = await self._sources.bundle(request)
-            return await self._threads.run(
-                self._install,
-                bundle,
-                "call",
-                edited,
-                progress,
-                explicit=_is_explicit(request),
-                allow_downgrade=allow_downgrade,
-            )
+            rules = {"explicit": _is_explicit(request), "allow_downgrade": allow_downgrade}
+            return await self._threads.run(self._install, bundle, "call", edited, progress, **rules)
 
     async def preview(
         self, request: DownloadRequest, *, edited: EditedFiles = "overwrite", allow_downgrade: bool = False
     ) -> Preview:
         """What `download` would do, with a diff, and without doing it."""
-        with self._room():
+        with self._threads.room(limits.MAX_DOWNLOADS_AT_ONCE, SOURCE_FAILED):
             bundle = await self._sources.bundle(request)
-            return await self._threads.run(
-                self._preview,
-                bundle,
-                edited,
-                explicit=_is_explicit(request),
-                allow_downgrade=allow_downgrade,
-            )
+            rules = {"explicit": _is_explicit(request), "allow_downgrade": allow_downgrade}
+            return await self._threads.run(self._preview, bundle, edited, **rules)
 
     async def offers(self, source: RepoTree | LocalFolder | Site) -> Sequence[Offer]:
         """The skills a source has; nothing is installed."""
-        with self._room():
+        with self._threads.room(limits.MAX_DOWNLOADS_AT_ONCE, SOURCE_FAILED):
             async with self._sources.opened(source) as found:
                 return found.offers
 
@@ -238,55 +224,19 @@ class Installer:
         disk, entry = await self._threads.run(self._folder.look, namespace, ())
         return entry if disk.exists else None
 
-    @contextmanager
-    def _room(self) -> Generator[None]:
-        """A place among the downloads under way; whoever finds none is told so and holds up nobody."""
-        if self._under_way >= limits.MAX_DOWNLOADS_AT_ONCE:
-            raise DirectoryError(SOURCE_FAILED, f"{self._under_way} downloads are under way already")
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-
     def _install(
-        self,
-        bundle: Bundle,
-        by: By,
-        edited: EditedFiles,
-        progress: Progress,
-        *,
-        explicit: bool = False,
-        allow_downgrade: bool = False,
+        self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress, **rules: bool
     ) -> Installation:
-        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
+        with self._folder.locked(bundle.namespace, bundle.files) as found:
             plan = plan_install(
-                bundle,
-                namespace.disk,
-                namespace.known,
-                edited=edited,
-                by=by,
-                now=self._now(),
-                explicit=explicit,
-                allow_downgrade=allow_downgrade,
+                bundle, found.disk, found.known, edited=edited, by=by, now=self._now(), **rules
             )
-            namespace.commit(plan, progress)
+            found.commit(plan, progress)
         return installation(bundle, plan)
 
-    def _preview(
-        self, bundle: Bundle, edited: EditedFiles, *, explicit: bool = False, allow_downgrade: bool = False
-    ) -> Preview:
+    def _preview(self, bundle: Bundle, edited: EditedFiles, **rules: bool) -> Preview:
         disk, known = self._folder.look(bundle.namespace, bundle.files)
-        plan = plan_install(
-            bundle,
-            disk,
-            known,
-            edited=edited,
-            by="call",
-            now=self._now(),
-            explicit=explicit,
-            allow_downgrade=allow_downgrade,
-        )
+        plan = plan_install(bundle, disk, known, edited=edited, by="call", now=self._now(), **rules)
         old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
         diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
         return Preview(bundle.namespace, bundle.resolved, plan.changes, bundle.left_out, diff)

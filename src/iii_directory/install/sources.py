@@ -17,6 +17,7 @@ from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import Checkout, Fetched, GitSource
 from iii_directory.install.local import LocalSkills
 from iii_directory.install.plan import check_namespace, check_registry
+from iii_directory.install.process import Threads
 from iii_directory.install.requests import (
     LocalFolder,
     OneOf,
@@ -26,7 +27,6 @@ from iii_directory.install.requests import (
     repo_request,
 )
 from iii_directory.install.site import SiteSkills
-from iii_directory.install.threads import Threads
 from iii_directory.install.typed import Offer, select
 from iii_directory.lockfile.format import (
     Entry,

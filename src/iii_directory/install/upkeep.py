@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from iii_directory.install.bundle import Bundle
     from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
+    from iii_directory.install.process import Threads
     from iii_directory.install.sources import AskedOnce, Sources
-    from iii_directory.install.threads import Threads
     from iii_directory.install.tree import Progress
     from iii_directory.lockfile.format import Entry, LockFile
 

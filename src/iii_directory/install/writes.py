@@ -6,24 +6,23 @@ saves by hand while a document is written wins, and the writer is told.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory import limits
 from iii_directory.errors import (
+    INSTALL_FAILED,
     SKILL_CHANGED,
     SKILL_EXISTS,
     SKILL_NOT_FOUND,
     DirectoryError,
-    refused,
 )
 from iii_directory.install.plan import plan_write
-from iii_directory.install.threads import Threads
+from iii_directory.install.process import Threads
 from iii_directory.lockfile.format import content_hash
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.install.folder import LockedNamespace, SkillsFolder
 
@@ -47,7 +46,6 @@ class Writes:
         self._now = now
         # Not those of downloads: git may hold them for a minute.
         self._threads = Threads("write")
-        self._under_way = 0
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -55,7 +53,7 @@ class Writes:
 
     async def create(self, namespace: str, path: str, content: bytes, author: Author | None = None) -> Held:
         """Write a new document; D114 when something is there."""
-        with self._room():
+        with self._threads.room(limits.MAX_WRITES_AT_ONCE, INSTALL_FAILED):
             return await self._threads.run(self._create, namespace, path, content, author)
 
     async def update(
@@ -67,23 +65,13 @@ class Writes:
         author: Author | None = None,
     ) -> Held:
         """Replace a document; D110 when there is none, D118 when its content is not what is expected."""
-        with self._room():
+        with self._threads.room(limits.MAX_WRITES_AT_ONCE, INSTALL_FAILED):
             return await self._threads.run(self._change, namespace, path, content, expected, author)
 
     async def delete(self, namespace: str, path: str, expected: str | None) -> Held:
         """Delete a document and the folders that are empty without it; errors as of `update`."""
-        with self._room():
+        with self._threads.room(limits.MAX_WRITES_AT_ONCE, INSTALL_FAILED):
             return await self._threads.run(self._change, namespace, path, None, expected, None)
-
-    @contextmanager
-    def _room(self) -> Generator[None]:
-        if self._under_way >= limits.MAX_WRITES_AT_ONCE:
-            raise refused(f"{self._under_way} writes are under way already")
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
 
     def _create(self, namespace: str, path: str, content: bytes, author: Author | None) -> Held:
         with self._folder.locked(namespace, (path,)) as locked:
