@@ -75,12 +75,17 @@ def test_the_python_example_prints_the_index(newcomer: tuple[Path, str]) -> None
     assert done.stdout.startswith("# Skills index")
 
 
-def test_every_command_and_every_setting_is_in_the_readme() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_every_command_is_in_the_guide_and_every_setting_in_the_reference() -> None:
+    commands = (ROOT / "docs" / "guide" / "commands.md").read_text(encoding="utf-8")
+    settings = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     for name in COMMANDS:
-        assert f"`iii-directory {name}" in text, name
+        assert f"`iii-directory {name}" in commands, name
     for key in default_document():
-        assert f"`{key}" in text, key
+        assert f"`{key}" in settings, key
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
