@@ -54,16 +54,22 @@ def test_the_report_counts_by_kind_and_escapes_what_it_repeats() -> None:
     found = [
         Finding("skipped", "a\x1b.md", "b\u202e", "c\n"),
         Finding("skipped", "b", "r", "f"),
-        Finding("watch", "c", "r", "f"),
+        Finding("watch", "c", "r", "f", urgent=False),
     ]
 
     assert report(found) == {
         "counts": {"skipped": 2, "watch": 1},
-        "attention": 3,
+        "attention": 2,
         "findings": [
-            {"kind": "skipped", "subject": "a\\x1b.md", "reason": "b\\u202e", "fix": "c\\x0a"},
-            {"kind": "skipped", "subject": "b", "reason": "r", "fix": "f"},
-            {"kind": "watch", "subject": "c", "reason": "r", "fix": "f"},
+            {
+                "kind": "skipped",
+                "subject": "a\\x1b.md",
+                "reason": "b\\u202e",
+                "fix": "c\\x0a",
+                "attention": True,
+            },
+            {"kind": "skipped", "subject": "b", "reason": "r", "fix": "f", "attention": True},
+            {"kind": "watch", "subject": "c", "reason": "r", "fix": "f", "attention": False},
         ],
     }
 

@@ -29,18 +29,14 @@ def test_a_few_stay_on_their_own_and_what_needs_attention_comes_first() -> None:
     assert [group.named() for group in grouped(found)] == ["c.md", "a", "b", "d"]
 
 
-def test_a_finding_says_itself_whether_it_needs_attention_and_its_row_says_so_in_words() -> None:
+def test_the_row_of_a_finding_says_whether_it_needs_attention() -> None:
     calm = Finding("watch", "folder", "slow", "move it", urgent=False)
     pressing = Finding("watch", "folder", "slow", "move it")
 
     rows = report([calm, asset("a"), pressing])["findings"]
 
-    assert [row["fix"] for row in rows] == [
-        "nothing need be done; move it",
-        "nothing, if it is an asset",
-        "move it",
-    ]
-    assert [finding_of(row).urgent for row in rows] == [False, False, True]
+    assert [row["attention"] for row in rows] == [False, False, True]
+    assert [finding_of(row) for row in rows] == [calm, asset("a"), pressing]
 
 
 def test_many_are_counted_with_examples_from_different_folders() -> None:

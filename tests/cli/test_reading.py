@@ -282,7 +282,7 @@ def test_the_doctor_counts_objections_in_one_line_and_json_names_them(home: Fold
     (line,) = findings_in(found.stdout)
     objections = [row for row in answered["findings"] if row["kind"] == "check"]
     said = f"the Agent Skills standard and hosts have {len(objections)} objections, 3 of them forbidden"
-    assert line.startswith(f"check\tskills\t{said}\tnothing need be done; ")
+    assert line.startswith(f"check\tskills\t{said}\t")
     assert line.endswith(" skills check names each")
     assert found.exit_code == 0
     assert answered["counts"] == {"check": len(objections)}
@@ -290,7 +290,9 @@ def test_the_doctor_counts_objections_in_one_line_and_json_names_them(home: Fold
         "kind": "check",
         "subject": "pdf/SKILL.md",
         "reason": "its name 'other' is not that of its folder, 'pdf' (forbidden)",
-        "fix": "nothing need be done; give both the same name",
+        "fix": "give both the same name",
+        "attention": False,
+        "forbidden": True,
     } in objections
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
 from iii_directory.mcp.failures import remote_failure, unreachable
 
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = -32602, -32603, -32002
@@ -54,6 +55,14 @@ def test_a_sentence_of_the_directory_is_passed_on_as_it_is() -> None:
     sentence = "D110 not_found: skill 'cofee' not found. Did you mean: coffee. Next: call x."
 
     assert str(remote_failure("a::b", "invocation_failed", sentence)) == sentence
+
+
+def test_the_next_steps_of_the_directory_name_tools() -> None:
+    sentence = str(DirectoryError(SKILL_NOT_FOUND, "skill 'cofee' not found"))
+
+    told = str(remote_failure("a::b", "invocation_failed", sentence))
+
+    assert "Next: call directory__skills__list to see every skill id; or call search with words" in told
 
 
 def test_of_a_strangers_message_one_clean_bounded_line_is_left() -> None:

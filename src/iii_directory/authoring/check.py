@@ -64,8 +64,6 @@ CASE_PLACEHOLDER: Final = "write here what"
 """What the requests of a new skill begin with until its author replaces them."""
 CHECKED: Final = "check"
 """The kind of a finding that is an objection."""
-FORBIDDEN: Final = " (forbidden)"
-"""What ends the words of an objection that the standard makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class Objection:
     @property
     def words(self) -> str:
         """The problem, and whether it is more than advice."""
-        return f"{self.problem}{FORBIDDEN}" if self.forbidden else self.problem
+        return f"{self.problem} (forbidden)" if self.forbidden else self.problem
 
 
 class SkillFiles:

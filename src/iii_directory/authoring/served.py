@@ -51,6 +51,7 @@ def objections(look: Look) -> list[Finding]:
             objection.words,
             objection.fix,
             urgent=False,
+            forbidden=objection.forbidden,
         )
         for folder, skill in _folders(look)
         for objection in check(skill)

@@ -1,7 +1,6 @@
 """What was left out or is odd: nothing is skipped in silence, and many alike are few words for people. Pure.
 
-``directory::diagnostics`` has a row for each finding. The row has no field for whether it needs attention;
-there, what to do begins with "nothing" where that is not so.
+``directory::diagnostics`` has a row for each finding, which says whether it needs attention.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 # So many of a sort are named one by one; of more, so many stand for all.
 FEW: Final = 3
-_NOTHING: Final = "nothing"
 _PRECEDENCE: Final = "files come before registrations, and the first path in order before the others"
 
 
@@ -58,26 +56,28 @@ def report(found: Iterable[Finding], asked: Mapping[str, Any] | None = None) -> 
     return reply
 
 
-def row_of(finding: Finding) -> dict[str, str]:
-    """A finding as it is answered."""
+def row_of(finding: Finding) -> dict[str, Any]:
+    """Write a finding as it is answered."""
     return {
         "kind": finding.kind,
         "subject": escaped(finding.subject),
         "reason": escaped(finding.reason),
-        "fix": escaped(_fix_in_row(finding)),
+        "fix": escaped(finding.fix),
+        "attention": finding.urgent,
+        **({"forbidden": True} if finding.forbidden else {}),
     }
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """The finding that a row of the answer tells of."""
-    urgent = not row["fix"].startswith(_NOTHING)
-    return Finding(row["kind"], row["subject"], row["reason"], row["fix"], urgent=urgent)
-
-
-def _fix_in_row(finding: Finding) -> str:
-    if finding.urgent or finding.fix.startswith(_NOTHING):
-        return finding.fix
-    return f"{_NOTHING} need be done; {finding.fix}"
+    """Read a row of the answer back."""
+    return Finding(
+        row["kind"],
+        row["subject"],
+        row["reason"],
+        row["fix"],
+        urgent=row.get("attention", True),
+        forbidden=row.get("forbidden", False),
+    )
 
 
 def _findings(snapshot: Snapshot) -> list[Finding]:

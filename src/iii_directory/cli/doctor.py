@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.authoring.check import CHECKED, FORBIDDEN
+from iii_directory.authoring.check import CHECKED
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.checkup import problems
 from iii_directory.cli.common import as_command, engine_url, program
@@ -34,9 +34,9 @@ _CODES: Final = (
 @click.command(
     help="List what was left out or is odd: a broken configuration, a missing folder, program or package, "
     "skipped files, shadowed ids, broken front matter and the like, each with its reason and what to do. "
-    "Where that begins with 'nothing', as for the assets of a skill, it needs no attention. On a terminal "
-    "many of a sort are one row; in a pipe and in JSON each has its own. What the Agent Skills standard and "
-    "hosts object to is one row, and in JSON each.",
+    "Findings that need no attention, such as those about the assets of a skill, do not change the exit "
+    "code. On a terminal many of a sort are one row; in a pipe and in JSON each has its own. What the Agent "
+    "Skills standard and hosts object to is one row, and in JSON each.",
     epilog=_CODES,
 )
 @click.option(
@@ -107,14 +107,14 @@ def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
     """One line for all that the standard and hosts object to: it is for authors, and nothing is amiss."""
     if not objections:
         return []
-    forbidden = sum(objection.reason.endswith(FORBIDDEN) for objection in objections)
+    forbidden = sum(objection.forbidden for objection in objections)
     counted = f"{len(objections)} objection{'' if len(objections) == 1 else 's'}"
     return [
         {
             "kind": CHECKED,
             "subject": "skills",
             "reason": f"the Agent Skills standard and hosts have {counted}, {forbidden} of them forbidden",
-            "fix": f"nothing need be done; {program()} skills check names each",
+            "fix": f"{program()} skills check names each",
         }
     ]
 

@@ -100,6 +100,8 @@ class Finding(NamedTuple):
     """What to do about it."""
     urgent: bool = True
     """Whether somebody should do something; others, such as of the assets of a skill, are good to know."""
+    forbidden: bool = False
+    """Whether the Agent Skills standard forbids it."""
 
 
 class ParsedFile(NamedTuple):

@@ -24,7 +24,10 @@ _FINDING: Final = obj(
         "subject": text("The path below the skills folder, the id or the namespace it is about."),
         "reason": text("What is wrong or odd."),
         "fix": text("What to do about it."),
-    }
+        "attention": flag("Whether somebody should do something; else it is good to know."),
+        "forbidden": flag("True where the Agent Skills standard forbids it; else left out."),
+    },
+    optional=("attention", "forbidden"),
 )
 
 
