@@ -43,6 +43,8 @@ ADVISED_BODY_TOKENS: Final = 5000
 CHARS_PER_TOKEN: Final = 4
 # Markdown of one skill in which the check looks for the names of its files: four milliseconds a name.
 MAX_CHECKED_CHARS: Final = 4 * MIB
+# Rules of the table of visibility: a look at a changed document tries each.
+MAX_VISIBILITY_RULES: Final = 1000
 # Facts of a skill: bytes of a file that are read, rows of each kind in a reply, and characters of a row.
 MAX_FACT_FILE_BYTES: Final = 1 * MIB
 MAX_FACTS: Final = 200

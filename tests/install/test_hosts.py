@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.hosts import HOSTS, Host, HostFolders, host_named
+from iii_directory.install.hosts import HOSTS, HostFolders, KnownHost, host_named
 from iii_directory.lockfile.names import COPY_MARKER
 
 FOREIGN = ("pdf", "docx", "other")
@@ -53,7 +53,7 @@ def folders_of(project: Path) -> HostFolders:
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 @pytest.mark.parametrize("is_user", [False, True])
-def test_a_skill_is_found_where_the_host_looks(project: Path, host: Host, is_user: bool) -> None:
+def test_a_skill_is_found_where_the_host_looks(project: Path, host: KnownHost, is_user: bool) -> None:
     (placed,) = folders_of(project).place("pdf", [host], is_user=is_user)
 
     base = project.parent / "home" if is_user else project
@@ -66,7 +66,7 @@ def test_a_skill_is_found_where_the_host_looks(project: Path, host: Host, is_use
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_links_and_copies_show_what_an_update_brought(project: Path, host: Host) -> None:
+def test_links_and_copies_show_what_an_update_brought(project: Path, host: KnownHost) -> None:
     folders = folders_of(project)
     folders.place("pdf", [host])
 

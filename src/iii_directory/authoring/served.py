@@ -60,15 +60,15 @@ def objections(look: Look) -> list[Finding]:
 
 def budget(look: Look, tools: Sequence[Row]) -> Row:
     """``directory::skills::budget``: what everything costs a reader, beside what hosts allow."""
-    known = every_skill(look.snapshot)
+    known = every_skill(look.listed)
     lines = {key: f"- {key}: {plain_line(skill.description)}\n" for key, skill in known}
     listed = {key: lines[key] for key, skill in known if not skill.disable_model_invocation}
     by_cost = sorted(known, key=lambda one: (-len(lines[one[0]]), one[0]))
     return {
         "estimate": ESTIMATE,
-        "index": _size(len(workers_index(look.snapshot).body)),
+        "index": _size(len(workers_index(look.listed).body)),
         "tools": _size(len(_json({"tools": tools}))),
-        "resources": _size(len(_json({"resources": resource_rows(look.snapshot)}))),
+        "resources": _size(len(_json({"resources": resource_rows(look.listed)}))),
         "hosts": [_host(name, room, listed) for name, room in HOSTS.items()],
         "skills": [
             {"id": key, "line": _size(len(lines[key])), **_sizes(look, skill)} for key, skill in by_cost

@@ -18,7 +18,7 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.shelf import Pages
 from iii_directory.catalog.skill_files import SkillFiles
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.catalog.visibility import Visibility
+from iii_directory.catalog.visibility import Levels, Visibility
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.ids import namespace_of
 from iii_directory.lockfile.format import LOCKFILE, changed_namespaces, content_hash
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.catalog.folder.layers import Changes, FolderSource
+    from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile
     from iii_directory.lockfile.format import Entry, LockFile, NamespaceChange
 
@@ -74,6 +75,7 @@ class _NobodySays:
 class _Said(NamedTuple):
     """What the sources say beside their documents. Each part stays one object until it changes."""
 
+    levels: Levels
     installed: frozenset[str] | None
     hides: bool
     left: frozenset[str]
@@ -99,6 +101,7 @@ class Catalogue:
         notes: Notes | None = None,
         filter_unregistered: bool = True,
         show_paths: bool = False,
+        levels: Levels | None = None,
     ) -> None:
         self._folders = folders
         self._registered = registered or RegisteredSource()
@@ -108,6 +111,11 @@ class Catalogue:
         self._bodies = Bodies(folders, self._registered.body)
         self._files = SkillFiles(folders, show_paths=show_paths)
         self._look: Look | None = None
+        self._levels = levels or Levels()
+        self._everything = EMPTY
+        """Every document, before the levels leave some out."""
+        self._leveled: tuple[Snapshot, Snapshot] | None = None
+        """What readers by name and what lists may see; None where the levels leave nothing out."""
         self._revision = 0
         self._revisions: Pages[int] = Pages()
         self._said: _Said | None = None
@@ -126,9 +134,11 @@ class Catalogue:
         """Count the reads and registrations so far; while this stays, nobody uses the catalogue."""
         return self._looks + self._registered.skills.changes + self._registered.prompts.changes
 
-    def settings_changed(self, *, filter_unregistered: bool, show_paths: bool) -> None:
+    def settings_changed(self, *, filter_unregistered: bool, show_paths: bool, levels: Levels) -> None:
         """Hide and tell by other rules, from the next look on."""
         self._filter = filter_unregistered
+        if list(levels.table.items()) != list(self._levels.table.items()):
+            self._levels, self._leveled = levels, None
         self._files.show_paths = show_paths
         self._this_turn = None
 
@@ -203,6 +213,7 @@ class Catalogue:
         files = self._folders.take_changes() if self._folders.has_changes else {}
         registered = self._registered.take_changes() if self._registered.has_changes else {}
         said = _Said(
+            self._levels,
             self._installed.names,
             self._filter and self._installed.are_all,
             self._installed.left,
@@ -217,7 +228,7 @@ class Catalogue:
         return self._look
 
     def _new_look(self, files: Changes, registered: Changes, said: _Said) -> Look:
-        snapshot = EMPTY if self._look is None else self._look.snapshot
+        snapshot = self._everything
         if files and self._woken is not None:
             self._woken.set()
             self._edited |= {
@@ -226,11 +237,12 @@ class Catalogue:
         # It wakes whoever follows, and is no document.
         files.pop(LOCKFILE, None)
         visibility = Visibility(said.installed if said.hides else None, said.recorded, said.local)
-        snapshot = snapshot.changed(
+        snapshot = self._everything = snapshot.changed(
             files=files,
             registered=registered,
             visibility=None if visibility.is_like(snapshot.visibility) else visibility,
         )
+        self._leveled = self._by_levels(files, registered)
         folders, registrations, notes = said.findings
         noted = (*folders, *said.lock.findings, *registrations, *notes)
         changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
@@ -241,8 +253,9 @@ class Catalogue:
         changed_places = {REGISTERED} if registered else set[str]()
         changed_places |= {namespace_of(path) for path in files}
         self._revisions = self._revisions.changed(dict.fromkeys(changed_places, self._revision))
+        shown, offered = (snapshot, None) if self._leveled is None else self._leveled
         return Look(
-            snapshot,
+            shown,
             said.installed,
             said.lock,
             noted,
@@ -250,7 +263,31 @@ class Catalogue:
             self._files,
             said.left,
             self._revisions,
+            self._levels,
+            offered,
         )
+
+    def _by_levels(self, files: Changes, registered: Changes) -> tuple[Snapshot, Snapshot] | None:
+        """Derive what readers by name, and what lists may see; all of it anew where the levels changed."""
+        everything, levels = self._everything, self._levels
+        if not levels.table:
+            return None
+        before = self._leveled
+        if before is None:
+            before = EMPTY, EMPTY
+            files, registered = dict(everything.files.items()), dict(everything.registered.items())
+
+        def derived(
+            snapshot: Snapshot, seen: Callable[[str, ParsedFile | None], ParsedFile | None]
+        ) -> Snapshot:
+            same = everything.visibility.is_like(snapshot.visibility)
+            return snapshot.changed(
+                files={path: seen(path, entry) for path, entry in files.items()},
+                registered={key: seen(key, entry) for key, entry in registered.items()},
+                visibility=None if same else everything.visibility,
+            )
+
+        return derived(before[0], levels.shown), derived(before[1], levels.listed)
 
     def _is_as_installed(self, path: str, digest: str) -> bool:
         try:

@@ -19,6 +19,7 @@ from iii_directory.catalog.resolve import (
     without_scheme,
 )
 from iii_directory.catalog.skills import skill_at, skill_of
+from iii_directory.catalog.visibility import FULL, MANUAL, NAME, OFF
 from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of, path_to_id
 from iii_directory.documents.markdown import plain_line
 from iii_directory.documents.payload_fields import text
@@ -63,6 +64,7 @@ def explanation(look: Look, payload: Mapping[str, Any], beside: Iterable[Finding
         answer = _Answer(f"{quoted(written)} is there and is not served" if rules else str(error))
     if answer.document is not None:
         rules += _of_served(look, answer.document)
+    rules += _of_levels(look, written)
     return {
         "asked": asked,
         "served": answer.id is not None and not answer.stands_in,
@@ -163,6 +165,21 @@ def _of_file(snapshot: Snapshot, path: str, entry: ParsedFile) -> Iterator[Row]:
     whose = quoted(snapshot.display_id(part))
     reason = f"it is a file of the skill {whose}; lists and search name documents only"
     yield _rule("file", path, reason, "nothing; directory::skills::file reads it")
+
+
+def _of_levels(look: Look, written: str) -> Iterator[Row]:
+    """Say what the operator's table of visibility makes of a document."""
+    name = bare_id(normalise(written.removeprefix(_FOLDER)))
+    rule = look.levels.rule_for(name)
+    if rule is not None and rule[1] != FULL:
+        pattern, level = rule
+        effects = {
+            NAME: "lists and the index show no description",
+            MANUAL: "it is read when asked for by name, and in no list, index or search",
+            OFF: "it is not served",
+        }
+        reason = f"visibility in the configuration says {level} for {quoted(pattern)}: {effects[level]}"
+        yield _rule("visibility", name, reason, f"nothing, or run iii-directory skills enable {name}")
 
 
 def _of_served(look: Look, skill: Skill) -> Iterator[Row]:

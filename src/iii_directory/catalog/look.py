@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.shelf import Pages
+from iii_directory.catalog.visibility import Levels
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError
@@ -44,6 +45,15 @@ class Look(NamedTuple):
     """Workers that were connected and are no more."""
     revisions: Pages[int] = Pages()
     """By namespace of the folder, or `REGISTERED`: differs after every change of a file or a record there."""
+    levels: Levels = Levels()
+    """How much of each skill is offered."""
+    offered: Snapshot | None = None
+    """The documents for lists where the levels leave some out of them; else None."""
+
+    @property
+    def listed(self) -> Snapshot:
+        """The documents that lists, indexes and search show."""
+        return self.snapshot if self.offered is None else self.offered
 
     def revision_of(self, namespace: str | None) -> int | None:
         """The revision of a namespace of the folder, or with None of the registrations."""

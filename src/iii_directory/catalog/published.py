@@ -382,7 +382,8 @@ class Publisher:
                     entries.append(self._entry(look, found.by_path[path]))
                 except DirectoryError:
                     continue  # it has just gone, and the next look does not have it
-            entries = [entry for entry in entries if entry.is_listed]
+            listed = {skill.id for _, skill in every_skill(look.listed)}
+            entries = [entry for entry in entries if entry.is_listed and entry.published.skill.id in listed]
             for gone in self._kept.keys() - found.by_path.keys():
                 del self._kept[gone]
                 self._archives.pop(gone, None)

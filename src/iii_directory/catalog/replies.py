@@ -52,13 +52,13 @@ _TEMPLATES: Final[list[Row]] = [
 
 def skills_index(look: Look, _: Payload) -> Row:
     """``directory::skills::index``"""
-    return workers_index(look.snapshot)._asdict()
+    return workers_index(look.listed)._asdict()
 
 
 def skills_list(look: Look, payload: Payload) -> Row:
     """``directory::skills::list``"""
     found = rows.list_skills(
-        look.snapshot,
+        look.listed,
         search=optional_text(payload, "search"),
         prefix=optional_text(payload, "prefix"),
         type_=optional_text(payload, "type"),
@@ -117,12 +117,12 @@ def overview(
 
 def plain_skills(look: Look, _: Payload) -> Row:
     """``skills::list``"""
-    return {"skills": rows.plain_rows(look.snapshot)}
+    return {"skills": rows.plain_rows(look.listed)}
 
 
 def resources(look: Look, _: Payload) -> Row:
     """``skills::resources-list``"""
-    return {"resources": rows.resource_rows(look.snapshot)}
+    return {"resources": rows.resource_rows(look.listed)}
 
 
 def resource_templates(_look: Look, _: Payload) -> Row:
@@ -135,10 +135,10 @@ def resource_templates(_look: Look, _: Payload) -> Row:
 
 def prompts_list(look: Look, _: Payload) -> Row:
     """``directory::prompts::list``"""
-    found = rows.list_prompts(look.snapshot)
+    found = rows.list_prompts(look.listed)
     if not look.left:
         return {"prompts": found}
-    left = (_home_of(prompt) in look.left for prompt in look.snapshot.prompts.items)
+    left = (_home_of(prompt) in look.left for prompt in look.listed.prompts.items)
     return {"prompts": _with_those_who_left(found, left)}
 
 
@@ -156,9 +156,9 @@ def prompt(look: Look, payload: Payload) -> Row:
 
 def plain_prompts(look: Look, _: Payload) -> Row:
     """``prompts::list``"""
-    return {"prompts": rows.plain_prompt_rows(look.snapshot)}
+    return {"prompts": rows.plain_prompt_rows(look.listed)}
 
 
 def mcp_prompts(look: Look, _: Payload) -> Row:
     """``prompts::mcp-list``"""
-    return {"prompts": rows.mcp_prompt_rows(look.snapshot)}
+    return {"prompts": rows.mcp_prompt_rows(look.listed)}

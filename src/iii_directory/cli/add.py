@@ -20,7 +20,7 @@ from iii_directory.cli.common import (
     set_up_log,
     settings_from,
 )
-from iii_directory.cli.hosts import host_folders, hosts_named, placed_for, to_option
+from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
 from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (

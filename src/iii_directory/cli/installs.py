@@ -22,7 +22,7 @@ from iii_directory.cli.add import (
 )
 from iii_directory.cli.common import EXIT_CODES, as_command
 from iii_directory.cli.completion import namespaces as known_namespaces
-from iii_directory.cli.hosts import host_folders
+from iii_directory.cli.linking import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
 from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import DirectoryError, retold

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import authoring, evaluating, facts, hosts, installs
+from iii_directory.cli import authoring, evaluating, installs, inventory, linking, offering
 from iii_directory.cli.common import EXIT_CODES, fail, program
 from iii_directory.cli.completion import file_paths, skill_ids
 from iii_directory.cli.completion import hosts as host_names
@@ -208,5 +208,13 @@ def _fate(host: dict[str, Any]) -> str:
     return f"{room}, the list has {host['used_chars']}: {fate}"
 
 
-for further in (*installs.COMMANDS, *authoring.COMMANDS, *hosts.COMMANDS, evaluating.command, facts.command):
+FURTHER: Final = (
+    *installs.COMMANDS,
+    *authoring.COMMANDS,
+    *linking.COMMANDS,
+    *offering.COMMANDS,
+    evaluating.command,
+    inventory.command,
+)
+for further in FURTHER:
     command.add_command(further)

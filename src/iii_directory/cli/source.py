@@ -197,11 +197,12 @@ def loaded(settings: Settings) -> Generator[Look]:
     """The documents of the folder as they are now; bodies can be read until the end of the block."""
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.folder.layers import layers_of
+    from iii_directory.catalog.visibility import Levels
 
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
     folders = layers_of(settings)
-    catalogue = Catalogue(folders, show_paths=settings.show_paths)
+    catalogue = Catalogue(folders, show_paths=settings.show_paths, levels=Levels(settings.visibility))
     try:
         yield catalogue.load()
     finally:

@@ -20,7 +20,7 @@ from iii_directory.config.loading import (
     set_on_engine,
     user_skills_folder,
 )
-from iii_directory.config.project import CONFIG_FILE, DATA_FOLDER, nearest_project
+from iii_directory.config.nearest import CONFIG_FILE, DATA_FOLDER, nearest_project
 from iii_directory.config.settings import (
     BY_KEY,
     DEFAULT_REGISTRY_URL,

@@ -21,6 +21,7 @@ DEFAULT_URL: Final = "ws://127.0.0.1:49134"
 DEFAULT_REGISTRY_URL: Final = "https://api.workers.iii.dev"
 TOKEN_VARIABLE: Final = "III_TOKEN"  # noqa: S105 (its name, not a token)
 SURFACES: Final = ("v0.2", "v0.4", "v0.5", "v0.8")
+LEVELS: Final = ("full", "name", "manual", "off")
 DEFAULT_ROOTS: Final = (".agents/skills", ".claude/skills")
 
 
@@ -151,6 +152,17 @@ _MIRRORS: Final = _type(
     lambda value: is_text_map(value) and all((*value, *value.values())),
     dict,
 )
+_VISIBILITY: Final = _type(
+    {"type": "object", "additionalProperties": {"enum": list(LEVELS)}},
+    f"a mapping of at most {limits.MAX_VISIBILITY_RULES} patterns to {', '.join(LEVELS)}",
+    lambda value: (
+        is_text_map(value)
+        and len(value) <= limits.MAX_VISIBILITY_RULES
+        and all(0 < len(pattern) <= limits.MAX_ID_BYTES for pattern in value)
+        and set(value.values()) <= set(LEVELS)
+    ),
+    dict,
+)
 _SECTIONS: Final = _type(
     {"enum": ["read-only", "all", None]}, "'read-only' or 'all'", lambda value: value in ("read-only", "all")
 )
@@ -247,6 +259,12 @@ class Settings:
     )
     filter_unregistered: bool = _setting(
         _FLAG, "hide downloaded documents of workers that are not installed", default=True, remote=True
+    )
+    visibility: Mapping[str, str] = _setting(
+        _VISIBILITY,
+        "patterns of skill ids and how much of those skills is offered: full, name (no description), manual"
+        " (when asked for by name) or off; the first that fits counts",
+        default={},
     )
     repo_mirrors: Mapping[str, str] = _setting(
         _MIRRORS, "prefixes of git addresses and what to use instead", default={}

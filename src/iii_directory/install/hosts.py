@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class Host(NamedTuple):
+class KnownHost(NamedTuple):
     """A program that loads skills, and where its documentation says it looks for them."""
 
     name: str
@@ -41,7 +41,7 @@ class Host(NamedTuple):
 
 
 HOSTS: Final = tuple(
-    Host(name, project, user, links == "link", source)
+    KnownHost(name, project, user, links == "link", source)
     for name, project, user, links, source in (
         ("claude-code", ".claude/skills", ".claude/skills", "link", "https://code.claude.com/docs/en/skills"),
         ("codex", ".agents/skills", ".agents/skills", "link", "https://developers.openai.com/codex/skills"),
@@ -72,7 +72,7 @@ class Placed(NamedTuple):
         return self.skill, self.outcome, self.place, self.reason
 
 
-def host_named(name: str) -> Host:
+def host_named(name: str) -> KnownHost:
     """Find a host by its name; an unknown one is refused with the close ones."""
     for host in HOSTS:
         if host.name == name:
@@ -91,7 +91,7 @@ class HostFolders:
         self._project = os.path.realpath(project)
         self._home = None if home is None else os.path.realpath(home)
 
-    def place(self, skill: str, hosts: Iterable[Host], *, is_user: bool = False) -> list[Placed]:
+    def place(self, skill: str, hosts: Iterable[KnownHost], *, is_user: bool = False) -> list[Placed]:
         """Make a skill appear in the folders of hosts; a folder that several of them read gets one entry."""
         if not is_safe_path(skill) or not os.path.isfile(self._source(skill, OVERVIEW)):
             raise refused(f"there is no skill {quoted(skill)} in the skills folder")
@@ -105,7 +105,7 @@ class HostFolders:
         ]
 
     def take_away(
-        self, skill: str, hosts: Iterable[Host] = HOSTS, *, is_user: bool | None = None
+        self, skill: str, hosts: Iterable[KnownHost] = HOSTS, *, is_user: bool | None = None
     ) -> list[Placed]:
         """Remove the links to a skill and its copies; by default from every host of project and user."""
         found = [self._take(skill, folder) for folder in self._folders(hosts, is_user=is_user)]
@@ -127,7 +127,7 @@ class HostFolders:
             if self._is_of(skill, folder)
         ]
 
-    def _folders(self, hosts: Iterable[Host], *, is_user: bool | None) -> Iterator[str]:
+    def _folders(self, hosts: Iterable[KnownHost], *, is_user: bool | None) -> Iterator[str]:
         wanted: dict[str, None] = {}
         for host in hosts:
             if is_user is not True:

@@ -76,7 +76,7 @@ class DocumentIndexes:
     @property
     def snapshot(self) -> Snapshot:
         """The documents that are indexed."""
-        return EMPTY if self._indexed is None else self._indexed.snapshot
+        return EMPTY if self._indexed is None else self._indexed.listed
 
     def follow(self, look: Look) -> None:
         """Index the documents of a look in the background, once calls have paused."""
@@ -86,7 +86,7 @@ class DocumentIndexes:
 
     async def catch_up(self, look: Look) -> None:
         """Index the documents of a look now; if many changed, their bodies follow in the background."""
-        if look.snapshot is self.snapshot:
+        if look.listed is self.snapshot:
             return
         self._newest = look
         self._waiting += 1
@@ -98,9 +98,9 @@ class DocumentIndexes:
 
     def load(self, look: Look) -> None:
         """Index everything at once, for a caller that looks and leaves; needs no event loop."""
-        for key, skill in _offered(look.snapshot).items():
+        for key, skill in _offered(look.listed).items():
             self._put_skill(key, skill, _body(look, skill))
-        for prompt in look.snapshot.prompts.items:
+        for prompt in look.listed.prompts.items:
             self._put_prompt(prompt, look)
         self._indexed = look
 
@@ -111,7 +111,7 @@ class DocumentIndexes:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._unread) or (self._newest is not None and self._newest.snapshot is not self.snapshot)
+        return bool(self._unread) or (self._newest is not None and self._newest.listed is not self.snapshot)
 
     async def _work_in_background(self) -> None:
         pace = _Pace(self._activity, freezes=self._indexed is None)
@@ -139,10 +139,10 @@ class DocumentIndexes:
             # The newest look by now, which need not be the one that made this start: indexing an older one
             # after a newer one would undo changes.
             look = self._newest
-            if look is None or look.snapshot is self.snapshot:
+            if look is None or look.listed is self.snapshot:
                 return
-            skills = _offered(look.snapshot)
-            prompts = {prompt.name: prompt for prompt in look.snapshot.prompts.items}
+            skills = _offered(look.listed)
+            prompts = {prompt.name: prompt for prompt in look.listed.prompts.items}
             for key in self._known_skills.keys() - skills.keys():
                 self._drop_skill(key)
             for key in self._known_prompts.keys() - prompts.keys():
@@ -250,18 +250,18 @@ class DocumentLibrary:
     def exactly(self, kind: Kind, typed: str) -> str | None:
         try:
             if kind == "skill":
-                skill = self._look.snapshot.find(normalise(typed))
-                return None if skill is None else self._look.snapshot.display_id(skill)
+                skill = self._look.listed.find(normalise(typed))
+                return None if skill is None else self._look.listed.display_id(skill)
             uri = parse_uri(typed) if kind == "function" and "://" in typed else None
         except DirectoryError:
             return None
         return uri.function_id if isinstance(uri, SectionUri) else None
 
     def skill_of(self, document_id: str) -> str:
-        return owner_of(self._look.snapshot, document_id)
+        return owner_of(self._look.listed, document_id)
 
     def body(self, kind: Kind, document_id: str) -> str:
-        snapshot = self._look.snapshot
+        snapshot = self._look.listed
         try:
             if kind == "skill" and (skill := snapshot.find(document_id)):
                 return self._look.read_skill(skill)

@@ -15,6 +15,7 @@ from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.catalog.notes import Notes
 from iii_directory.catalog.records import Seal
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.catalog.visibility import Levels
 from iii_directory.disk.locking import is_at_rest
 from iii_directory.documents.model import Finding
 from iii_directory.engine.protocol import DEFAULT_NAMESPACE
@@ -72,6 +73,7 @@ class DirectoryWorker:
             notes=self._notes,
             filter_unregistered=settings.filter_unregistered,
             show_paths=settings.show_paths,
+            levels=Levels(settings.visibility),
         )
         calls = EngineCalls(bus, settings)
         self._engine = EngineView(calls)
@@ -193,7 +195,9 @@ class DirectoryWorker:
         """Whoever holds a value of its own goes by the new one; the others ask when they need it."""
         now = self._settings
         self._catalogue.settings_changed(
-            filter_unregistered=now.filter_unregistered, show_paths=now.show_paths
+            filter_unregistered=now.filter_unregistered,
+            show_paths=now.show_paths,
+            levels=Levels(now.visibility),
         )
         self._parts.settings_changed()
         self._installed.ttl_seconds = now.registry_cache_ttl_ms / 1000

@@ -90,7 +90,7 @@ class Introspection:
         """The how-to of a function and what else is written about it, where there is any."""
         function_id = detail["function_id"]
         look = await self._catalogue.look()
-        snapshot = look.snapshot
+        snapshot = look.listed
         about = sorted(snapshot.documenting(function_id), key=lambda s: _closeness(s, function_id))
         linking = [s for s in (await self._linking(look)).get(function_id, ()) if s not in about]
         guide = next((s for s in about + linking if s.type == HOW_TO), None)
@@ -114,15 +114,15 @@ class Introspection:
 
     async def _linking(self, look: Look) -> dict[str, list[Skill]]:
         """How-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
-        if self._linked_in is not look.snapshot:
+        if self._linked_in is not look.listed:
             self._links = await asyncio.to_thread(_read_links, look)
-            self._linked_in = look.snapshot
+            self._linked_in = look.listed
         return self._links
 
 
 def _read_links(look: Look) -> dict[str, list[Skill]]:
     links: dict[str, list[Skill]] = {}
-    for skill in look.snapshot.skills.items:
+    for skill in look.listed.skills.items:
         if skill.type != HOW_TO:
             continue
         try:
@@ -136,7 +136,7 @@ def _read_links(look: Look) -> dict[str, list[Skill]]:
 
 def _written_about(look: Look, worker: str) -> Row:
     """The documents of a worker: those in the namespace that is called like it."""
-    snapshot = look.snapshot
+    snapshot = look.listed
     overview = snapshot.find(worker)
     skills = [*([overview] if overview else []), *snapshot.skills_below(worker)]
     return {

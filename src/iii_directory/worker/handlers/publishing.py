@@ -64,7 +64,7 @@ class Publishing:
 
     def _resources(self, look: Look) -> list[Row]:
         """The index, then the skills, then every document."""
-        documents = look.snapshot.skills.column(_document_row)
+        documents = look.listed.skills.column(_document_row)
         return [
             INDEX_RESOURCE,
             *self._publisher.resources(look),

@@ -196,7 +196,7 @@ class Reading:
             case IndexUri():
                 # The first after a start has every line to make: longer than a turn of the loop may take.
                 look = await self._catalogue.look()
-                return Content(MARKDOWN, await asyncio.to_thread(tree_index, look.snapshot))
+                return Content(MARKDOWN, await asyncio.to_thread(tree_index, look.listed))
             case SkillUri(id=skill_id):
                 look = await self._catalogue.look()
                 return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.config import Settings
-    from iii_directory.install.hosts import Host, HostFolders, Placed
+    from iii_directory.install.hosts import HostFolders, KnownHost, Placed
 
 _HOSTS: Final = "claude-code, codex, cursor, gemini, vscode, goose, windsurf or agents"
 
@@ -78,7 +78,7 @@ def unlink(skills: tuple[str, ...], hosts: tuple[str, ...], as_json: bool, confi
 COMMANDS: Final = (link, unlink)
 
 
-def hosts_named(names: Iterable[str]) -> list[Host]:
+def hosts_named(names: Iterable[str]) -> list[KnownHost]:
     """Find the hosts of ``--to``; an unknown one ends the command."""
     from iii_directory.install.hosts import host_named
 
