@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING, Any
 from iii import InitOptions, InvocationError
 from iii.iii import III
 
+from benchmarks.bench_search_start import until_complete
 from benchmarks.harness import Measurement, goal, interleave, repeat, timed
-from benchmarks.processes import engine, engine_with_directory, process, run_up, subscribers
+from benchmarks.processes import (
+    call_frame,
+    earlier,
+    engine,
+    engine_with_directory,
+    flood,
+    process,
+    run_up,
+    subscribers,
+    up_on_disk,
+)
 from benchmarks.trees import make_tree, path_of
 from iii_directory.config import Settings
 from iii_directory.engine.server import EngineServer
@@ -29,7 +40,10 @@ if TYPE_CHECKING:
 SKILLS = 10_000
 READS = 20
 CALLS = 600
+READS_AFTER = 2000
 IN_FLIGHT = 32
+# The commit before writes were made cheaper.
+BEFORE = "06e9513"
 BODY = f"# A skill\n\nWhat it is for, in a sentence or two.\n\n{'Some words of explanation. ' * 60}\n"
 READY_SECONDS = 60.0
 GOOD = ("bench::one", "bench::two", "bench::three")
@@ -74,6 +88,53 @@ def register() -> Measurement:
         f"{relayed.median:.2f} of a worker there that only passes the write on"
     )
     return Measurement(measured.values, (note,))
+
+
+@goal("registered.register-before", at_least=1.3)
+def register_before() -> Measurement:
+    """``skills::register`` in ``iii-directory up`` with 32 in flight, against an earlier commit."""
+    return since_before(registration_frame)
+
+
+@goal("registered.state-set-before", at_least=1.3)
+def state_set_before() -> Measurement:
+    """``state::set`` in ``iii-directory up`` with 32 in flight, against an earlier commit."""
+    return since_before(write_frame)
+
+
+def since_before(frame: Callable[[int], str]) -> Measurement:
+    """How many calls are answered in the time in which the earlier commit answers one."""
+    with (
+        earlier(BEFORE) as source,
+        tempfile.TemporaryDirectory() as here,
+        tempfile.TemporaryDirectory() as there,
+        process(up_on_disk, Path(here)) as ours,
+        process(up_on_disk, Path(there), source=source) as theirs,
+    ):
+
+        def rate(url: str) -> float:
+            frames = [frame(next(_numbers)) for _ in range(2 * CALLS)]
+            return len(frames) / flood(url, frames, IN_FLIGHT)
+
+        return interleave(lambda: rate(ours), lambda: rate(theirs), rounds=15)
+
+
+@goal("registered.read-after-burst", at_most=1.1)
+def read_after_burst() -> Measurement:
+    """Reads one at a time right after 10,000 registrations, against reads once everything is indexed."""
+    with tempfile.TemporaryDirectory() as data, process(up_on_disk, Path(data)) as url:
+
+        def seconds() -> float:
+            frames = [read_frame(number) for number in range(READS_AFTER)]
+            return flood(url, frames, 1) / READS_AFTER
+
+        ratios: list[float] = []
+        for _ in range(3):
+            flood(url, [registration_frame(number) for number in range(SKILLS)], IN_FLIGHT)
+            after = seconds()
+            until_complete(url)
+            ratios.append(after / seconds())
+    return Measurement(tuple(ratios))
 
 
 def against(client: Any, call: Callable[[int], tuple[str, dict[str, Any]]], *, rounds: int) -> Measurement:
@@ -164,6 +225,20 @@ READ_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("skill::fetch", {"uri": "iii://bench/skill-7"}),
     ("directory::skills::get", {"id": "bench/skill-7"}),
 )
+
+
+def registration_frame(number: int) -> str:
+    function_id, payload = registration(number)
+    return call_frame({**payload, "skill": f"{BODY}\n{next(_numbers)}\n"}, function_id)
+
+
+def write_frame(number: int) -> str:
+    function_id, payload = direct_write(number)
+    return call_frame(payload, function_id)
+
+
+def read_frame(number: int) -> str:
+    return call_frame({"id": f"bench/skill-{number}"}, "directory::skills::get")
 
 
 def registration(number: int) -> tuple[str, dict[str, Any]]:

@@ -8,6 +8,9 @@ import json
 import logging
 import multiprocessing
 import socket
+import subprocess
+import sys
+import tarfile
 import tempfile
 import time
 import uuid
@@ -36,11 +39,21 @@ _BUFFER = bytearray(1 << 20)
 
 
 @contextlib.contextmanager
-def process(target: Callable[..., None], *arguments: Any) -> Generator[Any]:
-    """Run ``target(report, *arguments)`` in a process; gives what it reports first."""
+def process(target: Callable[..., None], *arguments: Any, source: Path | None = None) -> Generator[Any]:
+    """Run ``target(report, *arguments)`` in a process; gives what it reports first.
+
+    With a ``source`` the process imports the package from there, such as from an :func:`earlier` commit.
+    """
     ours, theirs = _SPAWN.Pipe()
     child = _SPAWN.Process(target=target, args=(theirs, *arguments), daemon=True)
-    child.start()
+    # A spawned process begins with the import path of its parent.
+    path = sys.path.copy()
+    if source is not None:
+        sys.path.insert(0, str(source))
+    try:
+        child.start()
+    finally:
+        sys.path[:] = path
     try:
         if not ours.poll(READY_SECONDS):
             raise TimeoutError(f"{target.__name__} did not start")
@@ -48,6 +61,18 @@ def process(target: Callable[..., None], *arguments: Any) -> Generator[Any]:
     finally:
         child.kill()
         child.join()
+
+
+@contextlib.contextmanager
+def earlier(commit: str) -> Generator[Path]:
+    """Unpack the package as of an earlier commit, for one side of a comparison."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "commit.tar"
+        command = ("git", "archive", "--output", archive, commit, "src")
+        subprocess.run(command, cwd=Path(__file__).parent.parent, check=True)
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        yield Path(folder) / "src"
 
 
 def echo_server(report: Connection) -> None:
@@ -81,6 +106,14 @@ def engine_with_directory(report: Connection) -> None:
     """The engine with an empty directory inside it, on nothing but memory."""
     with tempfile.TemporaryDirectory() as folder:
         run_up(report, Path(folder))
+
+
+def up_on_disk(report: Connection, data: Path) -> None:
+    """``iii-directory up`` with an empty folder and a database."""
+    from iii_directory.engine.sqlite_store import Database
+
+    (data / "skills").mkdir()
+    run_up(report, data / "skills", Database(data))
 
 
 def run_up(report: Connection, skills: Path, database: Database | None = None) -> None:

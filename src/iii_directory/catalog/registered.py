@@ -131,7 +131,8 @@ class Table:
         self._touch(key)
         held, newest = self._held.get(key), self._known_stamp(key)
         draft = self._drafts.get(key)
-        ours = draft if draft is not None and draft.value == new else None
+        # Most events tell of a write of ours, which is held or drafted: its time need not be parsed.
+        ours = next((record for record in (held, draft) if record is not None and record.value == new), None)
         self._remember(key, max(newest, stamp_of(old), ours.stamp if ours else stamp_of(new)))
         value = held.value if held else None
         if new == value:

@@ -56,7 +56,7 @@ class Database:
         self.path = directory / FILE_NAME
         self.set_aside: Path | None = None
         """Where a file was moved to that was damaged, or not the one that was opened; the last of them."""
-        self._parts = tuple(directory / (FILE_NAME + suffix) for suffix in ("", "-wal"))
+        self._parts = tuple(str(directory / (FILE_NAME + suffix)) for suffix in ("", "-wal"))
         _make_usable(directory)
         _refuse_links(self.path)
         _keep_private(self.path)
@@ -217,9 +217,9 @@ def _refused(error: sqlite3.Error) -> StoreError:
     return StoreError(f"the state database refused: {error}")
 
 
-def _stamp_of(path: Path) -> tuple[int, ...] | None:
+def _stamp_of(path: str) -> tuple[int, ...] | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
