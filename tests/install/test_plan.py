@@ -188,11 +188,11 @@ def test_verifying_tells_clean_edited_missing_and_own_files_apart() -> None:
 
 def test_changes_as_a_dict_name_only_what_there_is() -> None:
     assert plan("keep").changes.as_dict() == {
-        "added": ("added.md",),
-        "replaced": ("clean.md",),
-        "kept": ("edited.md", "own.md"),
-        "left_behind": ("gone.md",),
-        "unchanged": ("same.md",),
+        "added": ["added.md"],
+        "replaced": ["clean.md"],
+        "kept": ["edited.md", "own.md"],
+        "left_behind": ["gone.md"],
+        "unchanged": ["same.md"],
     }
 
 

@@ -309,10 +309,10 @@ def test_a_preview_shows_the_plan_and_changes_nothing(world: World) -> None:
 
     assert contents(world.skills) == before
     assert preview.as_dict()["changes"] == {
-        "added": ("set.md",),
-        "replaced": ("SKILL.md",),
-        "overwritten": ("get.md",),
-        "unchanged": ("prompts/ask.md", "run.py"),
+        "added": ["set.md"],
+        "replaced": ["SKILL.md"],
+        "overwritten": ["get.md"],
+        "unchanged": ["prompts/ask.md", "run.py"],
     }
     assert "-# db one\n+# db two\n" in preview.diff
     assert "-by hand\n+get two\n" in preview.diff

@@ -83,9 +83,9 @@ def test_an_update_brings_what_is_newer_and_says_what_changed(world: World, repo
         "installed": "1.0.0",
         "available": "2.0.0",
         "changes": {
-            "added": ("set.md",),
-            "replaced": ("SKILL.md", "get.md"),
-            "left_behind": ("gone.md",),
+            "added": ["set.md"],
+            "replaced": ["SKILL.md", "get.md"],
+            "left_behind": ["gone.md"],
         },
     }
     assert (world.skills / "web" / "a.md").read_bytes() == b"a two\n"

@@ -14,16 +14,14 @@ error is undone on the spot, in reverse.
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from iii_directory import limits
-from iii_directory.disk.files import NOT_SUPPORTED, Mark
+from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.locking import RECORD, WORK_FOLDER, held
 from iii_directory.disk.safe_open import (
     carry,
@@ -44,14 +42,15 @@ from iii_directory.install.tree import (
     scan_namespace,
     silent,
 )
-from iii_directory.lockfile.format import LOCKFILE, Entry, is_safe, render_lock, unbroken
+from iii_directory.lockfile.format import LOCKFILE, Entry, parse_entry, render_lock, unbroken
 from iii_directory.lockfile.reading import read_lock
+from iii_directory.shapes import object_of
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
-    from iii_directory.disk.files import FileOps
+    from iii_directory.disk.files import FileOps, Mark
     from iii_directory.install.plan import Plan
 
 _JOURNAL: Final = "journal.json"
@@ -60,7 +59,8 @@ _NEW, _OLD, _OLD_PART = "new", "old", "old.part"
 _NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
 
 
-class Journal(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Journal:
     """What a switch is about to do to one namespace."""
 
     namespace: str
@@ -99,15 +99,37 @@ class Transaction:
         return f"{self.namespace}{WORK_SUFFIX}"
 
 
+def _render_journal(journal: Journal) -> bytes:
+    document = {
+        "namespace": journal.namespace,
+        "staged": journal.staged,
+        "entry": None if journal.entry is None else journal.entry.as_dict(),
+        "marks": {path: list(mark) for path, mark in journal.marks.items()},
+        "writes": dict(journal.writes),
+        "deletes": sorted(journal.deletes),
+        "edits_win": journal.edits_win,
+    }
+    return json.dumps(document).encode()
+
+
 def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
     """Return the journal of a namespace; None for one cut short by a crash, which was never acted upon."""
     try:
-        journal = msgspec.json.decode(content or b"", type=Journal)
-    except (msgspec.DecodeError, RecursionError):
+        document = object_of(json.loads(content or b""))
+        entry = None if document["entry"] is None else parse_entry(document["entry"])
+        if document["namespace"] != namespace or (entry is None) != (document["entry"] is None):
+            return None
+        return Journal(
+            namespace=namespace,
+            staged=document["staged"],
+            entry=entry,
+            marks={path: (inode, size, time) for path, (inode, size, time) in document["marks"].items()},
+            writes=dict(document["writes"]),
+            deletes=frozenset(document["deletes"]),
+            edits_win=document["edits_win"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if journal.namespace != namespace or (journal.entry is not None and not is_safe(journal.entry)):
-        return None
-    return journal
 
 
 def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
@@ -191,7 +213,7 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
 
 def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files, root, work = job.files, job.root, job.work
-    write_file(files, _JOURNAL, work, msgspec.json.encode(journal))
+    write_file(files, _JOURNAL, work, _render_journal(journal))
     for folder in (work, job.work_folder, root):
         files.sync(folder)
     job.undo.append(lambda: files.sync(root))

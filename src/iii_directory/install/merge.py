@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from iii_directory.install.plan import Disk, FileChanges, Plan
 from iii_directory.limits import MAX_MERGE_LINES
 from iii_directory.lockfile.format import content_hash
@@ -53,7 +51,7 @@ def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sid
     edited_from = {path: origin for path, origin in known.edited_from.items() if path not in clean}
     return Plan(
         namespace=namespace,
-        entry=replace(known, edited_from=edited_from),
+        entry=known._replace(edited_from=edited_from),
         writes=writes,
         deletes=frozenset(
             f"{path}{MERGE_SUFFIX}" for path in clean if disk.nodes.get(f"{path}{MERGE_SUFFIX}") == "file"

@@ -6,11 +6,8 @@ plan stands behind ``--dry-run`` and the real thing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, Literal
-
-import msgspec
-from msgspec.structs import replace as changed
 
 from iii_directory.documents.ids import RESERVED_NAMESPACES, new_namespace_problem
 from iii_directory.errors import refused
@@ -39,7 +36,8 @@ class Disk:
     executable: frozenset[str] = frozenset()
 
 
-class FileChanges(msgspec.Struct, frozen=True, omit_defaults=True):
+@dataclass(frozen=True, slots=True)
+class FileChanges:
     """What happens to each path; every tuple is sorted. As a dict it has only what there is."""
 
     added: tuple[str, ...] = ()
@@ -58,7 +56,8 @@ class FileChanges(msgspec.Struct, frozen=True, omit_defaults=True):
     unchanged: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, list[str]]:
-        return msgspec.to_builtins(self)
+        found = {field.name: list(getattr(self, field.name)) for field in fields(self)}
+        return {name: paths for name, paths in found.items() if paths}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def plan_install(
     )
     if known is not None and not writes and (known.resolved, known.files) == (entry.resolved, entry.files):
         # Nothing is installed anew, so the time of the install stays.
-        entry = changed(entry, installed_at=known.installed_at)
+        entry = entry._replace(installed_at=known.installed_at)
     return Plan(
         namespace=bundle.namespace,
         entry=entry,
@@ -181,9 +180,9 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     plan = plan_install(
         bundle, disk, known, edited=edited, by=known.by, now=known.installed_at, allow_downgrade=True
     )
-    entry = changed(known, executable=bundle.executable)
+    entry = known._replace(executable=bundle.executable)
     if edited == "overwrite":
-        entry = changed(entry, edited_from={})
+        entry = entry._replace(edited_from={})
     return replace(plan, entry=known if entry == known else entry)
 
 
@@ -247,13 +246,13 @@ def _authored(
     authors = {name: caller for name, caller in known.authors.items() if name != path}
     if author is not None:
         authors[path] = author
-    known = changed(known, authors=authors)
+    known = known._replace(authors=authors)
     if known.by != "create":
         return known
     files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
     if digest is not None:
         files[path] = digest
-    return changed(known, files=files) if files else None
+    return known._replace(files=files) if files else None
 
 
 _WRITTEN: Final = "written"

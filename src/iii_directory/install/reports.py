@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-import msgspec
-from msgspec.structs import replace
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
@@ -70,7 +67,8 @@ class Installation:
         }
 
 
-class Preview(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Preview:
     """A download that was only planned."""
 
     namespace: str
@@ -80,10 +78,11 @@ class Preview(msgspec.Struct, frozen=True):
     diff: str
 
     def as_dict(self) -> dict[str, Any]:
-        return msgspec.to_builtins(self)
+        return asdict(self) | {"changes": self.changes.as_dict(), "left_out": list(self.left_out)}
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+@dataclass(frozen=True, slots=True)
+class Report:
     """What became of one namespace in an update, a restore or a look for newer versions."""
 
     namespace: str
@@ -97,10 +96,11 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     pinned: bool = False
     behind: tuple[str, ...] = ()
     """Files that were edited by hand, and that the source has changed since."""
-    changes: FileChanges = msgspec.field(default_factory=FileChanges)
+    changes: FileChanges = field(default_factory=FileChanges)
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.to_builtins(self).items() if value}
+        whole = asdict(self) | {"behind": list(self.behind), "changes": self.changes.as_dict()}
+        return {name: value for name, value in whole.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

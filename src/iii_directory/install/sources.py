@@ -10,8 +10,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
-from msgspec.structs import replace as changed
-
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
 from iii_directory.install.git import Checkout, Fetched, GitSource
@@ -151,7 +149,7 @@ class Sources:
         """The version or commit that an update would bring; for a pinned version, the latest there is."""
         source = entry.source
         if isinstance(source, RegistrySource):
-            check_registry(changed(source, registry=self._registry.address), source)
+            check_registry(source._replace(registry=self._registry.address), source)
             return await self._registry.current_version(worker_request(source.worker, tag=source.tag))
         if isinstance(source, RepoSource):
             request = self._repo_request(source, source.branch)

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
-
-import msgspec
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
 from iii_directory.lockfile.names import is_namespace, is_safe_path, kind_of
-from iii_directory.shapes import is_object
+from iii_directory.shapes import is_object, is_text_list, is_text_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
@@ -33,18 +29,13 @@ By = Literal["call", "auto", "create"]
 """Who asked for a namespace: somebody, the worker itself, or nobody: its documents were written here."""
 
 
-class _Source(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
-    """Where a namespace came from."""
-
-    @property
-    def kind(self) -> str:
-        return str(self.__struct_config__.tag)
-
-    def as_dict(self) -> dict[str, str]:
-        return msgspec.to_builtins(self)
+def _as_dict(source: Source) -> dict[str, str]:
+    """Return what the file says of a source: its kind, and every field that is set."""
+    set_fields = {name: value for name, value in source._asdict().items() if value is not None}
+    return {"kind": source.kind, **set_fields}
 
 
-class RegistrySource(_Source, frozen=True, tag="registry"):
+class RegistrySource(NamedTuple):
     """A worker of a registry, at an exact version or at whatever a tag names; one of the two is set."""
 
     worker: str
@@ -52,9 +43,11 @@ class RegistrySource(_Source, frozen=True, tag="registry"):
     tag: str | None = None
     registry: str | None = None
     """The address of the registry, without credentials; None in records older than this field."""
+    kind: Literal["registry"] = "registry"
+    as_dict = _as_dict
 
 
-class RepoSource(_Source, frozen=True, tag="repo"):
+class RepoSource(NamedTuple):
     """A folder of a git repository; ``branch`` may be a tag, a commit id or HEAD too."""
 
     repo: str
@@ -63,35 +56,51 @@ class RepoSource(_Source, frozen=True, tag="repo"):
     commit: str
     path: str | None = None
     """The folder, where it is not ``skills/<skill>``; ``.`` is the whole repository."""
+    kind: Literal["repo"] = "repo"
+    as_dict = _as_dict
 
     @property
     def folder(self) -> str:
         return self.path or f"skills/{self.skill}"
 
 
-class LocalSource(_Source, frozen=True, tag="folder"):
+class LocalSource(NamedTuple):
     """A folder of the machine it was installed on; of a git work tree with the commit it was at."""
 
     path: str
     skill: str
     commit: str | None = None
+    kind: Literal["folder"] = "folder"
+    as_dict = _as_dict
 
 
-class SiteSource(_Source, frozen=True, tag="site"):
+class SiteSource(NamedTuple):
     """A skill in the well-known index of a site."""
 
     url: str
     skill: str
+    kind: Literal["site"] = "site"
+    as_dict = _as_dict
 
 
-class WrittenSource(_Source, frozen=True, tag="written"):
+class WrittenSource(NamedTuple):
     """No source: the documents were written here, by ``directory::skills::create``."""
 
+    kind: Literal["written"] = "written"
+    as_dict = _as_dict
 
-Source: TypeAlias = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
+
+Source = RegistrySource | RepoSource | LocalSource | SiteSource | WrittenSource
+_SOURCES: Final[dict[str, type[Source]]] = {
+    "registry": RegistrySource,
+    "repo": RepoSource,
+    "folder": LocalSource,
+    "site": SiteSource,
+    "written": WrittenSource,
+}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(NamedTuple):
     """One namespace as its source had it; ``files`` maps paths below it to ``sha256:<hex>``."""
 
     source: Source
@@ -101,23 +110,31 @@ class Entry(msgspec.Struct, frozen=True):
     files: Mapping[str, str]
     executable: frozenset[str] = frozenset()
     """Which of them the source has as programs."""
-    edited_from: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    edited_from: Mapping[str, str] = _NONE
     """What files that were edited by hand had been, where the source has something newer by now."""
-    left_behind: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    left_behind: Mapping[str, str] = _NONE
     """Files that left the source and are still here, as they were installed."""
-    authors: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict[str, "Mapping[str, str]"])
+    authors: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """The caller that last wrote a file through the directory, by the path of the file.
 
     Each is ``{"worker_id", "worker"}``, "unknown" where the engine did not name the caller.
     """
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return what the file says of this namespace, always in the same order and without what is empty."""
-        whole = msgspec.to_builtins(self, order="deterministic")
-        return {name: value for name, value in whole.items() if value or name not in _OPTIONAL}
-
-
-_OPTIONAL: Final = frozenset({"executable", "edited_from", "left_behind", "authors"})
+    def as_dict(self) -> dict[str, object]:
+        more = {
+            "executable": sorted(self.executable),
+            "edited_from": dict(sorted(self.edited_from.items())),
+            "left_behind": dict(sorted(self.left_behind.items())),
+            "authors": dict(sorted(self.authors.items())),
+        }
+        return {
+            "source": self.source.as_dict(),
+            "resolved": self.resolved,
+            "installed_at": self.installed_at,
+            "by": self.by,
+            "files": dict(sorted(self.files.items())),
+            **{name: value for name, value in more.items() if value},
+        }
 
 
 class LockFile(NamedTuple):
@@ -189,24 +206,33 @@ def parse_lock(content: bytes | None) -> LockFile:
 
 
 def parse_entry(value: object) -> Entry | None:
-    """Return one namespace's record, or None when the value is not one."""
-    try:
-        entry = msgspec.convert(value, Entry)
-    except msgspec.ValidationError:
+    """One namespace's record, or None when it is not one."""
+    if not is_object(value):
         return None
-    if not is_safe(entry):
+    source = _parse_source(value.get("source"))
+    resolved, installed_at, by = value.get("resolved"), value.get("installed_at"), value.get("by")
+    files = value.get("files")
+    if source is None or not is_text_map(files) or by not in ("call", "auto", "create"):
         return None
-    return replace(
-        entry,
-        executable=entry.executable & entry.files.keys(),
-        edited_from={path: old for path, old in entry.edited_from.items() if path in entry.files},
-        left_behind={path: old for path, old in entry.left_behind.items() if path not in entry.files},
+    if not isinstance(resolved, str) or not isinstance(installed_at, str):
+        return None
+    executable, edited_from = value.get("executable", []), value.get("edited_from", {})
+    left_behind, authors = value.get("left_behind", {}), value.get("authors", {})
+    if not is_text_list(executable) or not is_text_map(edited_from) or not is_text_map(left_behind):
+        return None
+    if not is_object(authors) or not all(is_safe_path(path) for path in (*files, *left_behind)):
+        return None
+    return Entry(
+        source=source,
+        resolved=resolved,
+        installed_at=installed_at,
+        by=by,
+        files=dict(files),
+        executable=frozenset(executable) & files.keys(),
+        edited_from={path: digest for path, digest in edited_from.items() if path in files},
+        left_behind={path: digest for path, digest in left_behind.items() if path not in files},
+        authors={path: author for path, author in authors.items() if is_text_map(author)},
     )
-
-
-def is_safe(entry: Entry) -> bool:
-    """Whether every path of a record can only lead to a file of its namespace."""
-    return all(is_safe_path(path) for path in (*entry.files, *entry.left_behind))
 
 
 def changed_namespaces(
@@ -238,6 +264,17 @@ def _is_same_install(before: Entry | None, after: Entry) -> bool:
     """Whether two records are of one install: only what else is noted about it may differ."""
     same = ("installed_at", "resolved", "files")
     return before is not None and all(getattr(before, name) == getattr(after, name) for name in same)
+
+
+def _parse_source(value: object) -> Source | None:
+    """Return the source in a record; fields that its kind does not have are left out."""
+    if not is_text_map(value) or (make := _SOURCES.get(value.get("kind", ""))) is None:
+        return None
+    given: dict[str, Any] = {name: text for name, text in value.items() if name in make._fields}
+    try:
+        return make(**given)
+    except TypeError:
+        return None
 
 
 def broken_lock(reason: str) -> LockFile:
