@@ -20,7 +20,7 @@ from benchmarks.trees import path_of, tree
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder.layers import layers_of
 from iii_directory.config import Settings
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 from iii_directory.worker.indexing import DocumentIndexes
 
 if TYPE_CHECKING:

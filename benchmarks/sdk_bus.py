@@ -22,9 +22,9 @@ from iii_directory.bus.seam import (
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping

@@ -16,12 +16,14 @@ from tests.support.commands import free_port
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.reader import until
 
-from iii_directory.bus.encoding import as_json
 from iii_directory.bus.seam import CallError, Function
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.bus.wire_socket import WireSocket, open_socket
-from iii_directory.engine.decoding import decode
-from iii_directory.engine.messages import (
+from iii_directory.limits import MAX_READ_MARKS, MIB
+from iii_directory.wire.codec import decode, encode
+from iii_directory.wire.json_text import read
+from iii_directory.wire.messages import (
+    Action,
     InvocationResult,
     InvokeFunction,
     Reattach,
@@ -30,8 +32,6 @@ from iii_directory.engine.messages import (
     RegisterTriggerType,
     TriggerRegistrationResult,
 )
-from iii_directory.engine.wire_json import encode_message, read
-from iii_directory.limits import MAX_READ_MARKS, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -351,8 +351,6 @@ said = st.one_of(
         request_format=maybe_json,
         response_format=maybe_json,
         metadata=maybe_json,
-        http_invoked=st.just(value=False),
-        observe=st.none(),
     ),
     st.builds(
         RegisterTriggerType,
@@ -361,7 +359,6 @@ said = st.one_of(
         trigger_request_format=maybe_json,
         call_request_format=maybe_json,
         namespace=maybe_text,
-        observed=st.none(),
     ),
     st.builds(
         RegisterTrigger,
@@ -372,29 +369,33 @@ said = st.one_of(
         metadata=maybe_json,
         namespace=maybe_text,
         trigger_namespace=maybe_text,
-        observes=st.just(value=False),
     ),
-    st.builds(TriggerRegistrationResult, some_text, some_text, some_text, st.none() | errors),
+    st.builds(
+        TriggerRegistrationResult,
+        id=some_text,
+        trigger_type=some_text,
+        function_id=some_text,
+        error=st.none() | errors,
+    ),
     st.builds(
         InvokeFunction,
         function_id=some_text,
         data=maybe_json,
         invocation_id=st.none() | call_ids,
-        action=st.sampled_from((None, "void")),
-        queue=st.none(),
+        action=st.sampled_from((None, Action("void"))),
         metadata=maybe_json,
         namespace=maybe_text,
         traceparent=maybe_text,
         baggage=maybe_text,
     ),
-    st.builds(InvocationResult, call_ids, some_text, some_json, st.none()),
-    st.builds(Reattach, some_text, maybe_text),
+    st.builds(InvocationResult, invocation_id=call_ids, function_id=some_text, result=some_json),
+    st.builds(Reattach, previous_worker_id=some_text, reattach_token=maybe_text),
 )
 
 
 @given(said)
 def test_an_engine_reads_what_a_worker_says(message: Any) -> None:
-    heard: Any = decode(encode_message(as_json(message)))
+    heard: Any = decode(b"".join(encode(message)))
     if isinstance(heard, InvokeFunction):
         heard.data = read(heard.data)
     elif isinstance(heard, InvocationResult):

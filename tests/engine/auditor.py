@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.engine.driver import message_of
+
 from iii_directory.engine.engine_state import Close, Send
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Auditor:
     def connected(self, connection_id: str, effects: list[Effect]) -> None:
         first = effects[0]
         assert isinstance(first, Send)
-        self.live[connection_id] = Known(first.message["reattach_token"])
+        self.live[connection_id] = Known(message_of(first)["reattach_token"])
         self._account(effects)
 
     def received(self, connection_id: str, message: Message | None, effects: list[Effect]) -> None:
@@ -265,7 +267,7 @@ class Auditor:
                 assert effect.connection_id not in self.live, "a live connection was closed"
             if not isinstance(effect, Send):
                 continue
-            to, message = effect.connection_id, effect.message
+            to, message = effect.connection_id, message_of(effect)
             rejected = message["type"] == "registrationrejected"
             assert to in self.live or (rejected and to not in closed), (
                 f"sent to a connection that is gone: {message}"

@@ -6,16 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.decoding import decode_in_turns
 from iii_directory.engine.engine_state import Close, Effect, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.store import MemoryStore, StoreError
-from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import LONG_FRAME_BYTES
+from iii_directory.wire.codec import decode_in_turns, encode
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
-    from iii_directory.engine.messages import Message
     from iii_directory.engine.store import Store
+    from iii_directory.wire.messages import Message
 
 VERSION = "9.9.9"
 
@@ -32,6 +31,11 @@ def decoded_in_turns(frame: bytes) -> Message | None:
 
 def uuid_of(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012x}"
+
+
+def message_of(effect: Send) -> dict[str, Any]:
+    """A message as its receiver reads it; one that cannot be sent fails here."""
+    return json.loads(b"".join(encode(effect.message)))
 
 
 class Driver:
@@ -87,9 +91,8 @@ class Driver:
         self.effects = effects
         for effect in effects:
             match effect:
-                case Send(connection_id, message):
-                    # Through JSON, so that a message that cannot be sent fails here.
-                    self.clients[connection_id].inbox.append(json.loads(encode_message(message)))
+                case Send(connection_id):
+                    self.clients[connection_id].inbox.append(message_of(effect))
                 case Close(connection_id, abrupt):
                     self.closed.append((connection_id, abrupt))
                 case StartTimer(key, seconds):
@@ -118,10 +121,10 @@ class Client:
 
     def frame(self, frame: str | bytes) -> None:
         router = self._driver.router
-        if len(frame) <= LONG_FRAME_BYTES:
-            self._driver.carry_out(router.receive(self.id, frame))
+        data = frame.encode(errors="surrogatepass") if isinstance(frame, str) else frame
+        if len(data) <= LONG_FRAME_BYTES:
+            self._driver.carry_out(router.receive(self.id, data))
             return
-        data = frame.encode() if isinstance(frame, str) else frame
         self._driver.carry_out(router.receive_decoded(self.id, lambda: decoded_in_turns(data)))
 
     def take(self) -> list[dict[str, Any]]:

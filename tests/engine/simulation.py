@@ -19,7 +19,7 @@ from tests.engine.driver import VERSION, uuid_of
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, Send, StartTimer
 from iii_directory.engine.store import MemoryStore
-from iii_directory.engine.wire_json import encode
+from iii_directory.wire.codec import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ class Simulation:
         self._carry_out(effects)
 
     def receive(self, connection_id: str, frame: str) -> None:
-        effects = self.router.receive(connection_id, frame)
+        effects = self.router.receive(connection_id, frame.encode())
         self.auditor.received(connection_id, _read(frame), effects)
         self._carry_out(effects)
 
@@ -113,7 +113,7 @@ class Simulation:
                 case Send(connection_id, message):
                     link = self.links.get(connection_id)
                     if link is not None:
-                        link.to_node(encode(message))
+                        link.to_node(b"".join(encode(message)).decode())
                 case Close(connection_id):
                     link = self.links.get(connection_id)
                     if link is not None:

@@ -262,7 +262,7 @@ def test_a_call_that_cannot_be_read_is_answered_if_its_id_can(driver: Driver, ca
         "function_id": "w::f",
         "error": {
             "code": "deserialization_error",
-            "message": "Invalid message: field 'action' must be {type: void} or {type: enqueue, queue}",
+            "message": "Invalid message: Expected `object | null`, got `str` - at `$.action`",
         },
     }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from iii_directory.engine.wire_json import Text
+    from iii_directory.wire.json_text import Text
 
 LARGE = "x" * 1_000_000
 PLACE = {"scope": "s", "key": "k"}

@@ -15,7 +15,7 @@ from tests.engine.driver import Driver
 from tests.support.engine import EngineThread, RawClient
 from tests.support.raw_socket import request
 
-from iii_directory.engine.wire_json import encode
+from iii_directory.wire.json_text import encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def test_any_fields_in_any_message_are_survived(messages: list[tuple[str, dict[s
     driver = Driver()
     client = driver.connect("c")
     for kind, fields in messages:
-        client.frame(encode({**fields, "type": kind}))
+        client.frame(encode_value({**fields, "type": kind}))
 
 
 @given(st.lists(st.tuples(FUNCTIONS, VALUES), max_size=6))

@@ -96,11 +96,11 @@ def test_what_is_only_kept_or_passed_on_may_be_longer(
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (f'{{"scope":"s","key":"k","value":{json.dumps(ROWS)}]}}', "not JSON, or nested too deeply"),
-        (f'{{"value":{json.dumps(ROWS)},"b":"\x01"}}', "not JSON, or nested too deeply"),
-        (f'{{"value":{json.dumps(ROWS)},"b":{"[" * 200 + "]" * 200}}}', "not JSON, or nested too deeply"),
-        (f'{{"value":{json.dumps(ROWS)},"b":{"1" * 400}}}', "number out of range"),
-        (f'{{"value":{json.dumps(ROWS)},"b":[["x",NaN,"y"]]}}', "not JSON, or nested too deeply"),
+        (f'{{"scope":"s","key":"k","value":{json.dumps(ROWS)}]}}', "not JSON: "),
+        (f'{{"value":{json.dumps(ROWS)},"b":"\x01"}}', "not JSON: "),
+        (f'{{"value":{json.dumps(ROWS)},"b":{"[" * 200 + "]" * 200}}}', "nested too deeply"),
+        (f'{{"value":{json.dumps(ROWS)},"b":{"1" * 5000}}}', "number out of range"),
+        (f'{{"value":{json.dumps(ROWS)},"b":[["x",NaN,"y"]]}}', "not JSON: "),
     ],
     ids=["a bracket too many", "a control character", "too deep", "too large a number", "not a number"],
 )
@@ -112,7 +112,7 @@ def test_a_long_call_that_is_wrong_is_refused_and_its_caller_told(
 
     answer = sender.receive_type("invocationresult")
     assert answer["invocation_id"] == call_id
-    assert answer["error"]["message"] == f"Invalid message: {problem}"
+    assert answer["error"]["message"].startswith(f"Invalid message: {problem}")
 
 
 def test_a_long_call_that_carries_no_number_is_told_so_though_its_id_comes_last(sender: RawClient) -> None:
@@ -121,7 +121,7 @@ def test_a_long_call_that_carries_no_number_is_told_so_though_its_id_comes_last(
 
     answer = sender.receive_type("invocationresult")
     assert answer["invocation_id"] == call_id
-    assert answer["error"]["message"] == "Invalid message: not JSON, or nested too deeply"
+    assert answer["error"]["message"].startswith("Invalid message: not JSON: ")
 
 
 def test_a_long_string_of_digits_is_no_number(sender: RawClient) -> None:

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import iii_directory
-from iii_directory.engine import protocol
+from iii_directory.wire import protocol
 
 SOURCE = Path(iii_directory.__file__).parent
 CONSTANTS = {

@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from iii_directory.engine.sqlite_store import FILE_NAME, Database, DataDirectoryError
 from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import ABSENT, read
+from iii_directory.wire.json_text import ABSENT, read
 
 if TYPE_CHECKING:
     from collections.abc import Generator

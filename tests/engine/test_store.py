@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from iii_directory.engine.sqlite_store import Database
 from iii_directory.engine.store import MemoryStore, Store
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

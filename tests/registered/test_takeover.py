@@ -11,7 +11,7 @@ from tests.registered.stage import House, SdkClient, on_every_engine
 from tests.support.engine import RawClient
 from tests.support.reader import until
 
-from iii_directory.engine import messages
+from iii_directory.engine import router
 from iii_directory.worker.offers import Offers
 from iii_directory.worker.registrations import FOLLOWER
 
@@ -117,12 +117,12 @@ def test_a_function_that_a_worker_gives_up_is_taken_over_though_it_keeps_our_lis
 def test_where_an_engine_names_no_owners_what_one_worker_leaves_does_not_wait_for_another(
     build: Callable[..., House], engine: EngineThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = messages.function_rejected
+    really = router._rejected
 
     def without_owner(namespace: str, function_id: str, _: str, *rest: Any) -> Any:
         return really(namespace, function_id, "", *rest)
 
-    monkeypatch.setattr(messages, "function_rejected", without_owner)
+    monkeypatch.setattr(router, "_rejected", without_owner)
     with RawClient(engine.url, name="hearer") as hearer:
         hearer.send(type="registerfunction", id=FOLLOWER)
         assert hearer.result("engine::workers::list")

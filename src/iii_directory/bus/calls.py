@@ -5,17 +5,28 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import each_in_turns
-from iii_directory.engine.protocol import TIMEOUT
-from iii_directory.engine.wire_json import is_read_in_turns, read, takes_long
+from iii_directory.limits import LARGE_VALUE_BYTES
+from iii_directory.shapes import items_of
+from iii_directory.wire.json_text import (
+    ABSENT,
+    is_read_in_turns,
+    items_of_list,
+    read,
+    takes_long,
+    whole,
+)
+from iii_directory.wire.protocol import DESERIALIZATION_ERROR, TIMEOUT
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from iii_directory.bus.tasks import Tasks
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.messages import InvocationResult
 
 
 def new_id() -> str:
@@ -53,16 +64,15 @@ class Calls:
         finally:
             del self._waiting[call_id]
 
-    def answered(self, message: Json) -> None:
-        """The engine answers a call; one that was waited for long enough is nobody's any more."""
-        if is_read_in_turns(message.get("result")):
-            self.answered_unread(message)
+    def answered(self, message: InvocationResult) -> None:
+        """Settle the call that an engine answers; the answer to one that timed out is dropped."""
+        result = message.result
+        if type(result) is msgspec.Raw and len(result) > LARGE_VALUE_BYTES:
+            result = items_of_list(result) or result
+        if is_read_in_turns(result):
+            self._tasks.start(self._read_in_turns(message, items_of(result)))
         else:
-            self._settle(message)
-
-    def answered_unread(self, message: Json) -> None:
-        """It answers one with a list that is read before whoever waits has it, and in turns."""
-        self._tasks.start(self._read(message))
+            self._settle(message, result)
 
     def fail(self, code: str, problem: str) -> None:
         """None of the calls under way can be answered any more."""
@@ -70,23 +80,24 @@ class Calls:
             if not answer.done():
                 answer.set_exception(CallError(code, problem))
 
-    async def _read(self, message: Json) -> None:
-        """What takes too long to read by itself is null."""
+    async def _read_in_turns(self, message: InvocationResult, items: list[Any]) -> None:
+        """Read the values of a long list; one that takes too long to read by itself is null."""
         values: list[object] = []
-        await each_in_turns(
-            message["result"], lambda value: values.append(None if takes_long(value) else read(value))
-        )
-        self._settle({**message, "result": values})
+        await each_in_turns(items, lambda item: values.append(None if takes_long(item) else read(item)))
+        self._settle(message, values)
 
-    def _settle(self, message: Json) -> None:
-        answer = self._waiting.get(message["invocation_id"])
+    def _settle(self, message: InvocationResult, result: object) -> None:
+        answer = self._waiting.get(message.invocation_id)
         if answer is None or answer.done():
             return
-        error = message.get("error")
-        if error is None:
-            answer.set_result(message.get("result"))
-        else:
+        error = message.error
+        if error is not None:
             answer.set_exception(CallError(str(error.get("code")), str(error.get("message"))))
+            return
+        try:
+            answer.set_result(None if result is ABSENT else whole(result))
+        except ValueError as problem:
+            answer.set_exception(CallError(DESERIALIZATION_ERROR, f"the answer cannot be read: {problem}"))
 
 
 def _too_late(answer: asyncio.Future[Any], function_id: str, timeout_ms: float) -> None:

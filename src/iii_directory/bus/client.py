@@ -15,10 +15,10 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, W
 from websockets.sync.client import connect
 
 from iii_directory.access.ownership import is_strangers
-from iii_directory.engine.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 from iii_directory.limits import MAX_MESSAGE_BYTES
 from iii_directory.shapes import is_object, object_of
 from iii_directory.text import shown_url
+from iii_directory.wire.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 
 if TYPE_CHECKING:
     from collections.abc import Generator

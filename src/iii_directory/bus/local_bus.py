@@ -15,9 +15,8 @@ from iii_directory.bus.message_bus import MessageBus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.messages import Message, Registration
     from iii_directory.engine.server import EngineServer
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.messages import Message, Registration
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -73,7 +72,7 @@ class _Guest:
         self._delivered = bus.delivered
         self.caller_gone = bus.caller_gone
 
-    def deliver(self, message: Json, *, is_event: bool) -> None:  # noqa: ARG002 (it is not kept)
+    def deliver(self, message: Message, *, is_event: bool) -> None:  # noqa: ARG002 (it is not kept)
         self._delivered(message)
 
     def flush(self) -> None:

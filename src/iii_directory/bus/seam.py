@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from iii_directory.documents.payload_fields import check_names
-from iii_directory.engine.protocol import (
+from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
+from iii_directory.shapes import is_object, object_of, text_of
+from iii_directory.wire.protocol import (
     CALLER,
     CONNECTION_LOST,
     DEFAULT_NAMESPACE,
     INVOCATION_STOPPED,
     TIMEOUT,
 )
-from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
-from iii_directory.shapes import is_object, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

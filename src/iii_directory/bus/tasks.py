@@ -59,9 +59,3 @@ async def each_in_turns(items: Iterable[T], act: Callable[[T], None]) -> None:
         if time.monotonic() >= until:
             await asyncio.sleep(0)
             until = time.monotonic() + _TURN_SECONDS
-
-
-async def in_turns(step: Callable[[], bool]) -> None:
-    """Take steps until one says that nothing is left; others have the loop after each of them."""
-    while step():  # noqa: ASYNC110 (nobody else does the work)
-        await asyncio.sleep(0)

@@ -10,39 +10,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import random
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from iii_directory.bus.encoding import as_json
 from iii_directory.bus.message_bus import REGISTER_WORKER, MessageBus
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.wire_socket import UnreachableError, open_socket
-from iii_directory.engine import protocol
-from iii_directory.engine.messages import InvocationResult, Reattach, RegisterFunction
-from iii_directory.engine.wire_json import encode_parts, is_long
 from iii_directory.limits import (
     CONNECTED_SECONDS,
     FIRST_RECONNECT_SECONDS,
     HANDSHAKE_SECONDS,
-    LONG_FRAME_BYTES,
     LONGEST_RECONNECT_SECONDS,
     MAX_MESSAGE_BYTES,
 )
-from iii_directory.shapes import is_object
 from iii_directory.text import shown_url
+from iii_directory.wire import protocol
+from iii_directory.wire.codec import UndecodableError, decode, encode
+from iii_directory.wire.messages import (
+    InvocationResult,
+    Reattach,
+    RegisterFunction,
+    RegistrationRejected,
+    WorkerRegistered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from iii_directory.bus.wire_socket import WireSocket
-    from iii_directory.engine.messages import Message, Registration
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.messages import Message, Registration
 
 log = logging.getLogger("iii_directory.worker")
 _TAKE_OVER_SECONDS: Final = 2.0
@@ -108,47 +107,23 @@ class WireBus(MessageBus):
     # What the socket calls
 
     def received(self, message: bytes) -> None:
-        if len(message) > LONG_FRAME_BYTES and self._took_unread(message):
-            return
         try:
-            said: object = orjson.loads(message)
-        except ValueError:
-            said = _read_leniently(message)
-        if not is_object(said) or not isinstance(said.get("type"), str):
-            log.warning("the engine said something that is no message")
+            said = decode(message)
+        except UndecodableError as error:
+            log.warning("the engine said something that is not a message: %s", error)
+            if error.answered is not None:
+                problem = {"code": protocol.DESERIALIZATION_ERROR, "message": f"Invalid message: {error}"}
+                self._calls.answered(
+                    InvocationResult(invocation_id=error.answered, function_id="", error=problem)
+                )
             return
-        try:
+        if said is not None:
             self._take(said)
-        except (KeyError, TypeError, AttributeError):
-            log.warning("the engine said something that cannot be understood: %s", said["type"])
 
     def lost(self, socket: WireSocket) -> None:
         if socket is self._socket:
             self._socket = None
             self._disconnected()
-
-    def _took_unread(self, message: bytes) -> bool:
-        """Take what would be read for long, as inside an engine: a call is refused, a list read in turns.
-
-        False for what is neither.
-        """
-        # Only here, because a start would wait for what it imports.
-        from iii_directory.engine.allowances import too_long
-        from iii_directory.engine.envelope import items_of, unchecked_envelope
-
-        found = unchecked_envelope(message)
-        if found is None:
-            return False
-        if found.type == protocol.INVOKE_FUNCTION and is_long(message, most=MAX_MESSAGE_BYTES):
-            if found.invocation_id is not None:
-                refusal = too_long(f"{found.function_id} reads what a call carries").body()
-                self._send(InvocationResult(found.invocation_id, found.function_id, None, refusal))
-            return True
-        items = items_of(found.result) if found.type == protocol.INVOCATION_RESULT else None
-        if items is None:
-            return False
-        self._calls.answered_unread({"invocation_id": found.invocation_id, "result": items})
-        return True
 
     # Connecting
 
@@ -237,12 +212,12 @@ class WireBus(MessageBus):
 
     # Inner workings
 
-    def _take(self, said: Json) -> None:
-        if said["type"] == protocol.WORKER_REGISTERED:
-            self._previous = Reattach(said["worker_id"], said.get("reattach_token"))
+    def _take(self, said: Message) -> None:
+        if isinstance(said, WorkerRegistered):
+            self._previous = Reattach(previous_worker_id=said.worker_id, reattach_token=said.reattach_token)
             self.delivered(said)
             self._welcomed.set()
-        elif said.get("code") == protocol.WORKER_CONFLICT:
+        elif isinstance(said, RegistrationRejected) and said.code == protocol.WORKER_CONFLICT:
             self._turned_away()
         else:
             self.delivered(said)
@@ -264,9 +239,9 @@ class WireBus(MessageBus):
         if self._socket is None:
             return  # whoever waits for an answer has been told that the connection is gone
         try:
-            text = b"".join(encode_parts(as_json(message)))
+            text = b"".join(encode(message))
         except (TypeError, ValueError):
-            self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is no JSON")
+            self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is not JSON")
             return
         if len(text) > MAX_MESSAGE_BYTES:
             self._cannot_send(message, protocol.PAYLOAD_TOO_LARGE, f"it has {len(text)} bytes")
@@ -277,7 +252,11 @@ class WireBus(MessageBus):
         if isinstance(message, InvocationResult):
             log.error("an answer of %s cannot be sent: %s", message.function_id, why)
             error = {"code": code, "message": f"The answer of {message.function_id} cannot be sent: {why}."}
-            self._send(InvocationResult(message.invocation_id, message.function_id, None, error))
+            self._send(
+                InvocationResult(
+                    invocation_id=message.invocation_id, function_id=message.function_id, error=error
+                )
+            )
         else:
             raise CallError(code, f"this cannot be sent to the engine: {why}", sent=False)
 
@@ -298,11 +277,3 @@ class WireBus(MessageBus):
         if socket is not None:
             await socket.close()
         self._calls.fail(protocol.CONNECTION_LOST, "this worker has left the engine")
-
-
-def _read_leniently(message: bytes) -> object:
-    """What others read in a message: numbers and characters that this reader is too strict for."""
-    try:
-        return json.loads(message)
-    except (ValueError, RecursionError):
-        return None

@@ -19,8 +19,6 @@ from websockets.http11 import Response
 from websockets.uri import parse_uri
 
 from iii_directory.access.ownership import is_strangers
-from iii_directory.engine.framing import READ_BYTES, Framing
-from iii_directory.engine.outbox import Outbox, Writers
 from iii_directory.limits import (
     FRAGMENT_BYTES,
     HANDSHAKE_SECONDS,
@@ -30,6 +28,8 @@ from iii_directory.limits import (
     MAX_MESSAGE_BYTES,
     MAX_UNSENT_BYTES,
 )
+from iii_directory.wire.framing import READ_BYTES, Framing
+from iii_directory.wire.outbox import Outbox, Writers
 
 if TYPE_CHECKING:
     from websockets.http11 import Request

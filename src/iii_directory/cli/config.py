@@ -173,7 +173,7 @@ def _of_engine(address: str, token: str | None) -> Iterator[Origin]:
 
 def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:
     from iii_directory.bus.client import call_function
-    from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+    from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
     return call_function(
         address, function_id, payload, timeout=CONNECT_SECONDS, token=token, namespace=DEFAULT_NAMESPACE
@@ -183,7 +183,7 @@ def _ask(address: str, token: str | None, function_id: str, payload: Json) -> ob
 def _configuration(url: str, token: str | None) -> object:
     """What ``configuration::get`` answers; None, and a sentence about it, where that is nothing to go by."""
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
-    from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
+    from iii_directory.wire.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 
     get, asked = "configuration::get", {"id": CONFIGURATION_ID}
     try:

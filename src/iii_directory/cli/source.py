@@ -31,9 +31,9 @@ from iii_directory.cli.runs import directory_at
 from iii_directory.cli.terminal import no_pager_option
 from iii_directory.cli.tokens import engine_token
 from iii_directory.config import real_path
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError, retold
 from iii_directory.text import quoted, shown_url
+from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

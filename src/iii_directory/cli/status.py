@@ -47,7 +47,7 @@ def _state(url: str, *, named: bool) -> tuple[str, str]:
     if not listens(url):
         return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {program()} up"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
-    from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
+    from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
     try:
         token = engine_token(url, named=named)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.engine_state import EngineFault
-from iii_directory.engine.protocol import LIMIT_EXCEEDED
-from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import (
     MAX_CONNECTION_BINDINGS,
     MAX_CONNECTION_BYTES,
@@ -17,22 +15,23 @@ from iii_directory.limits import (
     MAX_CONNECTION_TRIGGER_TYPES,
     MAX_PENDING_CALLS,
     MAX_READ_BYTES,
-    MAX_READ_MARKS,
     MAX_REGISTRATION_BYTES,
     MAX_REGISTRATION_DESCRIPTION_CHARS,
     MAX_REGISTRATION_ID_CHARS,
     MIB,
 )
+from iii_directory.wire.json_text import encode_value, too_long_sentence
+from iii_directory.wire.protocol import LIMIT_EXCEEDED
 
 if TYPE_CHECKING:
     from iii_directory.engine.bindings import Binding, TriggerType
     from iii_directory.engine.engine_state import Connection, Function
-    from iii_directory.engine.messages import RegisterFunction, RegisterTrigger, RegisterTriggerType
+    from iii_directory.wire.messages import RegisterFunction, RegisterTrigger, RegisterTriggerType
 
 
 def size_of(*parts: object) -> int:
     """What JSON values take as text, about what they take in memory."""
-    return sum(len(encode_message(part)) for part in parts if part is not None)
+    return sum(len(encode_value(part)) for part in parts if part is not None)
 
 
 def limit_exceeded(sentence: str) -> EngineFault:
@@ -41,10 +40,7 @@ def limit_exceeded(sentence: str) -> EngineFault:
 
 def too_long(who: str, most: int = MAX_READ_BYTES) -> EngineFault:
     """For what would keep everybody else waiting while somebody reads it."""
-    return limit_exceeded(
-        f"{who} as a whole: at most {most // MIB} MiB, with at most {MAX_READ_MARKS} commas and "
-        "opening brackets"
-    )
+    return limit_exceeded(too_long_sentence(who, most))
 
 
 def function_size(connection: Connection, message: RegisterFunction, held: Function | None) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import Outcome
-    from iii_directory.engine.messages import RegisterTrigger
+    from iii_directory.wire.messages import RegisterTrigger
 
 TypeKey = tuple[str, str]
 """A namespace and an id."""
@@ -59,7 +59,9 @@ class Binding:
     size: int = 0
 
 
-def binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:
+def binding_of(
+    message: RegisterTrigger, subscriber: str | None, home: str, *, observes: bool = False
+) -> Binding:
     return Binding(
         id=message.id,
         trigger_type=message.trigger_type,
@@ -70,5 +72,5 @@ def binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> B
         wanted_namespace=message.trigger_namespace,
         subscriber=subscriber,
         home=home,
-        observes=message.observes,
+        observes=observes,
     )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.engine import messages, protocol
+import msgspec
+
 from iii_directory.engine.allowances import check_pending, limit_exceeded, too_long
 from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
-from iii_directory.engine.envelope import fields_of, with_field
-from iii_directory.engine.messages import InvocationResult, InvokeFunction
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import ABSENT, Json, Unread, is_read_in_turns, read, takes_long, whole
 from iii_directory.limits import (
     LARGE_VALUE_BYTES,
     MAX_READ_ANSWER_BYTES,
-    MAX_READ_BYTES,
     MAX_TOLD_FAILURES,
     MAX_UNANSWERED_EVENTS,
 )
 from iii_directory.shapes import is_object
+from iii_directory.wire import protocol
+from iii_directory.wire.codec import with_field
+from iii_directory.wire.json_text import ABSENT, Json, read, takes_long, whole
+from iii_directory.wire.messages import InvocationResult, InvokeFunction
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,13 @@ class Request:
     answer: Outcome
 
 
+class UnreadFields(NamedTuple):
+    """The fields of a built-in function that stay unread, and what splits a payload into its fields."""
+
+    names: tuple[str, ...]
+    reader: Callable[[msgspec.Raw], dict[str, object] | None]
+
+
 class DeferredAnswer:
     """The type of :data:`DEFERRED`: the built-in will call ``Request.answer`` itself."""
 
@@ -74,23 +82,24 @@ class Calls:
         self._asked: dict[str, set[tuple[str, str]]] = {}
         """By caller: the executors and ids of the open calls it asked for."""
         self.builtins: dict[str, Callable[[Request], object]] = {}
-        self.unread_fields: dict[str, tuple[str, ...]] = {}
-        """The fields of built-in functions that only keep what is in them."""
+        self.unread_fields: dict[str, UnreadFields] = {}
+        """How built-in functions that only keep what is in some fields are given a large payload."""
         self._told: set[str] = set()
 
     def invoke(self, caller: str, message: InvokeFunction) -> None:
         """A worker asked for a call."""
         outcome: Outcome | None = None
         connection = self._engine_state.connections[caller]
-        if message.invocation_id is not None and message.action != "void":
+        action = message.action.type if message.action is not None else None
+        if message.invocation_id is not None and action != "void":
             outcome = self._reply_to(connection, message)
         try:
             check_pending(connection)
             namespace = _namespace_of(message.namespace)
-            if message.action == "enqueue":
-                self._enqueue(message, namespace, outcome)
+            if message.action is not None and action == "enqueue":
+                self._enqueue(message, message.action.queue, namespace, outcome)
                 return
-            self._dispatch(caller, message, namespace, message.data, outcome)
+            self._dispatch(caller, message, namespace, outcome)
         except EngineFault as fault:
             self._fail(outcome, message.function_id, fault)
 
@@ -106,7 +115,7 @@ class Calls:
         """The engine itself asks for a call: an event, a condition, a queue provider."""
         message = InvokeFunction(function_id=function_id, data=data, metadata=metadata, namespace=namespace)
         try:
-            self._dispatch(None, message, namespace, data, outcome)
+            self._dispatch(None, message, namespace, outcome)
         except EngineFault as fault:
             self._fail(outcome, function_id, fault)
 
@@ -144,9 +153,9 @@ class Calls:
         caller: str | None,
         message: InvokeFunction,
         namespace: str,
-        data: object,
         outcome: Outcome | None,
     ) -> None:
+        data = message.data
         function = self._engine_state.function(namespace, message.function_id)
         if function is None:
             raise self._not_found(namespace, message.function_id)
@@ -156,18 +165,24 @@ class Calls:
         call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
         while call_id in self._open.get(function.owner, ()):
             call_id = self._engine_state.new_id()
-        inside = self._engine_state.connections[function.owner].inside
-        if inside:
+        if self._engine_state.connections[function.owner].inside:
             _check_quick(function.id, data)
         if caller is not None:
             data = _signed(function.id, data, caller)
-        if inside:
-            data = whole(data)
         # Recorded before it is sent: an answer that comes at once must find its call.
         self._record(call_id, Call(function.owner, caller, outcome))
         is_event = caller is None or outcome is None
         self._engine_state.send(
-            function.owner, messages.invocation(message, call_id, data), is_event=is_event
+            function.owner,
+            InvokeFunction(
+                function_id=message.function_id,
+                invocation_id=call_id,
+                metadata=message.metadata,
+                traceparent=message.traceparent,
+                baggage=message.baggage,
+                data=data,
+            ),
+            is_event=is_event,
         )
 
     def _record(self, call_id: str, call: Call) -> None:
@@ -211,24 +226,24 @@ class Calls:
     def _payload_of(self, function: Function, data: object) -> object:
         """What a built-in function is given; the large values that it only keeps stay unread."""
         kept = self.unread_fields.get(function.id)
-        if not kept or not isinstance(data, Unread) or len(data) <= LARGE_VALUE_BYTES:
+        if not kept or type(data) is not msgspec.Raw or len(data) <= LARGE_VALUE_BYTES:
             _check_quick(function.id, data)
             return whole(data)
-        if data.fields is None and len(data) > MAX_READ_BYTES:
-            raise too_long(f"{function.id} reads the names in what a call carries")
-        fields = fields_of(data)
+        fields = kept.reader(data)
         if fields is None:
             return None
-        read_now = {key: field for key, field in fields.items() if key not in kept}
+        read_now = {key: field for key, field in fields.items() if key not in kept.names}
         _check_quick(function.id, read_now)
         return fields | {key: read(field) for key, field in read_now.items()}
 
-    def _enqueue(self, message: InvokeFunction, namespace: str, outcome: Outcome | None) -> None:
+    def _enqueue(
+        self, message: InvokeFunction, queue: str | None, namespace: str, outcome: Outcome | None
+    ) -> None:
         if self._engine_state.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
             raise EngineFault(protocol.ENQUEUE_ERROR, "No queue worker is connected.")
         receipt = self._engine_state.new_id()
         job: Json = {
-            "queue": message.queue,
+            "queue": queue,
             "function_id": message.function_id,
             "data": message.data,
             "messageReceiptId": receipt,
@@ -251,23 +266,25 @@ class Calls:
     def _reply_to(self, caller: Connection, asked: InvokeFunction) -> Outcome:
         caller.active_invocations += 1
         caller.held.pending_calls += 1
-        # Not the message itself: while the call goes on nobody needs what it sent.
-        about = InvokeFunction(
-            function_id=asked.function_id,
-            data=None,
-            invocation_id=asked.invocation_id,
-            traceparent=asked.traceparent,
-            baggage=asked.baggage,
-        )
+        # Not the message itself: while the call goes on, what it carried is not needed.
+        call_id, function_id = asked.invocation_id or "", asked.function_id
+        traceparent, baggage = asked.traceparent, asked.baggage
 
         def reply(result: object, error: Json | None) -> None:
             caller.active_invocations -= 1
             caller.held.pending_calls -= 1
-            if caller.inside and isinstance(result, Unread) and takes_long(result, MAX_READ_ANSWER_BYTES):
+            is_text = type(result) is msgspec.Raw
+            if caller.inside and is_text and takes_long(result, MAX_READ_ANSWER_BYTES):
                 result, error = ABSENT, too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
-            # What a worker inside would read for long comes to it unread, like that of a socket.
-            told = whole(result) if caller.inside and not is_read_in_turns(result) else result
-            self._engine_state.send(caller.id, messages.invocation_result(about, told, error))
+            answer = InvocationResult(
+                invocation_id=call_id,
+                function_id=function_id,
+                error=error,
+                traceparent=traceparent,
+                baggage=baggage,
+                result=result if error is None else ABSENT,
+            )
+            self._engine_state.send(caller.id, answer)
 
         return reply
 
@@ -302,12 +319,13 @@ def _check_quick(function_id: str, data: object) -> None:
 
 def _signed(function_id: str, data: object, caller: str) -> object:
     """What a worker sends with a call, with its own name in it where that is an object."""
-    if isinstance(data, Unread):
-        if not data.text.startswith(b"{"):
+    if type(data) is msgspec.Raw:
+        text = bytes(data)
+        if not text.startswith(b"{"):
             return data
-        signed = with_field(data.text, _CALLER, caller)
+        signed = with_field(text, _CALLER, caller)
         if signed is not None:
-            return Unread(signed)
+            return msgspec.Raw(signed)
         _check_quick(function_id, data)
         data = read(data)
     return {**data, protocol.CALLER: caller} if is_object(data) else data

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from iii_directory.engine.protocol import DESERIALIZATION_ERROR, first_segment
 from iii_directory.limits import MAX_CONNECTION_LOG_LINES, MAX_LOG_CHARS
 from iii_directory.text import without_controls
+from iii_directory.wire.protocol import DESERIALIZATION_ERROR, first_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from iii_directory.engine.bindings import TriggerType
-    from iii_directory.engine.messages import Registration
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
+    from iii_directory.wire.messages import Message, Registration
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -44,7 +44,7 @@ class Send:
     """Deliver a message to a connection."""
 
     connection_id: str
-    message: Json
+    message: Message
     is_event: bool = False
     """Whether the connection did not ask for it and no caller waits for what becomes of it."""
 
@@ -156,7 +156,7 @@ class EngineState:
         self.outbox: list[Effect] = []
         self.functions_changed = False
 
-    def send(self, connection_id: str, message: Json, *, is_event: bool = False) -> None:
+    def send(self, connection_id: str, message: Message, *, is_event: bool = False) -> None:
         """Deliver if the connection is still there; a message to one that is gone is dropped."""
         if connection_id in self.connections:
             self.outbox.append(Send(connection_id, message, is_event))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
-from iii_directory.engine.wire_json import read
+import msgspec
+
 from iii_directory.limits import MAX_EVENT_DEPTH, MAX_NESTED_EVENTS
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.calls import Calls
     from iii_directory.engine.engine_state import EngineState
     from iii_directory.engine.triggers import Triggers
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 T = TypeVar("T")
 
@@ -107,14 +108,14 @@ class Events:
 
         def answered(result: object, error: Json | None) -> None:
             # Only an explicit false or a failure holds the event back; and by now it may be unbound.
-            if (
-                error is None
-                and read(result) is not False
-                and self._triggers.bindings.get(binding.id) is binding
-            ):
+            if error is None and not _is_false(result) and self._triggers.bindings.get(binding.id) is binding:
                 self._deliver(binding, event)
 
         self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)
+
+
+def _is_false(result: object) -> bool:
+    return result is False or (type(result) is msgspec.Raw and bytes(result) == b"false")
 
 
 def _config_of(binding: Binding) -> Json:

@@ -1,6 +1,6 @@
 """One socket: websockets' sans-I/O protocol on an asyncio transport; no task and no queue per message.
 
-Whole messages do not even pass the library (:mod:`iii_directory.engine.framing`).
+Whole messages do not even pass the library (:mod:`iii_directory.wire.framing`).
 
 Why not the library's own server: a frame is parsed, routed and written within one turn of the loop here,
 while that one wakes a task for every message and needs a queue for what the engine sends unasked. The same
@@ -20,8 +20,6 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from iii_directory.access.policy import Refused
-from iii_directory.engine.framing import Framing
-from iii_directory.engine.outbox import Outbox
 from iii_directory.limits import (
     CLOSE_SECONDS,
     FULL_BYTES,
@@ -36,12 +34,14 @@ from iii_directory.limits import (
     MESSAGE_SECONDS,
     STALL_SECONDS,
 )
+from iii_directory.wire.framing import Framing
+from iii_directory.wire.outbox import Outbox
 
 if TYPE_CHECKING:
     from websockets.http11 import Response
 
     from iii_directory.engine.server import EngineServer
-    from iii_directory.engine.wire_json import Text
+    from iii_directory.wire.json_text import Text
 
 log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.

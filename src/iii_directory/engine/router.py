@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.engine import messages as m
 from iii_directory.engine.allowances import function_size, limit_exceeded
 from iii_directory.engine.calls import Calls
 from iii_directory.engine.channels import Channels
-from iii_directory.engine.decoding import UndecodableError, decode
 from iii_directory.engine.engine_state import Connection, EngineFault, EngineState, Function
 from iii_directory.engine.events import Events
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE, DESERIALIZATION_ERROR, ENGINE_PREFIX
 from iii_directory.engine.rows import Rows
 from iii_directory.engine.triggers import Triggers
-from iii_directory.engine.wire_json import ABSENT
 from iii_directory.limits import (
     FUNCTIONS_EVENT_SECONDS,
     MAX_CONNECTION_NAMES,
@@ -29,13 +25,23 @@ from iii_directory.limits import (
 )
 from iii_directory.shapes import text_of
 from iii_directory.text import skeleton
+from iii_directory.wire import messages as m
+from iii_directory.wire.codec import UndecodableError, decode
+from iii_directory.wire.protocol import (
+    DEFAULT_NAMESPACE,
+    DESERIALIZATION_ERROR,
+    ENGINE_PREFIX,
+    FUNCTION_CONFLICT,
+    OBSERVE_FEATURE,
+    WORKER_CONFLICT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.builtins.table import BuiltinWorker
     from iii_directory.engine.engine_state import Effect
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 FUNCTIONS_AVAILABLE: Final = "engine::functions-available"
 WORKERS_AVAILABLE: Final = "engine::workers-available"
@@ -76,13 +82,17 @@ class Router:
         engine_state.connections[connection.id] = connection
         engine_state.send(
             connection.id,
-            m.worker_registered(connection.id, connection.reattach_token, observes=self._observes),
+            m.WorkerRegistered(
+                worker_id=connection.id,
+                reattach_token=connection.reattach_token,
+                features=[OBSERVE_FEATURE] if self._observes else [],
+            ),
         )
         engine_state.start_timer("namespace-grace", connection.id, NAMESPACE_GRACE_SECONDS)
         self.worker_event("worker_connected", connection)
         return connection.id, self._effects()
 
-    def receive(self, connection_id: str, frame: str | bytes) -> list[Effect]:
+    def receive(self, connection_id: str, frame: bytes) -> list[Effect]:
         """A frame came in. A frame that is no message never ends the connection."""
         return self.receive_decoded(connection_id, lambda: decode(frame))
 
@@ -177,8 +187,8 @@ class Router:
     def _handle(self, connection: Connection, message: m.Message) -> None:
         match message:
             case m.InvokeFunction():
-                if message.observer_id is not None:
-                    self._address(connection, message)
+                if message.activation is not None:
+                    self._address(connection, message, message.activation)
                 self.calls.invoke(connection.id, message)
             case m.InvocationResult():
                 self.calls.resolve(connection.id, message)
@@ -187,13 +197,22 @@ class Router:
             case m.Reattach():
                 self._reattach(connection, message)
             case m.Ping():
-                self.engine_state.send(connection.id, m.pong())
-            case m.Ignored() | m.ObserverAck():
+                self.engine_state.send(connection.id, m.Pong())
+            case m.Observe() | m.Unobserve() if not self._observes:
                 pass
-            case m.RegisterTrigger(observes=True) if not self._observes:
-                pass
-            case _:
+            case (
+                m.RegisterFunction()
+                | m.UnregisterFunction()
+                | m.RegisterTriggerType()
+                | m.UnregisterTriggerType()
+                | m.RegisterTrigger()
+                | m.UnregisterTrigger()
+                | m.Observe()
+                | m.Unobserve()
+            ):
                 self._register_or_queue(connection, message)
+            case _:
+                pass  # pongs, telemetry, and what engines alone say
 
     def _answer_undecodable(self, connection_id: str, error: UndecodableError) -> None:
         """Whoever waits for the call this was about is told, instead of waiting for a timeout."""
@@ -202,10 +221,12 @@ class Router:
         )
         body = EngineFault(DESERIALIZATION_ERROR, f"Invalid message: {error}").body()
         if error.call is not None:
-            self.engine_state.send(connection_id, m.invocation_error(error.call, error.function_id, body))
+            failed = m.InvocationResult(invocation_id=error.call, function_id=error.function_id, error=body)
+            self.engine_state.send(connection_id, failed)
         if error.answered is not None:
             self.calls.resolve(
-                connection_id, m.InvocationResult(error.answered, error.function_id, ABSENT, body)
+                connection_id,
+                m.InvocationResult(invocation_id=error.answered, function_id=error.function_id, error=body),
             )
 
     def _register_or_queue(self, connection: Connection, message: m.Registration) -> None:
@@ -233,18 +254,33 @@ class Router:
                 self.triggers.remove_type(connection.id, message.namespace or namespace, message.id)
             case m.RegisterTrigger():
                 self.triggers.bind(connection, namespace, message)
-                if message.observes:
-                    bound = self.triggers.bindings.get(message.id)
-                    active = bound is not None and bound.provider is not None
-                    self.engine_state.send(connection.id, m.observe_result(message.id, active=active))
+            case m.Observe():
+                self._observe(connection, namespace, message)
             case _:
                 self.triggers.unbind_for(connection, message.id)
+
+    def _observe(self, connection: Connection, namespace: str, message: m.Observe) -> None:
+        """Bind an observer of a function to the trigger type that the function stands for."""
+        binding = m.RegisterTrigger(
+            id=message.id,
+            trigger_type=message.source.function_id,
+            function_id=message.target.function_id,
+            metadata=message.metadata,
+            namespace=message.target.namespace,
+            trigger_namespace=message.source.namespace,
+            config=message.source.args,
+        )
+        self.triggers.bind(connection, namespace, binding, observes=True)
+        bound = self.triggers.bindings.get(message.id)
+        is_active = bound is not None and bound.provider is not None
+        told = m.ObserveResult(id=message.id, state="active" if is_active else "pending")
+        self.engine_state.send(connection.id, told)
 
     def _register_function(self, connection: Connection, namespace: str, message: m.RegisterFunction) -> None:
         if not message.id.strip():
             self.engine_state.log_mistake(connection, "a function without an id was refused")
             return
-        if message.http_invoked:
+        if message.invocation is not None:
             about = f"{message.id} is HTTP-invoked, which needs a worker of its own"
             self.engine_state.log_mistake(connection, about)
             return
@@ -252,13 +288,13 @@ class Router:
         foreign_engine_id = message.id.startswith(ENGINE_PREFIX) and namespace != DEFAULT_NAMESPACE
         if foreign_engine_id or (held is not None and held.owner != connection.id):
             owner = (held.owner or "") if held is not None else ""
-            self.engine_state.send(connection.id, m.function_rejected(namespace, message.id, owner))
+            self.engine_state.send(connection.id, _rejected(namespace, message.id, owner))
             return
         try:
             size = function_size(connection, message, held)
         except EngineFault as fault:
             self.engine_state.log_mistake(connection, f"function {message.id} was refused: {fault}")
-            self.engine_state.send(connection.id, m.function_rejected(namespace, message.id, "", str(fault)))
+            self.engine_state.send(connection.id, _rejected(namespace, message.id, "", str(fault)))
             return
         self.engine_state.add_function(
             Function(
@@ -280,20 +316,21 @@ class Router:
     ) -> None:
         """Whoever observes the function, or is bound to the type it stands for, is told to its owner."""
         revision = self.triggers.next_revision()
-        self.engine_state.send(connection.id, m.function_registered(namespace, message.id, revision))
+        # Its observers are told of one by one.
+        registered = m.FunctionRegistered(id=message.id, namespace=namespace, revision=revision)
+        self.engine_state.send(connection.id, registered)
         for type_id in dict.fromkeys((message.id, text_of(observe.get("legacy_trigger_type")) or message.id)):
             kind = m.RegisterTriggerType(
                 id=type_id,
                 description=message.description or "",
                 trigger_request_format=observe.get("args_format"),
                 call_request_format=message.request_format,
-                observed=message.id,
             )
-            self.triggers.add_type(connection, namespace, kind)
+            self.triggers.add_type(connection, namespace, kind, observed=message.id)
 
-    def _address(self, connection: Connection, message: m.InvokeFunction) -> None:
-        """An observer is told of something: by its own function, with its own metadata."""
-        bound = self.triggers.bindings.get(message.observer_id or "")
+    def _address(self, connection: Connection, message: m.InvokeFunction, activation: m.Activation) -> None:
+        """Address an observer that is told of something by its own function, with its own metadata."""
+        bound = self.triggers.bindings.get(text_of(activation.observer_id) or "")
         if bound is None or bound.provider is None:
             return
         if self.triggers.types[bound.provider].owner == connection.id:
@@ -313,7 +350,10 @@ class Router:
             self._settle_namespace(connection, DEFAULT_NAMESPACE)
 
     def _reject_name(self, connection: Connection, namespace: str, name: str, holder: str) -> None:
-        self.engine_state.send(connection.id, m.name_rejected(namespace, name, holder))
+        rejected = m.RegistrationRejected(
+            code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
+        )
+        self.engine_state.send(connection.id, rejected)
         self._forget(connection.id)
         self.engine_state.close(connection.id)
 
@@ -339,3 +379,13 @@ class Router:
         for name in connection.names:
             self.engine_state.names.pop((connection.namespace or DEFAULT_NAMESPACE, name), None)
         self.worker_event("worker_disconnected", connection)
+
+
+def _rejected(namespace: str, function_id: str, owner: str, why: str | None = None) -> m.RegistrationRejected:
+    return m.RegistrationRejected(
+        code=FUNCTION_CONFLICT,
+        namespace=namespace,
+        function_id=function_id,
+        owner_worker_id=owner,
+        message=why,
+    )

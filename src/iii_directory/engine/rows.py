@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.protocol import first_segment
-from iii_directory.engine.wire_json import Json, encode
 from iii_directory.limits import CONFIG_SUMMARY_CHARS
+from iii_directory.wire.json_text import Json, encode_value
+from iii_directory.wire.protocol import first_segment
 
 if TYPE_CHECKING:
     from iii_directory.engine.bindings import Binding, TriggerType
@@ -68,7 +68,7 @@ class Rows:
         worker_name = (
             self._engine_state.worker_name(function) if function else first_segment(binding.function_id)
         )
-        summary = encode(binding.config)
+        summary = encode_value(binding.config).decode()
         if len(summary) > CONFIG_SUMMARY_CHARS:
             summary = summary[:CONFIG_SUMMARY_CHARS] + "…"
         return {

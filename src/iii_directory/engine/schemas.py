@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_directory.engine.patterns import PatternError, search, size_of
-from iii_directory.engine.wire_json import encode_message
 from iii_directory.limits import (
     MAX_CHECKED_SCHEMA_BYTES,
     MAX_CHECKED_VALUE_BYTES,
@@ -20,11 +19,12 @@ from iii_directory.limits import (
     QUOTED_CHARS,
     STEPS_PER_SUBSCHEMA,
 )
+from iii_directory.wire.json_text import encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 
 class UnusableSchemaError(Exception):
@@ -40,9 +40,9 @@ def schema_problem(schema: object, value: object) -> str | None:
     usable = cast("Json | bool", schema)
     if usable in (True, {}):
         return None
-    if len(encode_message(usable)) > MAX_CHECKED_SCHEMA_BYTES:
+    if len(encode_value(usable)) > MAX_CHECKED_SCHEMA_BYTES:
         return f"a schema has at most {MAX_CHECKED_SCHEMA_BYTES} bytes"
-    if len(encode_message(value)) > MAX_CHECKED_VALUE_BYTES:
+    if len(encode_value(value)) > MAX_CHECKED_VALUE_BYTES:
         return f"a value that is checked against a schema has at most {MAX_CHECKED_VALUE_BYTES} bytes"
     _steps_left.set(MAX_SCHEMA_STEPS)
     _patterns_paid.set(set())

@@ -19,14 +19,14 @@ from iii_directory.access.policy import Access, is_loopback, refused_token
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, EndChannel, Send, StartTimer
 from iii_directory.engine.errands import ErrandThread
-from iii_directory.engine.framing import READ_BYTES
-from iii_directory.engine.outbox import Writers
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
 from iii_directory.engine.schemas import load_library
 from iii_directory.engine.store import AtOnce, MemoryStore
 from iii_directory.engine.worker_role import WorkerRole
 from iii_directory.wire.failure_log import FailureLog
+from iii_directory.wire.framing import READ_BYTES
+from iii_directory.wire.outbox import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from iii_directory.access.policy import Admitted, Refused
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.engine_state import Effect
-    from iii_directory.engine.messages import Message
     from iii_directory.engine.sqlite_store import Database
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.messages import Message
 
 log = logging.getLogger("iii_directory.engine")
 BACKLOG = 512
@@ -51,7 +50,7 @@ Ts = TypeVarTuple("Ts")
 class Link(Protocol):
     """The way to one connection: a socket, or a worker in this process."""
 
-    def deliver(self, message: Json, *, is_event: bool) -> None: ...
+    def deliver(self, message: Message, *, is_event: bool) -> None: ...
 
     def flush(self) -> None:
         """Write what was delivered, if that was not done at once."""

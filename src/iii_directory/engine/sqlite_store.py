@@ -15,17 +15,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from iii_directory.access.policy import KEPT_TOKEN, REGISTRANTS_KEY
 from iii_directory.engine.store import StoreError, UnreadableError
-from iii_directory.engine.stretches import NotSoundError, sound_stretches
-from iii_directory.engine.wire_json import ABSENT, Unread, encode_message
 from iii_directory.limits import LARGE_VALUE_BYTES
+from iii_directory.wire.json_text import ABSENT, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from iii_directory.engine.wire_json import Text
+    from iii_directory.wire.json_text import Text
 
 log = logging.getLogger("iii_directory.engine")
 
@@ -34,9 +35,6 @@ _GIT_IGNORES: Final = ".gitignore"
 _OURS: Final = (FILE_NAME, KEPT_TOKEN, REGISTRANTS_KEY, _GIT_IGNORES)
 # As a blob its length is known without reading it.
 _SIZE: Final = "LENGTH(CAST(value AS BLOB))"
-# How much of a large value is looked at before others have a turn, and how long that is at least.
-_STRETCHES_AT_ONCE: Final = 4
-_PAUSE_SECONDS: Final = 0.0001
 _COLUMNS: Final = ("position", "owner", "scope", "key", "value")
 _UNREADABLE: Final = "the state database holds a value that cannot be read"
 
@@ -172,7 +170,7 @@ class SqliteStore:
         return _parsed(content) if len(content) <= LARGE_VALUE_BYTES else _unread(content)
 
     def set(self, scope: str, key: str, value: object) -> None:
-        text = value.view if isinstance(value, Unread) else encode_message(value)
+        text = memoryview(value) if type(value) is msgspec.Raw else encode_value(value)
         self._write(
             "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, CAST(? AS TEXT)) "
             "ON CONFLICT (owner, scope, key) DO UPDATE SET value = excluded.value",
@@ -256,16 +254,12 @@ def _parsed(text: str | bytes) -> Any:
         raise UnreadableError(_UNREADABLE) from None
 
 
-def _unread(content: bytes) -> Unread:
-    """A value that is passed on as it is; that it is JSON is all that is looked at."""
+def _unread(content: bytes) -> msgspec.Raw:
+    """A value that is passed on as it is, once it is known to be JSON."""
     try:
-        for number, _ in enumerate(sound_stretches(content), 1):
-            if number % _STRETCHES_AT_ONCE == 0:
-                # The loop is another thread, and the interpreter has one at a time.
-                time.sleep(_PAUSE_SECONDS)
-    except NotSoundError:
+        return msgspec.json.decode(content, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UnreadableError(_UNREADABLE) from None
-    return Unread(content)
 
 
 def _open(path: Path) -> sqlite3.Connection:

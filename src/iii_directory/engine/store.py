@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from iii_directory.engine.wire_json import ABSENT, encode_message
+from iii_directory.wire.json_text import ABSENT, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ class Store(Protocol):
 
     A value that :meth:`set` returned from is kept; how well is the implementation's promise.
     Values are JSON and must not be changed by whoever gets them. Large ones may come as
-    :class:`~iii_directory.engine.wire_json.Unread`, and may be given as that.
+    :class:`msgspec.Raw`, and may be given as that.
     """
 
     def get(self, scope: str, key: str) -> object:
@@ -83,7 +83,7 @@ class MemoryStore:
 
     def set(self, scope: str, key: str, value: object) -> None:
         self._scopes.setdefault(scope, {})[key] = value
-        self._sizes[scope, key] = len(encode_message(value))
+        self._sizes[scope, key] = len(encode_value(value))
 
     def delete(self, scope: str, key: str) -> None:
         self._scopes.get(scope, {}).pop(key, None)

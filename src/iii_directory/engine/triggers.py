@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.engine import messages
 from iii_directory.engine.allowances import binding_size, limit_exceeded, type_size
 from iii_directory.engine.bindings import Binding, TriggerType, binding_of
 from iii_directory.engine.engine_state import EngineFault, EngineState
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
 from iii_directory.limits import MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
+from iii_directory.wire.messages import (
+    ObserverAdded,
+    ObserverRemoved,
+    RegisterTrigger,
+    TriggerRegistrationResult,
+    UnregisterTrigger,
+)
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +27,8 @@ if TYPE_CHECKING:
     from iii_directory.engine.bindings import TypeKey
     from iii_directory.engine.calls import Outcome
     from iii_directory.engine.engine_state import Connection
-    from iii_directory.engine.messages import (
-        RegisterTrigger,
-        RegisterTriggerType,
-        TriggerRegistrationResult,
-    )
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
+    from iii_directory.wire.messages import RegisterTriggerType
 
 
 class Triggers:
@@ -50,8 +52,17 @@ class Triggers:
 
     # Types
 
-    def add_type(self, connection: Connection, namespace: str, message: RegisterTriggerType) -> None:
-        """A connection provides a type; whoever provided it before is replaced and not told."""
+    def add_type(
+        self,
+        connection: Connection,
+        namespace: str,
+        message: RegisterTriggerType,
+        observed: str | None = None,
+    ) -> None:
+        """Let a connection provide a type; the one that provided it before is replaced and not told.
+
+        The observers of ``observed``, a function, are the bindings of the type.
+        """
         key = (message.namespace or namespace, message.id)
         held = self.types.get(key)
         if held is not None and held.owner is None:
@@ -76,7 +87,7 @@ class Triggers:
             description=message.description,
             configuration_schema=message.trigger_request_format,
             request_schema=message.call_request_format,
-            observed=message.observed,
+            observed=observed,
             size=size,
         )
         self._count_type(self.types[key], 1)
@@ -116,9 +127,11 @@ class Triggers:
 
     # Bindings
 
-    def bind(self, connection: Connection, home: str, message: RegisterTrigger) -> None:
-        """A connection binds a function; an id that is taken is taken over."""
-        binding = binding_of(message, connection.id, home)
+    def bind(
+        self, connection: Connection, home: str, message: RegisterTrigger, *, observes: bool = False
+    ) -> None:
+        """Bind a function for a connection; an id that is taken is taken over."""
+        binding = binding_of(message, connection.id, home, observes=observes)
         if self._belongs_inside(message.id, connection):
             self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
             return
@@ -266,9 +279,9 @@ class Triggers:
         if kind.owner is None:
             return
         if kind.observed is None:
-            self._engine_state.send(kind.owner, messages.binding_made(binding, key[0]))
+            self._engine_state.send(kind.owner, _binding_made(binding, key[0]))
         else:
-            added = messages.observer_added(binding, key[0], kind.observed, self.next_revision())
+            added = _observer_added(binding, key[0], kind.observed, self.next_revision())
             self._engine_state.send(kind.owner, added)
 
     def _detach(self, binding: Binding) -> None:
@@ -277,10 +290,14 @@ class Triggers:
         if provider is None or provider.owner is None:
             return
         if provider.observed is None:
-            self._engine_state.send(provider.owner, messages.binding_ended(binding))
+            ended = UnregisterTrigger(id=binding.id, trigger_type=binding.trigger_type)
+            self._engine_state.send(provider.owner, ended)
         else:
-            removed = messages.observer_removed(
-                binding, provider.namespace, provider.observed, self.next_revision()
+            removed = ObserverRemoved(
+                function_id=provider.observed,
+                id=binding.id,
+                namespace=provider.namespace,
+                revision=self.next_revision(),
             )
             self._engine_state.send(provider.owner, removed)
 
@@ -315,4 +332,31 @@ class Triggers:
 
     def _tell_subscriber(self, binding: Binding, error: Json) -> None:
         if binding.subscriber is not None:
-            self._engine_state.send(binding.subscriber, messages.binding_refused(binding, error))
+            refused = TriggerRegistrationResult(
+                id=binding.id,
+                trigger_type=binding.trigger_type,
+                function_id=binding.function_id,
+                error=error,
+            )
+            self._engine_state.send(binding.subscriber, refused)
+
+
+def _binding_made(binding: Binding, type_namespace: str) -> RegisterTrigger:
+    """A binding as the owner of its trigger type is told of it."""
+    return RegisterTrigger(
+        id=binding.id,
+        trigger_type=binding.trigger_type,
+        function_id=binding.function_id,
+        metadata=binding.metadata,
+        namespace=binding.namespace if binding.namespace != DEFAULT_NAMESPACE else None,
+        trigger_namespace=type_namespace if type_namespace != DEFAULT_NAMESPACE else None,
+        config=binding.config,
+    )
+
+
+def _observer_added(binding: Binding, namespace: str, function_id: str, revision: int) -> ObserverAdded:
+    """A binding as the owner of an observable function is told of it."""
+    observer: Json = {"id": binding.id, "args": {}, "filters": {}, "target": binding.function_id}
+    if not binding.observes:
+        observer["legacy"] = {"trigger_type": binding.trigger_type, "config": binding.config}
+    return ObserverAdded(function_id=function_id, observer=observer, namespace=namespace, revision=revision)

@@ -12,21 +12,20 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.engine.decoding import decode_in_turns
 from iii_directory.engine.engine_state import EngineFault
-from iii_directory.engine.messages import invocation_error
 from iii_directory.engine.peer import Role
-from iii_directory.engine.protocol import INVOCATION_RESULT, SERIALIZATION_ERROR
-from iii_directory.engine.wire_json import encode_message, encode_parts
 from iii_directory.limits import LONG_FRAME_BYTES
+from iii_directory.wire.codec import decode_in_turns, encode
+from iii_directory.wire.json_text import ABSENT
+from iii_directory.wire.messages import InvocationResult
+from iii_directory.wire.protocol import SERIALIZATION_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from iii_directory.engine.messages import Message
     from iii_directory.engine.peer import Peer
     from iii_directory.engine.server import EngineServer
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.messages import Message
 
 log = logging.getLogger("iii_directory.engine")
 # How long a long frame is looked at in one turn of the loop.
@@ -47,15 +46,17 @@ class WorkerRole(Role):
         self._peer = peer
         self.connection_id = self._server.opened(self, peer.address)
 
-    def deliver(self, message: Json, *, is_event: bool) -> None:
+    def deliver(self, message: Message, *, is_event: bool) -> None:
         try:
-            self._peer.send_utf8(*encode_parts(message), is_event=is_event)
+            self._peer.send_utf8(*encode(message), is_event=is_event)
         except (TypeError, ValueError):
-            if message["type"] != INVOCATION_RESULT:
+            if not isinstance(message, InvocationResult):
                 raise
-            # Only a worker in this process can answer what is no JSON. Its caller must not wait for ever.
-            log.exception("an answer of %s could not be encoded", message["function_id"])
-            self._peer.send_utf8(encode_message(_unsendable(message)))
+            # Only a worker in this process can answer what is not JSON. Its caller must not wait for ever.
+            log.exception("an answer of %s could not be encoded", message.function_id)
+            message.result = ABSENT
+            message.error = EngineFault(SERIALIZATION_ERROR, "The answer is not JSON.").body()
+            self._peer.send_utf8(*encode(message))
 
     def flush(self) -> None:
         self._peer.flush()
@@ -118,8 +119,3 @@ def _raising(error: Exception) -> Callable[[], None]:
         raise error
 
     return fail
-
-
-def _unsendable(message: Json) -> Json:
-    error = EngineFault(SERIALIZATION_ERROR, "The answer is not JSON.").body()
-    return invocation_error(message["invocation_id"], message["function_id"], error)

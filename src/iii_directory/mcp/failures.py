@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from iii_directory.engine.protocol import (
+from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, RETRY, DirectoryError, Step, retold
+from iii_directory.exposure import OFFERED, tool_names
+from iii_directory.limits import MAX_MCP_ERROR_CHARS
+from iii_directory.text import cut, visible
+from iii_directory.wire.protocol import (
     CONNECTION_LOST,
     FUNCTION_NOT_FOUND,
     INVALID_ARGUMENTS,
     NOT_FOUND,
     TIMEOUT,
 )
-from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, RETRY, DirectoryError, Step, retold
-from iii_directory.exposure import OFFERED, tool_names
-from iii_directory.limits import MAX_MCP_ERROR_CHARS
-from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.access.http_server import MCP_PATH, USER, HttpServer, refuse
 from iii_directory.access.policy import Refused
-from iii_directory.engine.wire_json import is_long
 from iii_directory.limits import (
     MAX_MCP_BODY_BYTES,
     MAX_MCP_SESSIONS,
@@ -18,6 +17,7 @@ from iii_directory.limits import (
     MCP_SESSION_IDLE_SECONDS,
 )
 from iii_directory.mcp.sessions import Ledger
+from iii_directory.wire.json_text import is_long
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

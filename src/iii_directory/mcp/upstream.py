@@ -12,7 +12,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.bus.seam import CallError, own_namespace
-from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 from iii_directory.limits import (
     MCP_ENGINE_SECONDS,
     MCP_READ_SECONDS,
@@ -20,6 +19,7 @@ from iii_directory.limits import (
     MCP_WORK_SECONDS,
 )
 from iii_directory.mcp.failures import remote_failure, unreachable
+from iii_directory.wire.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,9 +10,9 @@ from iii_directory import limits
 from iii_directory.bus.seam import CallError, is_embedded
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.ids import RESERVED_NAMESPACES
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.requests import is_worker
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError, Subscription
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

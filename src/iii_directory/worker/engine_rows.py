@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from iii_directory.engine.protocol import first_segment
 from iii_directory.shapes import items_of, object_of, rows_of
+from iii_directory.wire.protocol import first_segment
 
 Row = dict[str, Any]
 

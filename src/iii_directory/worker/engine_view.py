@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.bus.seam import CallError
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, Step, invalid_field
 from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
 from iii_directory.shapes import is_object, rows_of
 from iii_directory.suggest import close_names
 from iii_directory.text import escaped, quoted
+from iii_directory.wire.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.worker import engine_rows as shape
 
 if TYPE_CHECKING:

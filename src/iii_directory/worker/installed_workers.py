@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.bus.seam import CallError
 from iii_directory.config import read_document
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import MAX_REMEMBERED_WORKERS, NAME_SECONDS
 from iii_directory.shapes import is_list, object_of, rows_of, text_of
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from iii_directory.bus.seam import CallError
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import JUDGE_CANDIDATES, JUDGE_SECONDS
 from iii_directory.search.answers import DESCRIPTION_CHARS, shortened
 from iii_directory.shapes import object_of
 from iii_directory.text import cut
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -28,10 +28,10 @@ from iii_directory.config import (
 )
 from iii_directory.disk.files import stamp_of
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, NOT_FOUND
 from iii_directory.limits import CONFIG_LOOK_SECONDS
 from iii_directory.shapes import object_of
 from iii_directory.text import quoted
+from iii_directory.wire.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -18,9 +18,9 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.visibility import Levels
 from iii_directory.disk.locking import is_at_rest
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.engine_view import EngineView

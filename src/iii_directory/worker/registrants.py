@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from iii_directory.access.kept_secret import ExposedError, made_secret, new_secret
 from iii_directory.access.policy import REGISTRANTS_KEY
 from iii_directory.documents.provenance import UNKNOWN, Author
-from iii_directory.engine.protocol import CALLER
 from iii_directory.limits import MAX_WORKER_NAME_CHARS
 from iii_directory.shapes import text_of
 from iii_directory.text import cut
+from iii_directory.wire.protocol import CALLER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.seam import CallError
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
 from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS
 from iii_directory.shapes import is_count, object_of, rows_of, text_of
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 from iii_directory.worker.collection import Collection
 from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.shared_state import SharedStateHints, StateHome, find_state_home

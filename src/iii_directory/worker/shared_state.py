@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from iii_directory.bus.seam import CallError, is_embedded
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.limits import HINT_BURST_SECONDS, LOOK_SECONDS, MAX_HINTS
 from iii_directory.shapes import is_list, is_object, object_of, text_of
+from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload

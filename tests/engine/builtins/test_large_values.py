@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.engine.driver import Driver, uuid_of
 
 from iii_directory.engine.engine_state import Send
 from iii_directory.engine.sqlite_store import Database
-from iii_directory.engine.wire_json import Unread, encode_message, read
+from iii_directory.shapes import items_of
+from iii_directory.wire.codec import encode
+from iii_directory.wire.json_text import read, whole
+from iii_directory.wire.messages import InvocationResult, InvokeFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +56,7 @@ def test_a_large_value_is_kept_and_given_as_it_was_written(on_store: Driver) -> 
     client.start("state::get", {"scope": "s", "key": "k"})
 
     sent = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
-    assert value.encode() in encode_message(sent)
+    assert value.encode() in b"".join(encode(sent))
 
 
 def test_a_large_value_is_read_for_whoever_is_inside(on_store: Driver) -> None:
@@ -68,10 +72,12 @@ def test_a_large_value_is_read_for_whoever_is_inside(on_store: Driver) -> None:
         for effect in on_store.effects
         if isinstance(effect, Send) and effect.connection_id == inside.id
     )
-    assert heard["data"]["new_value"] == LARGE
+    assert isinstance(heard, InvokeFunction)
+    assert whole(heard.data)["new_value"] == LARGE  # pyright: ignore[reportIndexIssue]
     inside.start("state::get", {"scope": "s", "key": "k"})
     answer = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
-    assert answer["result"] == LARGE
+    assert isinstance(answer, InvocationResult)
+    assert whole(answer.result) == LARGE
 
 
 def test_a_list_of_large_values_is_left_to_whoever_is_inside_to_read_one_by_one(on_store: Driver) -> None:
@@ -83,8 +89,10 @@ def test_a_list_of_large_values_is_left_to_whoever_is_inside_to_read_one_by_one(
     inside.start("state::list", {"scope": "s"})
 
     answer = next(effect.message for effect in on_store.effects if isinstance(effect, Send))
-    assert all(isinstance(value, Unread) for value in answer["result"])
-    assert [read(value) for value in answer["result"]] == [LARGE, LARGE]
+    assert isinstance(answer, InvocationResult)
+    values = items_of(answer.result)
+    assert all(isinstance(value, msgspec.Raw) for value in values)
+    assert [read(value) for value in values] == [LARGE, LARGE]
 
 
 def test_a_large_call_that_is_no_object_is_told_so() -> None:

@@ -9,7 +9,7 @@ from iii_directory.engine.builtins.table import BuiltinFunction, BuiltinWorker, 
 if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 
 def provide_channels(router: Router) -> None:

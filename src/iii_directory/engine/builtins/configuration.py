@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine import protocol
 from iii_directory.engine.builtins.table import (
     ANY,
     BuiltinFunction,
@@ -20,8 +19,10 @@ from iii_directory.engine.builtins.table import (
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
-from iii_directory.engine.wire_json import NotJsonError, parse, read
 from iii_directory.shapes import is_list, is_object
+from iii_directory.wire import protocol
+from iii_directory.wire.codec import parse
+from iii_directory.wire.json_text import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 SCOPE: Final = "configuration"
 _ID: Final = re.compile(r"[a-z0-9_-]{1,64}")
@@ -176,7 +177,7 @@ def _filled(match: re.Match[str], environment: Mapping[str, str], unset: list[st
 def _typed(filled: str) -> object:
     try:
         return parse(filled.strip())
-    except NotJsonError:
+    except ValueError:
         return filled
 
 

@@ -19,14 +19,14 @@ from iii_directory.engine.builtins.table import (
 )
 from iii_directory.engine.calls import DEFERRED, Request
 from iii_directory.engine.engine_state import EngineFault, Function
-from iii_directory.engine.messages import RegisterTrigger
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE, ENGINE_PREFIX, INVALID_ARGUMENTS, NOT_FOUND
 from iii_directory.engine.router import FUNCTIONS_AVAILABLE
 from iii_directory.limits import MAX_FUNCTION_BATCH
+from iii_directory.wire.messages import RegisterTrigger
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, ENGINE_PREFIX, INVALID_ARGUMENTS, NOT_FOUND
 
 if TYPE_CHECKING:
     from iii_directory.engine.router import Router
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 _FILTERS: Final = {"search": "string", "prefix": "string", "worker": "string", "include_internal": "boolean"}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinWorker, provide, schema, text
 from iii_directory.engine.builtins.workers import clean
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
     from iii_directory.engine.engine_state import Level
     from iii_directory.engine.router import Router
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 LEVELS: Final[dict[str, Level]] = {
     "trace": "debug",

@@ -14,8 +14,8 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.engine_state import EngineFault
-from iii_directory.engine.protocol import TOPIC_NOT_SET
-from iii_directory.engine.wire_json import ABSENT
+from iii_directory.wire.json_text import ABSENT
+from iii_directory.wire.protocol import TOPIC_NOT_SET
 
 if TYPE_CHECKING:
     from iii_directory.engine.calls import Request

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from iii_directory.engine import protocol
+import msgspec
+
 from iii_directory.engine.allowances import limit_exceeded
 from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, TooMuchWorkError, apply_ops
 from iii_directory.engine.builtins.table import (
@@ -20,7 +21,6 @@ from iii_directory.engine.builtins.table import (
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault, bad_input
 from iii_directory.engine.store import StoreError, UnreadableError
-from iii_directory.engine.wire_json import ABSENT, Unread, encode_message, is_long, read, takes_long
 from iii_directory.limits import (
     LARGE_VALUE_BYTES,
     MAX_READ_BYTES,
@@ -30,6 +30,8 @@ from iii_directory.limits import (
     MIB,
 )
 from iii_directory.shapes import is_list, is_object, object_of
+from iii_directory.wire import protocol
+from iii_directory.wire.json_text import ABSENT, encode_value, is_long, read, takes_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Errands, Store
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 
 T = TypeVar("T")
@@ -70,7 +72,7 @@ class State:
             self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
             return {"old_value": _null(old), "new_value": value}
 
-        large = isinstance(value, Unread) or self._is_large(scope, key)
+        large = type(value) is msgspec.Raw or self._is_large(scope, key)
         return self._do(request, protocol.SET_ERROR, replace, reply, large=large)
 
     def get(self, request: Request) -> object:
@@ -217,7 +219,7 @@ def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
         new, errors = apply_ops(read(old), ops)
     except TooMuchWorkError:
         raise limit_exceeded("appending to strings this long, this often, takes too long") from None
-    if is_long(encode_message(new)):
+    if is_long(encode_value(new)):
         raise _too_large()
     return new, errors
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from iii_directory.engine.wire_json import ABSENT
 from iii_directory.limits import (
     MAX_STATE_COPIED_CHARS,
     MAX_STATE_MERGE_DEPTH,
@@ -15,11 +14,12 @@ from iii_directory.limits import (
     MAX_STATE_PATH_DEPTH,
     MAX_STATE_SEGMENT_BYTES,
 )
+from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
     Apply = Callable[["Draft", object, Json], object]
 Made = TypeVar("Made")

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.engine.bindings import TriggerType
+from iii_directory.engine.calls import UnreadFields
 from iii_directory.engine.engine_state import EngineFault, Function, bad_input
-from iii_directory.engine.protocol import DEFAULT_NAMESPACE
+from iii_directory.shapes import object_of
+from iii_directory.wire.json_text import fields_reader
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from iii_directory.engine.calls import Request
     from iii_directory.engine.router import Router
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,10 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
     router.builtin_workers[worker.name] = worker
     for row in worker.functions:
         router.calls.builtins[row.id] = row.handler
-        router.calls.unread_fields[row.id] = row.unread_fields
+        if row.unread_fields:
+            names = dict.fromkeys((*object_of(row.request_schema.get("properties")), *row.unread_fields))
+            reader = fields_reader(names)
+            router.calls.unread_fields[row.id] = UnreadFields(row.unread_fields, reader)
         router.engine_state.add_function(
             Function(
                 id=row.id,

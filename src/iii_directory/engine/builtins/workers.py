@@ -15,15 +15,15 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.engine_state import EngineFault
-from iii_directory.engine.protocol import (
+from iii_directory.engine.router import WORKERS_AVAILABLE
+from iii_directory.limits import MAX_NAME_CHARS, MAX_SEEN_WORKERS
+from iii_directory.text import without_controls
+from iii_directory.wire.protocol import (
     DEFAULT_NAMESPACE,
     INVALID_ARGUMENTS,
     INVALID_NAMESPACE,
     NOT_FOUND,
 )
-from iii_directory.engine.router import WORKERS_AVAILABLE
-from iii_directory.limits import MAX_NAME_CHARS, MAX_SEEN_WORKERS
-from iii_directory.text import without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.calls import Request
     from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.router import Router
-    from iii_directory.engine.wire_json import Json
+    from iii_directory.wire.json_text import Json
 
 Dialect = Literal["0.22", "0.23", "0.25"]
 """Which engine the built-ins speak like: from 0.23 on Compose tells what is installed."""

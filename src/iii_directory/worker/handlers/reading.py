@@ -35,7 +35,6 @@ from iii_directory.documents.uris import (
     says_it_only_reads,
     skill_path,
 )
-from iii_directory.engine.protocol import FUNCTION_NOT_FOUND
 from iii_directory.errors import (
     ENGINE_FAILED,
     ENGINE_NOT_FOUND,
@@ -48,6 +47,7 @@ from iii_directory.errors import (
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_FETCH_BYTES, MAX_FETCHES_AT_ONCE, MAX_RELAYED_CHARS
 from iii_directory.shapes import is_list, object_of, text_of
 from iii_directory.text import cut, one_line, quoted, rfc3339
+from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,12 +14,12 @@ from iii_directory.documents.parse import written_document
 from iii_directory.documents.payload_fields import flag, optional_word, text
 from iii_directory.documents.registering import prompt_fields, skill_fields
 from iii_directory.documents.uris import SCHEME
-from iii_directory.engine.protocol import CALLER
 from iii_directory.errors import INVALID_FIELD, READ_ONLY_SKILL, DirectoryError, Step, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
 from iii_directory.lockfile.format import content_hash
 from iii_directory.registry.requests import info_request, page_request
 from iii_directory.text import quoted, rfc3339
+from iii_directory.wire.protocol import CALLER
 from iii_directory.worker.registrants import author_of
 
 if TYPE_CHECKING:

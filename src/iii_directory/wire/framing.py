@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from websockets.http11 import Request, Response
     from websockets.protocol import Protocol as Library
 
-    from iii_directory.engine.wire_json import Text
+    from iii_directory.wire.json_text import Text
 
     class Listener(Protocol):
         """Whoever is told what comes in."""

@@ -13,7 +13,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from iii_directory.engine.framing import Framing
+from iii_directory.wire.framing import Framing
 
 if TYPE_CHECKING:
     from websockets.http11 import Request, Response

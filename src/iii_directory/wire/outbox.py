@@ -22,7 +22,7 @@ from iii_directory.limits import KIB, MAX_TOTAL_UNSENT_BYTES, MIB, WRITTEN_PER_T
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from iii_directory.engine.wire_json import Text
+    from iii_directory.wire.json_text import Text
 
 # As much as a socket usually takes at once; smaller ones are put together up to this size.
 PIECE_BYTES: Final = 256 * KIB

@@ -1,4 +1,4 @@
-"""The words of the protocol: types of messages, codes of failures, names with a meaning. Pure.
+"""The words of the protocol: codes of failures, names with a meaning. Pure.
 
 They stand here once. ``tests/engine/test_protocol.py`` finds the ones that are written out elsewhere.
 """
@@ -12,41 +12,12 @@ ENGINE_PREFIX: Final = "engine::"
 # The field in which the engine says who asks: a worker's calls have it, and the engine's own have not.
 CALLER: Final = "_caller_worker_id"
 
-# Types of messages: what both sides say, what only workers say, what only the engine says.
+# Types of messages, for those who look at JSON that is not read as a message.
 INVOKE_FUNCTION: Final = "invokefunction"
 INVOCATION_RESULT: Final = "invocationresult"
-REGISTER_TRIGGER: Final = "registertrigger"
-UNREGISTER_TRIGGER: Final = "unregistertrigger"
-TRIGGER_REGISTRATION_RESULT: Final = "triggerregistrationresult"
-REGISTER_FUNCTION: Final = "registerfunction"
-UNREGISTER_FUNCTION: Final = "unregisterfunction"
-REGISTER_TRIGGER_TYPE: Final = "registertriggertype"
-UNREGISTER_TRIGGER_TYPE: Final = "unregistertriggertype"
-REATTACH: Final = "reattach"
-PING: Final = "ping"
-PONG: Final = "pong"
 WORKER_REGISTERED: Final = "workerregistered"
-REGISTRATION_REJECTED: Final = "registrationrejected"
-# The family of 0.25, in which functions are observed instead of triggers bound; said by engines that have the
-# feature, and to them.
+# Engines and workers that have it observe functions instead of binding triggers.
 OBSERVE_FEATURE: Final = "observe.v1"
-OBSERVE: Final = "observe"
-UNOBSERVE: Final = "unobserve"
-OBSERVE_RESULT: Final = "observeresult"
-OBSERVER_ACK: Final = "observerack"
-OBSERVER_ADDED: Final = "observeradded"
-OBSERVER_REMOVED: Final = "observerremoved"
-FUNCTION_REGISTERED: Final = "functionregistered"
-# Telemetry, service records and newer families, which this engine has no use for.
-IGNORED_TYPES: Final = frozenset(
-    (
-        PONG,
-        "registerservice",
-        OBSERVER_ACK,
-        "invocationsobserved",
-        "localinvocationstats",
-    )
-)
 
 # Codes of failures. Their spelling is the real engine's, some in capitals and some not.
 FUNCTION_NOT_FOUND: Final = "function_not_found"

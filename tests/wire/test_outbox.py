@@ -12,8 +12,8 @@ from tests.support.raw_socket import RawSocket
 
 from iii_directory.bus.local_bus import LocalBus
 from iii_directory.bus.seam import Function
-from iii_directory.engine.outbox import PIECE_BYTES, Outbox, Writers
 from iii_directory.limits import MIB, WRITTEN_PER_TURN_BYTES
+from iii_directory.wire.outbox import PIECE_BYTES, Outbox, Writers
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Handler
