@@ -18,6 +18,7 @@ from iii_directory.bus.message_bus import MessageBus
 from iii_directory.config import Scopes
 from iii_directory.engine.sqlite_store import Database
 from iii_directory.limits import MAX_HINTS
+from iii_directory.wire.messages import InvokeFunction
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.commands import Running
+
+    from iii_directory.wire.messages import Message
 
 PROMPT = {"description": "d", "function_id": "a::b"}
 
@@ -142,11 +145,13 @@ def test_an_engine_that_signs_no_events_is_followed_all_the_same(
 ) -> None:
     # Engines up to 0.21 know no metadata of a call.
     whole = MessageBus.delivered
-    monkeypatch.setattr(
-        MessageBus,
-        "delivered",
-        lambda bus, message: whole(bus, {key: message[key] for key in message if key != "metadata"}),
-    )
+
+    def without_metadata(bus: MessageBus, message: Message) -> None:
+        if isinstance(message, InvokeFunction):
+            message.metadata = None
+        whole(bus, message)
+
+    monkeypatch.setattr(MessageBus, "delivered", without_metadata)
     house = build()
     listener = house.listener("skills::on-change")
     record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00Z"}
