@@ -17,8 +17,7 @@ from tests.support.registry import RawServer
 from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.requests import LocalFolder, Site
-from iii_directory.install.typed import typed_source
+from iii_directory.install.requests import LocalFolder, Site, typed_source
 from iii_directory.lockfile.format import content_hash
 
 if TYPE_CHECKING:

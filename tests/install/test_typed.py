@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.requests import LocalFolder, RepoTree, Site
-from iii_directory.install.typed import Offer, offer_of, select, skill_folders, typed_source
+from iii_directory.install.bundle import Offer, offer_of, select, skill_folders
+from iii_directory.install.requests import LocalFolder, RepoTree, Site, typed_source
 from iii_directory.registry.requests import WorkerRequest
 
 HUB = "https://github.com/o/r"

@@ -13,8 +13,8 @@ import pytest
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError
+from iii_directory.install.bundle import Offer
 from iii_directory.install.site import Listed, Unpacked, parse_index, unpacked
-from iii_directory.install.typed import Offer
 from iii_directory.lockfile.format import content_hash
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.config import Settings
+    from iii_directory.install.bundle import Offer
     from iii_directory.install.reports import Added, Installation, Preview
     from iii_directory.install.requests import LocalFolder, RepoTree, Site
     from iii_directory.install.service import Installer
-    from iii_directory.install.typed import Offer
     from iii_directory.registry.requests import WorkerRequest
 
 Result = TypeVar("Result")
@@ -178,8 +178,7 @@ def _typed(
     source: str, settings: Settings, given: dict[str, str]
 ) -> WorkerRequest | RepoTree | LocalFolder | Site:
     """The source that was typed, with what options say of it; wrong usage ends the command."""
-    from iii_directory.install.requests import HEAD, RepoTree, checked_ref
-    from iii_directory.install.typed import typed_source
+    from iii_directory.install.requests import HEAD, RepoTree, checked_ref, typed_source
     from iii_directory.registry.requests import WorkerRequest, worker_request
 
     try:

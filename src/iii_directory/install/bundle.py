@@ -1,4 +1,4 @@
-"""What a source offers for one namespace, checked in full before anything is written. Pure.
+"""The skills that a source has, and the files of one, checked in full before anything is written. Pure.
 
 A `Bundle` only comes out of `make_bundle`, so whoever holds one may write every path in it.
 """
@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.documents import frontmatter
-from iii_directory.documents.ids import prompt_name_problem
+from iii_directory.documents.ids import OVERVIEW, prompt_name_problem
 from iii_directory.documents.model import Finding
-from iii_directory.errors import refused
+from iii_directory.errors import SOURCE_REFUSED, DirectoryError, Step, refused
 from iii_directory.lockfile.format import content_hash
 from iii_directory.lockfile.names import is_hidden, is_namespace, vet_path, vet_together
+from iii_directory.suggest import close_names
 from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from iii_directory.lockfile.format import Source
     from iii_directory.registry.answers import BundleAnswer, PromptAnswer
 
+# Where agents keep skills although the name of the folder starts with a dot.
+_SHOWN: Final = ((".claude", "skills"), (".agents", "skills"))
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -174,3 +177,113 @@ def _encoded(name: str, text: str) -> bytes:
 def _without_arguments(subject: str) -> Finding:
     reason = "the registry's args_schema is too large or too deep for front matter and was left out"
     return Finding("front_matter", subject, reason, "ask the publisher for a smaller schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A skill that a source has."""
+
+    name: str
+    """What it will be called: the name of its folder; at the root of a source, what it calls itself."""
+    path: str
+    """Its folder, ``.`` for the root."""
+    description: str = ""
+    declared: str | None = None
+    """The name in its front matter, by which it can be asked for, too."""
+
+    @property
+    def is_installable(self) -> bool:
+        return is_namespace(self.name)
+
+
+def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
+    """The offer in a folder's SKILL.md; ``root_name`` is for a skill at the root that has no name."""
+    block, _ = frontmatter.split(overview.decode("utf-8-sig", "replace"))
+    values = frontmatter.read(block).values if block is not None else {}
+    declared, description = values.get("name"), values.get("description")
+    own_name = declared if isinstance(declared, str) else None
+    name = folder.rpartition("/")[2]
+    if folder == ".":
+        name = own_name if own_name is not None and is_namespace(own_name) else root_name
+    return Offer(name, folder, one_line(description) if isinstance(description, str) else "", own_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of the offers is meant, and what is not clear."""
+
+    chosen: tuple[Offer, ...] = ()
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Names that several folders have, with the folders."""
+    unfit: tuple[Offer, ...] = ()
+    """Those whose names cannot be names here."""
+
+
+def skill_folders(paths: Iterable[str], below: str = "") -> list[str]:
+    """The folders with a SKILL.md, of all files of a source; ``.`` is the root.
+
+    A skill inside another one comes with it and is not named; inside the root's, which is the whole source,
+    it stands for itself as well.
+    """
+    found = sorted(_folder_of(path) for path in paths if path.rpartition("/")[2] == OVERVIEW)
+    wanted = [folder for folder in found if _is_below(folder, below) and _is_shown(folder)]
+    tops: list[str] = []
+    for folder in wanted:
+        if not any(top != "." and folder.startswith(f"{top}/") for top in tops):
+            tops.append(folder)
+    return tops
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0] or "."
+
+
+def _is_below(folder: str, below: str) -> bool:
+    return not below or folder == below or folder.startswith(f"{below}/")
+
+
+def _is_shown(folder: str) -> bool:
+    """Not below a hidden folder, those of agents excepted, and not below what a package manager fetched."""
+    parts = [] if folder == "." else folder.split("/")
+    hidden = [number for number, part in enumerate(parts) if part.startswith(".")]
+    return "node_modules" not in parts and all(tuple(parts[at : at + 2]) in _SHOWN for at in hidden)
+
+
+def select(offers: Sequence[Offer], wanted: Sequence[str], *, everything: bool, source: str) -> Selection:
+    """What is to be installed: the wanted, all, or the only one; nothing when it is not said which."""
+    if not offers:
+        raise DirectoryError(SOURCE_REFUSED, f"{source} has no folder with a {OVERVIEW}", next_steps=())
+    if not wanted:
+        return _selection(offers if everything or len(offers) == 1 else ())
+    chosen: list[Offer] = []
+    for name in wanted:
+        found = [offer for offer in offers if name in (offer.name, offer.declared, offer.path)]
+        if not found:
+            raise _no_skill(name, offers, source)
+        chosen.extend(offer for offer in found if offer not in chosen)
+    return _selection(chosen)
+
+
+def _selection(offers: Iterable[Offer]) -> Selection:
+    by_name: dict[str, list[Offer]] = {}
+    for offer in offers:
+        by_name.setdefault(offer.name, []).append(offer)
+    single = [found[0] for found in by_name.values() if len(found) == 1]
+    several = {
+        name: tuple(offer.path for offer in found) for name, found in by_name.items() if len(found) > 1
+    }
+    return Selection(
+        chosen=tuple(offer for offer in single if offer.is_installable),
+        ambiguous=several,
+        unfit=tuple(offer for offer in single if not offer.is_installable),
+    )
+
+
+def _no_skill(name: str, offers: Iterable[Offer], source: str) -> DirectoryError:
+    names = {offer.name for offer in offers}
+    return DirectoryError(
+        SOURCE_REFUSED,
+        f"{source} has no skill {quoted(name)}",
+        did_you_mean=close_names(name, names) or sorted(names)[: limits.MAX_SUGGESTIONS],
+        next_steps=(Step("add --list to see every skill of it"),),
+    )

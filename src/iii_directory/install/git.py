@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
+from iii_directory.install.bundle import Offer, offer_of, skill_folders
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
@@ -30,7 +31,6 @@ from iii_directory.install.requests import (
     is_commit,
     is_public,
 )
-from iii_directory.install.typed import Offer, offer_of, skill_folders
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping

@@ -17,7 +17,7 @@ from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, 
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.process import Finished, TooMuchOutputError, folder_size, run
 from iii_directory.install.requests import HEAD, is_commit
-from iii_directory.lockfile.names import is_hidden, vet_path
+from iii_directory.lockfile.names import is_hidden
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
 
@@ -265,11 +265,10 @@ def below(blobs: Iterable[Blob], folder: str) -> list[Blob]:
 
 
 def vetted(blobs: list[Blob]) -> list[Blob]:
-    """The blobs worth reading, once every name and size has been looked at; links are refused."""
+    """Return the blobs to read; refuse links and sizes. `make_bundle` checks the names."""
     for blob in blobs:
         if blob.problem is not None:
             raise refused(blob.problem)
-        vet_path(blob.path)
     wanted = [blob for blob in blobs if not is_hidden(blob.path)]
     check_count(len(wanted))
     check_total(sum(blob.size for blob in wanted))

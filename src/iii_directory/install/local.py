@@ -12,10 +12,18 @@ from iii_directory.disk.reasons import GONE, TOO_LARGE, RefusedError
 from iii_directory.disk.safe_open import directory_below, read_regular
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
-from iii_directory.install.bundle import Bundle, check_count, check_total, content_digest, make_bundle
+from iii_directory.install.bundle import (
+    Bundle,
+    Offer,
+    check_count,
+    check_total,
+    content_digest,
+    make_bundle,
+    offer_of,
+    skill_folders,
+)
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import LocalFolder, is_commit
-from iii_directory.install.typed import Offer, offer_of, skill_folders
 from iii_directory.lockfile.format import LocalSource
 from iii_directory.lockfile.names import is_hidden
 from iii_directory.text import quoted

@@ -16,9 +16,8 @@ from iii_directory.text import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.bundle import Bundle, Offer, Selection
     from iii_directory.install.plan import Plan
-    from iii_directory.install.typed import Offer, Selection
 
 _NOTHING: Final = "/dev/null"
 

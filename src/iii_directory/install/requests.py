@@ -1,7 +1,14 @@
-"""What callers may ask to be downloaded, checked before anything is fetched or git hears of it. Pure.
+"""What callers and people at a terminal may ask to be installed, checked before anything is fetched. Pure.
 
 Nothing is filtered out of a value and nothing is escaped: what is not plainly a repository, a ref or a
-folder name is refused.
+folder name is refused. People type:
+
+agent-memory, agent-memory@1.2.3      a worker of the registry
+owner/repo, owner/repo/path, …@ref    a repository of GitHub, or one folder of it
+https://github.com/o/r/tree/ref/path  the same, as a browser shows it
+https://…, ssh://…, git@…:…           any git repository
+./folder, /folder                     a folder of this machine
+https://host                          the well-known index of a site
 """
 
 from __future__ import annotations
@@ -13,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from iii_directory import limits
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.payload_fields import optional_word
-from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, invalid_field
+from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, Step, invalid_field
 from iii_directory.lockfile.names import is_namespace, is_safe_path
 from iii_directory.registry.requests import WorkerRequest, worker_request
-from iii_directory.text import quoted
+from iii_directory.registry.versions import is_version
+from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -274,3 +283,59 @@ def any_download(payload: Mapping[str, Any], *, allow_file: bool) -> DownloadReq
 
 def _mixed(problem: str) -> DirectoryError:
     return DirectoryError(BAD_REGISTRY_REQUEST, f"{problem}: {_RULE}")
+
+
+Typed = WorkerRequest | RepoTree | LocalFolder | Site
+_GITHUB: Final = "https://github.com/"
+_OWNER: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_SHORT: Final = re.compile(rf"({_OWNER}/[A-Za-z0-9._-]+)((?:/[^/@\s]+)*)/?(?:@(\S+))?")
+_TREE: Final = re.compile(rf"https://github\.com/({_OWNER}/[A-Za-z0-9._-]+?)(?:\.git)?/(?:tree|blob)/(\S+)")
+_SITE_URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_FORMS: Final = "NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host"
+
+
+def typed_source(text: str, *, allow_file: bool = False) -> Typed:
+    """Return the source that a person typed; D311 or D331 with what was typed when it is not a source."""
+    try:
+        return _source_of(text, allow_file=allow_file)
+    except DirectoryError as error:
+        typed = quoted(shown_url(text))
+        if typed in error.problem:
+            raise
+        problem = f"{typed} is not a source of skills: {error.problem}"
+        raise DirectoryError(error.kind, problem, next_steps=(Step(f"give {_FORMS}"),)) from None
+
+
+def _source_of(text: str, *, allow_file: bool) -> Typed:
+    if text.startswith(("./", "../", "/", "~/")) or text in (".", ".."):
+        return LocalFolder(text)
+    tree = _TREE.fullmatch(text)
+    if tree is not None:
+        return repo_tree(f"{_GITHUB}{tree[1]}", tree=tree[2].strip("/").removesuffix(f"/{OVERVIEW}"))
+    site = _SITE_URL.fullmatch(text)
+    if site is not None:
+        if site[1] == "http" and site[2] not in _LOOPBACK:
+            raise DirectoryError(SOURCE_REFUSED, "plain http is not secure: use https://")
+        return Site(text.rstrip("/"))
+    if "://" in text or text.startswith("git@"):
+        return _repository(text, allow_file=allow_file)
+    short = _SHORT.fullmatch(text)
+    if short is not None:
+        return repo_tree(f"{_GITHUB}{short[1]}", ref=short[3], path=short[2].strip("/"))
+    return _worker(text)
+
+
+def _repository(text: str, *, allow_file: bool) -> RepoTree:
+    """An address, perhaps with ``@ref`` at its end; ``git@host:…`` has its own ``@``."""
+    at = text.rfind("@")
+    has_ref = at > max(text.rfind("/"), text.rfind(":"))
+    address, ref = (text[:at], text[at + 1 :]) if has_ref else (text, None)
+    return repo_tree(address, ref=ref, allow_file=allow_file)
+
+
+def _worker(text: str) -> WorkerRequest:
+    name, at, wanted = text.partition("@")
+    if not at:
+        return worker_request(name)
+    return worker_request(name, wanted) if is_version(wanted) else worker_request(name, tag=wanted)

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
     from iii_directory.disk.files import FolderAtStart
-    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.bundle import Bundle, Offer
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest, LocalFolder, RepoTree, Site
     from iii_directory.install.sources import Sources
     from iii_directory.install.tree import Progress
-    from iii_directory.install.typed import Offer
     from iii_directory.install.upkeep import Upkeep
     from iii_directory.lockfile.format import Entry
 
@@ -158,7 +157,7 @@ class Installer:
                 turn.release()
             progress("write", len(done), len(selection.chosen))
 
-        from iii_directory.install.typed import select
+        from iii_directory.install.bundle import select
 
         async with self._sources.opened(source) as found:
             selection = select(found.offers, wanted, everything=everything, source=str(source))

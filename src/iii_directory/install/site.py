@@ -19,9 +19,8 @@ from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install import unpack
-from iii_directory.install.bundle import Bundle, content_digest, make_bundle
+from iii_directory.install.bundle import Bundle, Offer, content_digest, make_bundle
 from iii_directory.install.process import ProcessStoppedError, run
-from iii_directory.install.typed import Offer
 from iii_directory.lockfile.format import SiteSource, content_hash
 from iii_directory.lockfile.names import is_safe_path
 from iii_directory.registry.http import Host, get_bytes, get_json

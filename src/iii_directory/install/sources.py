@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
-from iii_directory.install.bundle import Bundle, make_bundle, registry_bundle
+from iii_directory.install.bundle import Bundle, Offer, make_bundle, registry_bundle, select
 from iii_directory.install.git import Checkout, Fetched, GitSource
 from iii_directory.install.local import LocalSkills
 from iii_directory.install.plan import check_namespace, check_registry
@@ -25,7 +25,6 @@ from iii_directory.install.requests import (
     repo_request,
 )
 from iii_directory.install.site import SiteSkills
-from iii_directory.install.typed import Offer, select
 from iii_directory.lockfile.format import (
     Entry,
     LocalSource,
