@@ -81,7 +81,7 @@ def _handshaken(port: int) -> socket.socket:
 
 
 def listener(port: int) -> int:
-    from iii_directory.cli.port_owner import port_owner
+    from iii_directory.cli.running import port_owner
 
     owner = port_owner(port)
     if owner is None:

@@ -42,37 +42,6 @@ def test_a_quick_answer_imports_nothing_slow(flag: str) -> None:
     assert done.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        "import importlib.metadata as used",
-        "from importlib import metadata as used",
-        "import importlib.metadata; used = importlib.metadata",
-    ],
-)
-def test_what_websockets_only_imports_is_loaded_for_whoever_uses_it(use: str) -> None:
-    program = (
-        "import sys\n"
-        # What counts the lines that are run may have it already.
-        "for name in [name for name in sys.modules if name.startswith(('importlib.metadata', 'email'))]:\n"
-        "    del sys.modules[name]\n"
-        "from iii_directory.cli.main import main\n"
-        "main(['--version'])\n"
-        "import websockets.client\n"
-        "print('email' in sys.modules)\n"
-        f"{use}\n"
-        "print(used.version('click') == sys.modules['importlib.metadata'].version('click'))\n"
-        "from importlib.metadata import PackageNotFoundError\n"
-        "print('email' in sys.modules, issubclass(used.PackageNotFoundError, PackageNotFoundError))\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
-    )
-
-    assert done.stdout.split()[2:] == ["False", "True", "True", "True"]
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 @requirement("cli.flags")
 def test_every_command_is_in_the_help_and_has_a_help_of_its_own(name: str) -> None:

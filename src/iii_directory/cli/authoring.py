@@ -1,4 +1,4 @@
-"""``iii-directory skills check`` and ``skills new``: for authors of skills. No engine needed."""
+"""``iii-directory skills check``, ``skills new`` and ``skills eval``: for authors. No engine needed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iii_directory.authoring.check import CASES_FILE
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
 from iii_directory.cli.output import note, print_json, print_table
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from iii_directory.authoring.check import Objection
+    from iii_directory.config import Settings
+    from iii_directory.search.evaluation import Case, Collision, Outcome
 
 
 @click.command(
@@ -66,7 +69,44 @@ def new(name: str, config_path: Path) -> None:
     note(f"wrote {path}: fill it in, then run iii-directory skills check")
 
 
-COMMANDS = (check, new)
+@click.command(
+    "eval",
+    help="Ask for skills as agents would, and say which are found, at which place, and what came first. The "
+    "file has a list called cases of request and expect, the id of a skill or nothing; without expect NAME "
+    f"is meant. It is {CASES_FILE} of the skill NAME, or of the skills folder, by default.",
+    epilog=f"{EXIT_CODES} Here 1 also means that one was not found.",
+)
+@click.argument("name", required=False)
+@click.argument("cases_path", metavar="[CASES.yaml]", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
+@config_option
+@folder_options
+def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_path: Path) -> None:
+    if name is not None and cases_path is None and name.endswith((".yaml", ".yml")):
+        name, cases_path = None, Path(name)
+    settings = settings_from(config_path)
+    outcomes, colliding = _evaluated(settings, name, _cases(settings, name, cases_path))
+    missed = [outcome for outcome in outcomes if not outcome.passed]
+    if as_json:
+        print_json(
+            {
+                "cases": [_json(one) for one in outcomes],
+                "collisions": [c._asdict() for c in colliding],
+            }
+        )
+    else:
+        print_table(
+            ("request", "expected", "rank", "first", "why"),
+            [(o.case.request, o.case.expect, _rank(o), o.winner, o.why) for o in outcomes],
+            whole=True,
+        )
+        for collision in colliding:
+            note(f"the description of {collision.skill} is also that of {collision.other}: {collision.why}")
+        note(f"{len(outcomes) - len(missed)} of {len(outcomes)} found")
+    raise SystemExit(1 if missed else 0)
+
+
+COMMANDS = (check, new, evaluate)
 
 
 def _objections(paths: tuple[Path, ...]) -> dict[str, list[Objection]]:
@@ -93,3 +133,44 @@ def _shown(found: Mapping[str, Sequence[Objection]]) -> Iterator[tuple[str, str,
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _cases(settings: Settings, name: str | None, path: Path | None) -> list[Case]:
+    from iii_directory.config import read_document
+    from iii_directory.search.evaluation import parse_cases
+
+    chosen = path or settings.skills_folder / (name or "") / CASES_FILE
+    if not chosen.is_file():
+        fail(f"there is no file of cases at {chosen}; it has a list called cases, of request and expect")
+    document, problem = read_document(chosen)
+    cases = parse_cases(document, name) if problem is None else problem
+    if isinstance(cases, str):
+        fail(f"{chosen.name}: {cases}")
+    return cases
+
+
+def _evaluated(
+    settings: Settings, name: str | None, cases: list[Case]
+) -> tuple[list[Outcome], list[Collision]]:
+    from iii_directory.cli.source import loaded
+    from iii_directory.search.evaluation import NOTHING, collisions, judge
+    from iii_directory.worker.indexing import library_of
+
+    with loaded(settings) as look:
+        library = library_of(look)
+    expected = dict.fromkeys(case.expect for case in cases if case.expect != NOTHING)
+    return [judge(library, case) for case in cases], collisions(library, [name] if name else list(expected))
+
+
+def _rank(outcome: Outcome) -> str:
+    return "-" if outcome.rank is None else str(outcome.rank)
+
+
+def _json(outcome: Outcome) -> dict[str, object]:
+    return {
+        **outcome.case._asdict(),
+        "passed": outcome.passed,
+        "rank": outcome.rank,
+        "first": outcome.winner,
+        "why": outcome.why,
+    }

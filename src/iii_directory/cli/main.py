@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import NoReturn
 
 from iii_directory import __version__
@@ -58,8 +57,6 @@ INTERRUPTED = 130
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; ends the process with its exit code, and after Ctrl-C at once and without a trace."""
     args = sys.argv[1:] if arguments is None else arguments
-    # websockets imports it for what only its own developers need: a fifteenth of a start (``joined.start``).
-    _load_later("importlib.metadata")
     try:
         try:
             _dispatch(args)
@@ -73,23 +70,6 @@ def main(arguments: list[str] | None = None) -> None:
         _no_more_output()
         sys.stderr.write(f"iii-directory: the output cannot be written: {error.strerror}\n")
         raise SystemExit(1) from None
-
-
-class _Later(ModuleType):
-    """Stands in the place of a module until something of it is used."""
-
-    def __getattr__(self, name: str) -> object:
-        if sys.modules.get(self.__name__) is self:
-            sys.modules.pop(self.__name__, None)
-        return getattr(import_module(self.__name__), name)
-
-
-def _load_later(name: str) -> None:
-    """Have whoever imports a submodule wait for it only when they use it, if nobody has it yet."""
-    package, _, own_name = name.rpartition(".")
-    if name not in sys.modules:
-        sys.modules[name] = _Later(name)
-        setattr(import_module(package), own_name, sys.modules[name])
 
 
 def _dispatch(args: list[str]) -> None:

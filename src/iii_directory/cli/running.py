@@ -6,24 +6,26 @@ import asyncio
 import errno
 import os
 import signal
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.cli.common import fail, log
 from iii_directory.cli.main import end_at_once
-from iii_directory.cli.port_owner import port_owner
 from iii_directory.cli.runs import all_runs
 from iii_directory.config import real_path
 from iii_directory.limits import MAX_ENGINE_CONNECTIONS, MAX_MCP_CONNECTIONS, RESERVED_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from iii_directory.cli.tokens import TokenRule
     from iii_directory.config import Settings
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.server import EngineServer
     from iii_directory.engine.sqlite_store import Database
+
+# The state of a listening socket in /proc/net/tcp.
+_LISTENING: Final = "0A"
 
 
 def raised_file_limit() -> int:
@@ -167,3 +169,42 @@ def cannot_listen(host: str, port: int, error: OSError, option: str) -> str:
         by = f" by {owner}" if owner else ""
         return f"port {port} on {host} is in use{by}; pass {option} to take another"
     return f"cannot listen on {host}:{port}: {error.strerror}"
+
+
+def port_owner(port: int) -> str | None:
+    """The name and process id of who listens on a local TCP port, if it can be told."""
+    inodes = _listening_inodes(port)
+    if not inodes:
+        return None
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for process in Path("/proc").glob("[0-9]*"):
+        if _holds(process, wanted):
+            return f"{_name(process)} (pid {process.name})"
+    return None
+
+
+def _listening_inodes(port: int) -> set[str]:
+    found: set[str] = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for fields in (line.split() for line in lines):
+            if fields[3] == _LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                found.add(fields[9])
+    return found
+
+
+def _holds(process: Path, sockets: set[str]) -> bool:
+    try:
+        return any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir())
+    except OSError:
+        return False
+
+
+def _name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "a process"

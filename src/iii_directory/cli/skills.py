@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import authoring, evaluating, installs, inventory, linking, offering
+from iii_directory.cli import authoring, installs, inventory, linking, offering
 from iii_directory.cli.common import EXIT_CODES, fail, program
 from iii_directory.cli.completion import file_paths, skill_ids
 from iii_directory.cli.completion import hosts as host_names
@@ -213,7 +213,6 @@ FURTHER: Final = (
     *authoring.COMMANDS,
     *linking.COMMANDS,
     *offering.COMMANDS,
-    evaluating.command,
     inventory.command,
 )
 for further in FURTHER:
