@@ -94,7 +94,7 @@ def test_what_is_told_otherwise_is_not_told_again(start: Callable[..., Depot]) -
     depot.world.publish("db", "2.0.0", V2)
     depot.command("skills", "update", "db")
     assert skills.next() == event("db")
-    until(lambda: not depot.worker._external._edited, "everything on disk was looked at")
+    until(lambda: not depot.worker._disk_edits._changed, "everything on disk was looked at")
 
     put(depot, "last/page.md", "# Last\n")
 
@@ -106,7 +106,7 @@ def test_an_edit_of_what_we_wrote_is_told_also_when_it_is_taken_back(start: Call
     skills = depot.listener(SKILLS)
     depot.call("directory::skills::create", id="notes/page", content="# Ours\n")
     assert skills.next()["op"] == "create"
-    until(lambda: not depot.worker._external._ours, "our own write was seen")
+    until(lambda: not depot.worker._disk_edits._ours, "our own write was seen")
 
     for text in ("# By hand\n", "# Ours\n"):
         put(depot, "notes/page.md", text)
@@ -138,7 +138,7 @@ def test_files_that_come_before_their_record_wait_for_it(depot: Depot) -> None:
     later = record.read_text().replace(content_hash(b"# get one\n"), content_hash(b"# get two\n"))
 
     put(depot, "db/get.md", "# get two\n")
-    until(lambda: depot.worker._external._postponed["db/get.md"] > 1, "it is waited for")
+    until(lambda: depot.worker._disk_edits._postponed["db/get.md"] > 1, "it is waited for")
     (busy / "record").write_text(later.replace('"1.0.0"', '"2.0.0"'))
     (busy / "record").rename(record)
     assert skills.next() == event("db")
@@ -167,7 +167,7 @@ def test_an_install_that_ends_while_its_files_are_examined_is_told_once(
             ended.set()
         return set()
 
-    monkeypatch.setattr(depot.worker._external, "_under_way", end_install)
+    monkeypatch.setattr(depot.worker._disk_edits, "_under_way", end_install)
     put(depot, "db/get.md", "# get two\n")
 
     assert skills.next() == event("db")

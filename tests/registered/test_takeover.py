@@ -12,7 +12,7 @@ from tests.support.engine import RawClient
 from tests.support.reader import until
 
 from iii_directory.engine import router
-from iii_directory.worker.offers import Offers
+from iii_directory.worker.registration_conflicts import RegistrationConflicts
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def test_a_worker_that_also_has_the_listeners_is_followed_with_everything_it_kne
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The directory looks all the time for what others have no more."""
-    monkeypatch.setattr("iii_directory.worker.offers.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("iii_directory.worker.offers.OFFER_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("iii_directory.worker.registration_conflicts.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("iii_directory.worker.registration_conflicts.OFFER_PAUSE_SECONDS", 0.01)
 
 
 @on_every_engine
@@ -167,23 +167,23 @@ def first_list(house: House) -> list[str]:
 def test_a_worker_that_leaves_in_the_middle_of_a_round_is_followed_with_everything_it_knew(
     engine_url: str, build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, names = Offers._types_of_others, Offers._names
+    begin, names = RegistrationConflicts._types_of_others, RegistrationConflicts._names
     leaving: list[Callable[[], None]] = []
     in_a_round: list[Callable[[], None]] = []
 
-    async def begun(offers: Offers) -> Any:
+    async def begun(conflicts: RegistrationConflicts) -> Any:
         in_a_round.extend(leaving)
         leaving.clear()
-        return await begin(offers)
+        return await begin(conflicts)
 
-    async def asked_after_the_listeners(offers: Offers) -> dict[str, str]:
-        found = await names(offers)
+    async def asked_after_the_listeners(conflicts: RegistrationConflicts) -> dict[str, str]:
+        found = await names(conflicts)
         while in_a_round:
             in_a_round.pop()()
         return found
 
-    monkeypatch.setattr(Offers, "_types_of_others", begun)
-    monkeypatch.setattr(Offers, "_names", asked_after_the_listeners)
+    monkeypatch.setattr(RegistrationConflicts, "_types_of_others", begun)
+    monkeypatch.setattr(RegistrationConflicts, "_names", asked_after_the_listeners)
     with RawClient(engine_url, name="other") as other:
         for function_id in (FOLLOWER, "skills::list"):
             other.send(type="registerfunction", id=function_id)

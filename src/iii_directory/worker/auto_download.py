@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.install.reports import Installation
-    from iii_directory.worker.arrivals import Arrivals
+    from iii_directory.worker.folder_events import InstallEvents
     from iii_directory.worker.installed_workers import InstalledWorkers
 
 log = logging.getLogger("iii_directory.worker")
@@ -38,14 +38,14 @@ class AutoDownload:
         self,
         bus: WorkerBus,
         fetch: Callable[[str], Awaitable[Installation | None]],
-        arrivals: Arrivals,
+        installs: InstallEvents,
         installed: InstalledWorkers,
         *,
         wanted: bool | None,
     ) -> None:
         self._bus = bus
         self._fetch_skills = fetch
-        self._arrivals = arrivals
+        self._installs = installs
         self._installed = installed
         self._wanted = wanted
         self._on = False
@@ -119,14 +119,14 @@ class AutoDownload:
         try:
             done = await self._fetch_skills(name)
         except DirectoryError as error:
-            self._arrivals.failed(name, error)
+            self._installs.failed(name, error)
             return
         if done is None:
-            self._arrivals.nothing_to_fetch(name)
+            self._installs.nothing_to_fetch(name)
             return
         kept = len(done.changes.kept)
         log.info("fetched the skills of %s%s", name, f", and kept {kept} that were edited" if kept else "")
-        await self._arrivals.landed(done)
+        await self._installs.landed(done)
 
     async def _is_embedded(self) -> bool:
         try:

@@ -21,18 +21,17 @@ from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
-from iii_directory.worker.arrivals import Arrivals
 from iii_directory.worker.engine_calls import EngineCalls
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.events import Events
-from iii_directory.worker.external import ExternalEdits
+from iii_directory.worker.folder_events import DiskEditEvents, InstallEvents
 from iii_directory.worker.installed_workers import InstalledWorkers
 from iii_directory.worker.live_settings import LISTENER as SETTINGS_LISTENER
 from iii_directory.worker.live_settings import LiveSettings
-from iii_directory.worker.offers import Offers
 from iii_directory.worker.own_functions import OwnFunctions
 from iii_directory.worker.parts import Parts
 from iii_directory.worker.registrants import sealing_key
+from iii_directory.worker.registration_conflicts import RegistrationConflicts
 from iii_directory.worker.registrations import FOLLOWER, Registrations
 from iii_directory.worker.shared_state import HINT_LISTENER, TOPIC
 from iii_directory.worker.surfaces import functions_of, trigger_types_of
@@ -81,9 +80,9 @@ class DirectoryWorker:
         self._registrations = Registrations(
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
-        self._arrivals = Arrivals(self._catalogue, self._notes, self._events)
-        self._external = ExternalEdits(self._catalogue, self._events, self._under_way)
-        self._offers = Offers(
+        self._installs = InstallEvents(self._catalogue, self._notes, self._events)
+        self._disk_edits = DiskEditEvents(self._catalogue, self._events, self._under_way)
+        self._conflicts = RegistrationConflicts(
             bus,
             calls,
             self._catalogue,
@@ -102,8 +101,8 @@ class DirectoryWorker:
             engine=self._engine,
             installed=self._installed,
             registrations=self._registrations,
-            arrivals=self._arrivals,
-            external=self._external,
+            installs=self._installs,
+            disk_edits=self._disk_edits,
         )
         self.instance = secrets.token_hex(8)
         """Tells this directory from every other one, in its run file and in a function's metadata."""
@@ -162,7 +161,7 @@ class DirectoryWorker:
         self._live.listen()
         self._bus.on_connected(self._connected)
         self._bus.on_lost(self._lost)
-        self._bus.on_refused(self._offers.refused)
+        self._bus.on_refused(self._conflicts.refused)
         self._bus.start()
 
     def wait_ready(self, seconds: float) -> bool:
@@ -253,8 +252,8 @@ class DirectoryWorker:
             self._notes.put("recover", _not_recovered(error))
 
     def _looked(self, look: Look) -> None:
-        self._arrivals.tell(look)
-        self._external.looked(look)
+        self._installs.tell(look)
+        self._disk_edits.looked(look)
         self._parts.looked(look)
 
     def _under_way(self) -> set[str]:
@@ -269,7 +268,7 @@ class DirectoryWorker:
         self._parts.engine_changed()
         # The functions are offered after this: the first answer knows what is registered.
         await asyncio.gather(self._learn(), self._parts.automatic.connected())
-        self._offers.connected()
+        self._conflicts.connected()
         self._live.connected()
         self._parts.connected()
 
@@ -282,11 +281,11 @@ class DirectoryWorker:
         self._installed.workers_changed()
         self._parts.engine_changed()
         self._parts.automatic.workers_changed()
-        self._offers.workers_changed(event)
+        self._conflicts.workers_changed(event)
 
     def _lost(self) -> None:
         self._notes.put(_AWAY, _engine_away(self._bus.url), logged=True)
-        self._offers.lost()
+        self._conflicts.lost()
         self._events.forget_subscribers()
         self._registrations.connection_lost()
 
@@ -306,10 +305,10 @@ class DirectoryWorker:
 
     async def _close(self) -> None:
         await self._events.close()
-        self._external.close()
+        self._disk_edits.close()
         self._installed.close()
         self._live.close()
-        self._offers.lost()
+        self._conflicts.lost()
         self._registrations.close()
         await self._parts.close()
         self._catalogue.close()

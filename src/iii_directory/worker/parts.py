@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from iii_directory.install.reports import Installation
     from iii_directory.install.service import Installer
     from iii_directory.registry.client import RegistryClient
-    from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
     from iii_directory.worker.engine_indexes import EngineIndexes
     from iii_directory.worker.engine_view import EngineView
-    from iii_directory.worker.external import ExternalEdits
+    from iii_directory.worker.folder_events import DiskEditEvents, InstallEvents
     from iii_directory.worker.handlers.advice import Advice
     from iii_directory.worker.handlers.introspection import Introspection
     from iii_directory.worker.handlers.publishing import Publishing
@@ -78,8 +77,8 @@ class Parts:
         engine: EngineView,
         installed: InstalledWorkers,
         registrations: Registrations,
-        arrivals: Arrivals,
-        external: ExternalEdits,
+        installs: InstallEvents,
+        disk_edits: DiskEditEvents,
     ) -> None:
         self.metrics = CallMetrics()
         self._settings = settings
@@ -90,8 +89,8 @@ class Parts:
         self._engine = engine
         self._installed = installed
         self._registrations = registrations
-        self._arrivals = arrivals
-        self._external = external
+        self._installs = installs
+        self._disk_edits = disk_edits
         self._folder = FolderAtStart.of(settings.skills_folder)
         self._look: Look | None = None
         self._tasks = Tasks()
@@ -174,7 +173,7 @@ class Parts:
         return AutoDownload(
             self._bus,
             self._skills_of,
-            self._arrivals,
+            self._installs,
             self._installed,
             wanted=wanted,
         )
@@ -249,14 +248,14 @@ class Parts:
     def downloads(self) -> Downloads:
         from iii_directory.worker.handlers.writing import Downloads
 
-        return Downloads(self.installer, self._arrivals, self.automatic, self._settings)
+        return Downloads(self.installer, self._installs, self.automatic, self._settings)
 
     @cached_property
     def authoring(self) -> Authoring:
         from iii_directory.worker.handlers.writing import Authoring
 
         writes, workers = self.installer.writes, self._installed
-        return Authoring(self._catalogue, writes, self._arrivals, self._external, workers, self._settings)
+        return Authoring(self._catalogue, writes, self._installs, self._disk_edits, workers, self._settings)
 
     @cached_property
     def registry_proxy(self) -> RegistryProxy:

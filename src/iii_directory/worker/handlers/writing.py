@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from iii_directory.install.service import Installer
     from iii_directory.install.writes import Held, Writes
     from iii_directory.registry.client import RegistryClient
-    from iii_directory.worker.arrivals import Arrivals
     from iii_directory.worker.auto_download import AutoDownload
-    from iii_directory.worker.external import ExternalEdits
+    from iii_directory.worker.folder_events import DiskEditEvents, InstallEvents
     from iii_directory.worker.installed_workers import InstalledWorkers
     from iii_directory.worker.registrations import Registrations
 
@@ -80,10 +79,10 @@ class Downloads:
     """``directory::skills::download*``, ``skills::download`` and what the ``worker`` trigger calls."""
 
     def __init__(
-        self, installer: Installer, arrivals: Arrivals, automatic: AutoDownload, settings: Settings
+        self, installer: Installer, installs: InstallEvents, automatic: AutoDownload, settings: Settings
     ) -> None:
         self._installer = installer
-        self._arrivals = arrivals
+        self._installs = installs
         self._automatic = automatic
         self._settings = settings
 
@@ -103,7 +102,7 @@ class Downloads:
 
     async def _install(self, request: DownloadRequest) -> dict[str, Any]:
         done = await self._installer.download(request)
-        await self._arrivals.landed(done)
+        await self._installs.landed(done)
         return done.reply
 
 
@@ -114,14 +113,14 @@ class Authoring:
         self,
         catalogue: Catalogue,
         writes: Writes,
-        arrivals: Arrivals,
-        edits: ExternalEdits,
+        installs: InstallEvents,
+        edits: DiskEditEvents,
         workers: InstalledWorkers,
         settings: Settings,
     ) -> None:
         self._catalogue = catalogue
         self._writes = writes
-        self._arrivals = arrivals
+        self._installs = installs
         self._edits = edits
         self._workers = workers
         self._settings = settings
@@ -190,7 +189,7 @@ class Authoring:
     ) -> dict[str, Any]:
         """The reply; when it is there, readers see the change and subscribers were told."""
         look = await self._catalogue.look()
-        self._arrivals.written(op, place.id)
+        self._installs.written(op, place.id)
         found = look.snapshot.find(place.id)
         entry = look.snapshot.files.get(place.whole_path)
         odd = [] if entry is None else [row_of(finding) for finding in entry.findings]

@@ -1,7 +1,8 @@
-"""What this worker offers and another one has: said, tried again, and taken over when the other leaves.
+"""Report functions and trigger types of this worker that another worker owns, and take them over later.
 
-An engine gives a function of a namespace to one worker and refuses it to the next. A trigger type it gives to
-the last that provides it, and nobody has it once that one leaves: whoever is bound would hear nothing more.
+An engine gives a function id of a namespace to one worker and refuses it to the next. It gives a trigger type
+to the last worker that provides it. When that worker leaves, the type has no provider, and its subscribers
+would hear nothing more.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _STOP_ONE: Final = (
 )
 
 
-class Offers:
-    """The functions and trigger types of this worker, as the engine has them. Lives on the bus's loop.
+class RegistrationConflicts:
+    """Registers again what the engine refused or lost. Belongs to the bus's event loop.
 
-    One round at a time looks what is missing and offers it again: when a function was refused, when a worker
-    left, and now and then. ``learn`` is awaited before functions are taken over whose listeners were refused
-    too: who answers for the other must know what it knew.
+    One round at a time finds what is missing and registers it again: when a function was refused, when a
+    worker disconnected, and once a minute. ``learn`` is awaited before functions are taken over whose
+    listeners were refused too, so that our answers know what the other worker knew.
     """
 
     def __init__(
@@ -65,10 +66,10 @@ class Offers:
         self._wanted = asyncio.Event()
         self._tasks = Tasks()
         self._refused: frozenset[str] = frozenset()
-        """What the last round left refused."""
+        """The functions that were still refused after the last round."""
 
     def connected(self) -> None:
-        """Begin to look after what is offered; a new connection begins with a round."""
+        """Start the rounds on a new connection."""
         self.lost()
         self._wanted.set()
         self._tasks.start(self._look_after())
@@ -79,11 +80,11 @@ class Offers:
         self._notes.drop(_NOTES)
 
     def refused(self) -> None:
-        """The engine refused a function just now."""
+        """Start a round, because the engine has refused a function."""
         self._wanted.set()
 
     def workers_changed(self, event: Payload) -> None:
-        """A worker that left may have had what is ours."""
+        """Start a round when a worker has left: it may have owned one of our functions."""
         if event.get("event") == "worker_disconnected":
             self._wanted.set()
 
@@ -94,7 +95,7 @@ class Offers:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._wanted.wait()
-            # What comes together is one round; and whoever comes and goes all the time costs no more.
+            # Events that come together cause one round, and so do workers that come and go all the time.
             await asyncio.sleep(OFFER_PAUSE_SECONDS)
             self._wanted.clear()
             await self._round()
@@ -121,19 +122,19 @@ class Offers:
         await self._catalogue.look()
 
     def _withheld(self) -> frozenset[str]:
-        """The refused functions of whoever hears our news in our place.
+        """Return the refused functions whose owner also has our listeners.
 
-        If that one left at this moment, what it was told last would be missing from our answers: the next
-        round gets the listeners, learns, and takes its functions then.
+        If the owner left at this moment, our answers would lack what it heard last. The next round gets the
+        listeners, loads the state, and takes the functions over then.
         """
         refusals = {key: refusal for key, refusal in self._bus.refused.items() if refusal.message is None}
         hearers = {refusals[key].owner_id for key in self._listeners & refusals.keys()}
         return frozenset(key for key, row in refusals.items() if row.owner_id in hearers) - self._listeners
 
     async def _given_up(self, withheld: frozenset[str]) -> frozenset[str]:
-        """Those of them that nobody has any more, though whoever had them has not left.
+        """Return the refused functions whose owner is still connected but has since unregistered them.
 
-        A refusal says who had a function then, and where an engine names no owners all seem to be one's.
+        A refusal names the owner of that time; an engine that names no owners makes all seem to have one.
         """
         if not withheld:
             return withheld
@@ -145,13 +146,13 @@ class Offers:
             return frozenset()
         here = self._bus.namespace
         held = {function_row(row)["function_id"] for row in rows if row.get("namespace", here) == here}
-        # Asked after it: who is there now had not left when the functions were listed.
+        # Asked after the list: a worker that is there now was there when the functions were listed.
         owners = {"", *await self._names()}
         refused = self._bus.refused
         return frozenset(key for key in withheld - held if key in refused and refused[key].owner_id in owners)
 
     async def _types_of_others(self) -> tuple[list[str], dict[str, str]]:
-        """The trigger types of ours that nobody provides, and who provides those that somebody else does."""
+        """Return our trigger types without a provider, and the other workers that provide some of them."""
         try:
             rows = rows_of(await self._engine.call("engine::triggers::list", {}), "triggers")
         except CallError:
@@ -165,7 +166,7 @@ class Offers:
         }
 
     def _say(self, names: dict[str, str], taken: dict[str, str]) -> None:
-        """Leave a note for all that others have, and a line for what they have no more."""
+        """Note every conflict for the diagnostics, and log what was taken over."""
         still = self._bus.refused
         self._notes.drop(_NOTES)
         for function_id, refusal in still.items():
@@ -179,7 +180,7 @@ class Offers:
         self._refused = frozenset(still)
 
     async def _names(self) -> dict[str, str]:
-        """The workers' names by the ids of their connections; nothing where the engine does not tell."""
+        """Return the workers' names by the ids of their connections; empty if the engine does not answer."""
         try:
             rows = rows_of(await self._engine.call("engine::workers::list", {}), "workers")
         except CallError:
