@@ -18,6 +18,7 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.shelf import Pages
 from iii_directory.catalog.skill_files import SkillFiles
 from iii_directory.catalog.snapshot import EMPTY
+from iii_directory.catalog.sourcing import Registrants, Sources
 from iii_directory.catalog.visibility import Levels, Visibility
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.ids import namespace_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folder.layers import Changes, FolderSource
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile
-    from iii_directory.lockfile.format import Entry, LockFile, NamespaceChange
+    from iii_directory.lockfile.format import LockFile, NamespaceChange
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -52,6 +53,11 @@ class InstalledSource(Protocol):
         ...
 
     @property
+    def connected(self) -> Mapping[str, str | None] | None:
+        """The connected workers, their names by their ids; None when the engine does not tell."""
+        ...
+
+    @property
     def left(self) -> frozenset[str]:
         """Workers that were connected and are no more, as last heard."""
         ...
@@ -66,6 +72,7 @@ class _NobodySays:
 
     names = None
     are_all = False
+    connected = None
     left: frozenset[str] = frozenset()
 
     async def known(self) -> None:
@@ -81,7 +88,7 @@ class _Said(NamedTuple):
     left: frozenset[str]
     local: frozenset[str]
     lock: LockFile
-    recorded: Mapping[str, Entry]
+    sources: Sources
     findings: tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Finding, ...]]
 
 
@@ -119,6 +126,7 @@ class Catalogue:
         self._revision = 0
         self._revisions: Pages[int] = Pages()
         self._said: _Said | None = None
+        self._registrants = Registrants()
         self._log = FindingLog()
         self._this_turn: Look | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -219,7 +227,7 @@ class Catalogue:
             self._installed.left,
             self._folders.local_namespaces,
             self._folders.record.lock,
-            self._folders.record.namespaces,
+            Sources(self._folders.record.namespaces, self._installed.connected),
             (self._folders.findings, self._registered.findings, self._notes.findings),
         )
         if files or registered or said != self._said or self._look is None:
@@ -229,14 +237,20 @@ class Catalogue:
 
     def _new_look(self, files: Changes, registered: Changes, said: _Said) -> Look:
         snapshot = self._everything
+        before = Sources({}) if self._said is None else self._said.sources
         if files and self._woken is not None:
             self._woken.set()
             self._edited |= {
-                path for path, entry in files.items() if _differs(snapshot.files.get(path), entry)
+                path
+                for path, entry in files.items()
+                # Under the record as it was, so that an install alone is not taken for an edit.
+                if _differs(snapshot.files.get(path), before.of_entry(entry, path))
             }
-        # It wakes whoever follows, and is no document.
+        # The lock file wakes the follower, and is not a document.
         files.pop(LOCKFILE, None)
-        visibility = Visibility(said.installed if said.hides else None, said.recorded, said.local)
+        files = said.sources.of_files(before, snapshot, files)
+        registered = self._registrants.sourced(said.sources, snapshot, registered)
+        visibility = Visibility(said.installed if said.hides else None, said.sources.recorded, said.local)
         snapshot = self._everything = snapshot.changed(
             files=files,
             registered=registered,
@@ -265,6 +279,7 @@ class Catalogue:
             self._revisions,
             self._levels,
             offered,
+            said.sources,
         )
 
     def _by_levels(self, files: Changes, registered: Changes) -> tuple[Snapshot, Snapshot] | None:

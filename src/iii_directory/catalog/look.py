@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.shelf import Pages
+from iii_directory.catalog.sourcing import Sources
 from iii_directory.catalog.visibility import Levels
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import document_of
@@ -49,6 +50,8 @@ class Look(NamedTuple):
     """How much of each skill is offered."""
     offered: Snapshot | None = None
     """The documents for lists where the levels leave some out of them; else None."""
+    sources: Sources = Sources({})
+    """What gives files their provenance."""
 
     @property
     def listed(self) -> Snapshot:

@@ -221,6 +221,9 @@ def _substitute(
     if worker is None:
         return None
     overview, others = snapshot.find(worker), snapshot.skills_below(worker)
+    if overview is not None and snapshot.is_apart(overview):
+        # A registration does not speak for a namespace of a folder.
+        return None
     if overview is None:
         note = None if worker == bare_id(skill_id) else _note(skill_id, worker)
         return Undocumented(worker, note) if worker in installed and not others else None

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.skills import documents_of_skill, file_count, is_skill
 from iii_directory.documents.ids import RESERVED_IDS
+from iii_directory.documents.provenance import META_KEY
 from iii_directory.documents.uris import SCHEME
 
 if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Prompt, PromptArgument, Skill
+    from iii_directory.documents.provenance import Provenance
 
 Row = dict[str, Any]
 
@@ -86,6 +88,7 @@ def skill_reply(snapshot: Snapshot, skill: Skill, body: str) -> Row:
         "function_id": skill.function_id,
         "body": body,
         "modified_at": skill.modified_at,
+        "provenance": skill.provenance.as_json(),
     }
 
 
@@ -96,6 +99,7 @@ def prompt_reply(prompt: Prompt, body: str) -> Row:
         "description": prompt.description,
         "body": body,
         "modified_at": prompt.modified_at,
+        "provenance": prompt.provenance.as_json(),
     }
 
 
@@ -108,6 +112,7 @@ def directory_row(key: str, skill: Skill) -> Row:
         "description": skill.description,
         "bytes": skill.bytes,
         "modified_at": skill.modified_at,
+        "provenance": skill.provenance.as_json(),
     }
     if skill.name is not None:
         row["name"] = skill.name
@@ -129,7 +134,14 @@ def plain_row(key: str, skill: Skill) -> Row:
 
 def resource_row(key: str, skill: Skill) -> Row | None:
     address = address_of(key, skill)
-    return None if address is None else {"uri": address, "name": skill.title, "mimeType": MARKDOWN}
+    if address is None:
+        return None
+    return {"uri": address, "name": skill.title, "mimeType": MARKDOWN, "_meta": meta_of(skill.provenance)}
+
+
+def meta_of(provenance: Provenance) -> Row:
+    """What MCP clients find in ``_meta`` of a document."""
+    return {META_KEY: provenance.as_json()}
 
 
 def address_of(key: str, skill: Skill) -> str | None:
@@ -140,7 +152,12 @@ def address_of(key: str, skill: Skill) -> str | None:
 
 
 def directory_prompt_row(_: str, prompt: Prompt) -> Row:
-    return {"name": prompt.name, "description": prompt.description, "modified_at": prompt.modified_at}
+    return {
+        "name": prompt.name,
+        "description": prompt.description,
+        "modified_at": prompt.modified_at,
+        "provenance": prompt.provenance.as_json(),
+    }
 
 
 def plain_prompt_row(_: str, prompt: Prompt) -> Row:
@@ -152,6 +169,7 @@ def plain_prompt_row(_: str, prompt: Prompt) -> Row:
         "registered_at": prompt.modified_at,
         "modified_at": prompt.modified_at,
         "source": prompt.source,
+        "provenance": prompt.provenance.as_json(),
     }
 
 
@@ -160,6 +178,7 @@ def mcp_prompt_row(_: str, prompt: Prompt) -> Row:
         "name": prompt.name,
         "description": prompt.description,
         "arguments": [_mcp_argument(argument) for argument in prompt.arguments],
+        "_meta": meta_of(prompt.provenance),
     }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def is_skill(snapshot: Snapshot, document: Skill) -> bool:
     """Whether a document stands for a skill."""
     if document.path is None:
-        return _registered_above(snapshot, document.id) is None
+        return _registered_above(snapshot, document) is None
     return "/" not in document.path or document.id.endswith(INDEX_SUFFIX)
 
 
@@ -49,7 +49,7 @@ def skill_at(snapshot: Snapshot, path: str) -> Skill | None:
 def skill_of(snapshot: Snapshot, document: Skill) -> Skill | None:
     """The skill that a document is part of: itself, if it stands for one."""
     if document.path is None:
-        return _registered_above(snapshot, document.id) or document
+        return _registered_above(snapshot, document) or document
     return document if "/" not in document.path else skill_at(snapshot, document.path)
 
 
@@ -76,12 +76,11 @@ def paths_of_skill(snapshot: Snapshot, skill: Skill) -> list[str]:
 
 def documents_of_skill(snapshot: Snapshot, skill: Skill) -> list[Skill]:
     """The documents of a skill, its overview first."""
-    below = (document for document in snapshot.skills_below(bare_id(skill.id)) if document is not skill)
-    if skill.path is None:
-        return [skill, *(document for document in below if document.path is None)]
-    if folder_of(skill) is None:
+    if skill.path is not None and folder_of(skill) is None:
         return [skill]
-    return [skill, *(document for document in below if document.path is not None)]
+    author = skill.provenance.author
+    below = (document for document in snapshot.skills_below(bare_id(skill.id)) if document is not skill)
+    return [skill, *(document for document in below if document.provenance.author == author)]
 
 
 def file_count(snapshot: Snapshot, skill: Skill) -> int:
@@ -150,24 +149,25 @@ def _every_skill(snapshot: Snapshot) -> list[tuple[str, Skill]]:
 
 
 def _topmost_skills(snapshot: Snapshot) -> list[tuple[str, Skill]]:
-    known = {bare_id(skill.id) for _, skill in every_skill(snapshot)}
-    ids = {skill.id for _, skill in every_skill(snapshot)}
+    # What one author has above a skill does not hide the skill of another.
+    known = {(skill.provenance.author, bare_id(skill.id)) for _, skill in every_skill(snapshot)}
+    ids = {(skill.provenance.author, skill.id) for _, skill in every_skill(snapshot)}
     return [
         (key, skill)
         for key, skill in every_skill(snapshot)
-        if known.isdisjoint(_above(bare_id(skill.id)))
+        if known.isdisjoint((skill.provenance.author, above) for above in _above(bare_id(skill.id)))
         # Of a document at the root and a folder of the same name, the document comes first.
-        and (skill.id == bare_id(skill.id) or bare_id(skill.id) not in ids)
+        and (skill.id == bare_id(skill.id) or (skill.provenance.author, bare_id(skill.id)) not in ids)
     ]
 
 
-def _registered_above(snapshot: Snapshot, skill_id: str) -> Skill | None:
-    """The registered document furthest up above an id, if there is one."""
-    winners = snapshot.skill_claims.winners
-    for above in reversed(list(_above(skill_id))):
+def _registered_above(snapshot: Snapshot, document: Skill) -> Skill | None:
+    """The document furthest up above a registered one that the same worker registered, if there is one."""
+    winners, author = snapshot.skill_claims.winners, document.provenance.author
+    for above in reversed(list(_above(document.id))):
         for key in (above, above + INDEX_SUFFIX):
             found = winners.get(key)
-            if found is None or found.path is not None or found.id == skill_id:
+            if found is None or found.provenance.author != author or found.id == document.id:
                 continue
             if outranked_by(winners, found) is None:
                 return found

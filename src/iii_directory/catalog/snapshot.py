@@ -91,7 +91,26 @@ class Snapshot:
     def find(self, skill_id: str) -> Skill | None:
         """The skill an address leads to: of this id, or the overview right below it."""
         winners = self.skill_claims.winners
-        return _shown(winners, skill_id) or _shown(winners, skill_id + INDEX_SUFFIX)
+        found = _shown(winners, skill_id)
+        if found is not None:
+            return found
+        overview = _shown(winners, skill_id + INDEX_SUFFIX)
+        return None if overview is None or self.is_apart(overview) else overview
+
+    def closes(self, namespace: str) -> bool:
+        """Whether a folder has documents of a namespace, so that no registration speaks for it."""
+        if namespace in self._namespaces:
+            return True
+        document = self.skill_claims.winners.get(namespace)
+        return document is not None and document.path is not None
+
+    def is_apart(self, skill: Skill) -> bool:
+        """Whether a skill is registered in a namespace of a folder, so that its own id alone leads to it."""
+        return skill.path is None and self.closes(namespace_of(skill.id))
+
+    def paths_in(self, namespace: str) -> Iterable[str]:
+        """The path of every document that a folder has in a namespace, in no order."""
+        return self._namespaces.get(namespace) or ()
 
     def file(self, path: str) -> ParsedFile | None:
         """The file at a path below the folder, document or not, unless it is hidden."""
@@ -117,7 +136,7 @@ class Snapshot:
 
     def display_id(self, skill: Skill) -> str:
         """The id callers see: an overview goes by the name of its folder, unless another skill has that."""
-        return _display_id(skill.id, self.skill_claims.winners)
+        return self._display_id(skill.id)
 
     def skills_below(self, namespace: str) -> list[Skill]:
         """Every skill of a namespace but the one that is called like it."""
@@ -185,17 +204,39 @@ class Snapshot:
         old, new = before.skill_claims.winners, self.skill_claims.winners
         if len(moved) * _BULK > len(new):
             self.skills = shelve(
-                {_display_id(key, new): skill for key in new if (skill := _shown(new, key)) is not None}
+                {self._display_id(key): skill for key in new if (skill := _shown(new, key)) is not None}
             )
             return
         # Whether an overview is shown, and by the name of its folder, depends on the skill of that name.
         affected = moved | {_twin(skill_id) for skill_id in moved}
         affected |= {skill_id + INDEX_SUFFIX for skill_id in affected}
-        edits: dict[str, Skill | None] = {_display_id(key, old): None for key in affected if key in old}
+        affected |= self._overviews_moved_apart(before, [*removed, *added])
+        edits: dict[str, Skill | None] = {before._display_id(key): None for key in affected if key in old}
         edits.update(
-            {_display_id(key, new): skill for key in affected if (skill := _shown(new, key)) is not None}
+            {self._display_id(key): skill for key in affected if (skill := _shown(new, key)) is not None}
         )
         self.skills = before.skills.changed(edits)
+
+    def _overviews_moved_apart(self, before: Snapshot, changed: list[ParsedFile]) -> set[str]:
+        """The registered overviews in namespaces that a folder has now and had not before, or reversely."""
+        documents = [document for entry in changed if (document := entry.skill or entry.prompt) is not None]
+        paths = [document.path for document in documents if document.path is not None]
+        names = {namespace_of(path.removesuffix(".md")) for path in paths}
+        return {
+            skill.id
+            for name in names
+            if before.closes(name) != self.closes(name)
+            for skill in before.skills.below(name, _itself)
+            if skill.path is None and skill.id.endswith(INDEX_SUFFIX)
+        }
+
+    def _display_id(self, skill_id: str) -> str:
+        bare, winners = bare_id(skill_id), self.skill_claims.winners
+        if bare == skill_id:
+            return bare
+        overview = winners.get(skill_id)
+        taken = _shown(winners, bare) is not None or (overview is not None and self.is_apart(overview))
+        return skill_id if taken else bare
 
     def _shelve_prompts(self, before: Snapshot, removed: list[ParsedFile], added: list[ParsedFile]) -> None:
         self.prompt_claims, moved = before.prompt_claims.changed(_prompts(removed), _prompts(added))
@@ -230,11 +271,6 @@ def _twin(skill_id: str) -> str:
 def _shown(winners: Pages[Skill], skill_id: str) -> Skill | None:
     skill = winners.get(skill_id)
     return None if skill is None or outranked_by(winners, skill) is not None else skill
-
-
-def _display_id(skill_id: str, known: Pages[Skill]) -> str:
-    bare = bare_id(skill_id)
-    return bare if bare == skill_id or _shown(known, bare) is None else skill_id
 
 
 def _moved_paths(

@@ -179,7 +179,10 @@ class InstalledWorkers:
             self._meet(connected)
         if self._task is asyncio.current_task():
             names = {text_of(row.get("id")): text_of(row.get("name")) for row in rows}
-            self.connected = {worker_id: name for worker_id, name in names.items() if worker_id} or None
+            by_id = {worker_id: name for worker_id, name in names.items() if worker_id} or None
+            if by_id != self.connected:
+                # One object for as long as nothing changes, which readers compare quickly.
+                self.connected = by_id
         for way in self._ways_past(joined) if self._way is None else (self._way,):
             told = await self._asked(way)
             if told is not None:
