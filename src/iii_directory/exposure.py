@@ -69,6 +69,7 @@ _UNKNOWN: Final = Hints()
 """Of other workers' functions nothing is known, so the worst is said, as the protocol does by default."""
 
 FETCH: Final = "skill::fetch"
+FETCHES: Final = (FETCH, "skills::fetch_skill", "directory::skills::fetch-skill")
 OFFERED: Final[Mapping[str, Hints]] = {
     # It runs functions behind iii://fn/ links: see `_hints`.
     FETCH: _READS,

@@ -155,14 +155,25 @@ def skills(world: World) -> list[dict[str, Any]]:
         twin = skill_id.removesuffix("/index") if skill_id.endswith("/index") else f"{skill_id}/index"
         if found.get(twin, {}).get("source") == "folder":
             del found[skill_id]
-    rows = [{"id": shown_as(skill_id, set(found)), **row} for skill_id, row in found.items()]
+    rows = [
+        {"id": shown_as(skill_id, set(found), is_apart(world, skill_id, row)), **row}
+        for skill_id, row in found.items()
+    ]
     return sorted(rows, key=lambda row: row["id"])
 
 
-def shown_as(skill_id: str, known: set[str]) -> str:
-    if skill_id.endswith("/index") and skill_id[: -len("/index")] not in known:
+def shown_as(skill_id: str, known: set[str], apart: bool = False) -> str:
+    if not apart and skill_id.endswith("/index") and skill_id[: -len("/index")] not in known:
         return skill_id[: -len("/index")]
     return skill_id
+
+
+def is_apart(world: World, skill_id: str, row: dict[str, Any]) -> bool:
+    """Whether a registration lies in a namespace that the folder has, and goes by its own id alone."""
+    documents = [path for path in world.files if is_document(world, path)]
+    below = {path.split("/")[0] for path in documents if "/" in path}
+    beside = {id_of(path) for path in documents if "/" not in path}
+    return row["source"] == "registered" and skill_id.split("/", maxsplit=1)[0] in below | beside
 
 
 def prompts(world: World) -> list[tuple[str, str]]:
@@ -243,7 +254,8 @@ def skill_rows(world: World) -> dict[str, tuple[int, int]]:
             continue
         bare = skill_id.removesuffix("/index")
         documents = {other for other in registered if other.startswith(f"{bare}/")} | {skill_id}
-        found[shown_as(skill_id, set(ids))] = len(documents), len(documents)
+        shown = shown_as(skill_id, set(ids), is_apart(world, skill_id, ids[skill_id]))
+        found[shown] = len(documents), len(documents)
     return found
 
 

@@ -36,6 +36,7 @@ class Workers:
     def __init__(self, *names: str) -> None:
         self.names: frozenset[str] | None = frozenset(names)
         self.are_all = True
+        self.connected: dict[str, str | None] | None = None
         self.left: frozenset[str] = frozenset()
         self.asked = 0
 

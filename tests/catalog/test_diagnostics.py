@@ -26,6 +26,7 @@ def test_every_kind_of_finding_is_there_with_a_reason_and_what_to_do() -> None:
     found = [(finding.kind, finding.subject) for finding in findings(snapshot)]
 
     assert found == [
+        ("foreign", "db"),
         ("front_matter", "broken.md"),
         ("hidden", "auto"),
         ("invisible_text", "odd.md"),

@@ -29,6 +29,7 @@ def test_each_worker_has_its_title_its_description_and_the_call_that_reads_it() 
     assert body == (
         "# Skills index\n"
         '\nFor a task: `directory::search { "query": "…" }`\n'
+        "\nWithout a mark in parentheses: a file of the operator of this directory.\n"
         "\n## App\n"
         '\n`directory::skills::get { "id": "app" }`\n'
         "\n## Database\n"
@@ -43,14 +44,20 @@ def test_a_registered_worker_is_in_the_index_and_counted_once() -> None:
     body, count = workers_index(snapshot)
 
     assert count == 2
-    assert [line for line in body.split("\n") if line.startswith("## ")] == ["## db/index.md", "## X"]
+    assert [line for line in body.split("\n") if line.startswith("## ")] == [
+        "## db/index.md",
+        "## X (registered by unknown)",
+    ]
 
 
 def test_an_empty_catalogue_has_an_empty_index() -> None:
     body, count = workers_index(EMPTY)
 
     assert count == 0
-    assert body == '# Skills index\n\nFor a task: `directory::search { "query": "…" }`\n'
+    assert body == (
+        '# Skills index\n\nFor a task: `directory::search { "query": "…" }`\n'
+        "\nWithout a mark in parentheses: a file of the operator of this directory.\n"
+    )
 
 
 def many(count: int, description: str) -> Snapshot:

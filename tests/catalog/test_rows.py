@@ -21,6 +21,8 @@ from iii_directory.catalog.snapshot import EMPTY, Snapshot
 from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument
 from iii_directory.documents.provenance import Provenance
 
+FILE = {"kind": "file"}
+META = {"dev.iii.directory/provenance": FILE}
 REGISTERED = Provenance("registered", worker="mail", worker_id="w1")
 
 QUERY = "---\ntitle: Query\ntype: how-to\nfunction_id: db::query\n---\nRuns a QUERY.\n"
@@ -47,6 +49,7 @@ def test_a_row_of_the_directory_has_these_fields(shop: Snapshot) -> None:
             "description": "Runs a QUERY.",
             "bytes": len(QUERY),
             "modified_at": WHEN,
+            "provenance": FILE,
         }
     ]
 
@@ -134,6 +137,13 @@ def test_a_row_of_the_registry_has_the_fields_of_both_generations(shop: Snapshot
         "registered_at": WHEN,
         "modified_at": WHEN,
         "source": "registered",
+        "provenance": {
+            "kind": "registered",
+            "worker": "unknown",
+            "worker_id": "unknown",
+            "since": WHEN,
+            "state": "unknown",
+        },
     }
     assert rows["db"]["source"] == "folder"
     assert rows["db"]["registered_at"] == rows["db"]["modified_at"]
@@ -149,9 +159,9 @@ def test_resources_are_the_index_and_every_skill_without_nulls(shop: Snapshot) -
     )
     assert rows[0]["description"]
     assert rows[1:] == [
-        {"uri": "iii://db", "name": "Database", "mimeType": "text/markdown"},
-        {"uri": "iii://db/query", "name": "Query", "mimeType": "text/markdown"},
-        {"uri": "iii://mail", "name": "Mail", "mimeType": "text/markdown"},
+        {"uri": "iii://db", "name": "Database", "mimeType": "text/markdown", "_meta": META},
+        {"uri": "iii://db/query", "name": "Query", "mimeType": "text/markdown", "_meta": META},
+        {"uri": "iii://mail", "name": "Mail", "mimeType": "text/markdown", "_meta": META},
     ]
 
 
@@ -177,6 +187,7 @@ def test_a_read_has_no_description_and_the_id_on_display(shop: Snapshot) -> None
         "function_id": None,
         "body": "body",
         "modified_at": WHEN,
+        "provenance": FILE,
     }
 
 
@@ -193,8 +204,8 @@ def prompts() -> Snapshot:
 
 def test_prompts_of_both_sources_are_listed_by_name(prompts: Snapshot) -> None:
     assert list_prompts(prompts) == [
-        {"name": "ask", "description": "Asks.", "modified_at": WHEN},
-        {"name": "send", "description": "Sends.", "modified_at": WHEN},
+        {"name": "ask", "description": "Asks.", "modified_at": WHEN, "provenance": FILE},
+        {"name": "send", "description": "Sends.", "modified_at": WHEN, "provenance": REGISTERED.as_json()},
     ]
 
 
@@ -208,17 +219,23 @@ def test_a_row_of_the_prompt_registry_counts_arguments(prompts: Snapshot) -> Non
             "registered_at": WHEN,
             "modified_at": WHEN,
             "source": source,
+            "provenance": provenance,
         }
-        for name, description, function_id, count, source in [
-            ("ask", "Asks.", None, 1, "folder"),
-            ("send", "Sends.", "mail::render", 2, "registered"),
+        for name, description, function_id, count, source, provenance in [
+            ("ask", "Asks.", None, 1, "folder", FILE),
+            ("send", "Sends.", "mail::render", 2, "registered", REGISTERED.as_json()),
         ]
     ]
 
 
 def test_prompts_for_mcp_carry_their_arguments_without_nulls(prompts: Snapshot) -> None:
     assert mcp_prompt_rows(prompts) == [
-        {"name": "ask", "description": "Asks.", "arguments": [{"name": "what", "required": False}]},
+        {
+            "name": "ask",
+            "description": "Asks.",
+            "arguments": [{"name": "what", "required": False}],
+            "_meta": META,
+        },
         {
             "name": "send",
             "description": "Sends.",
@@ -226,6 +243,7 @@ def test_prompts_for_mcp_carry_their_arguments_without_nulls(prompts: Snapshot) 
                 {"name": "to", "required": True, "description": "Who"},
                 {"name": "cc", "required": False},
             ],
+            "_meta": {"dev.iii.directory/provenance": REGISTERED.as_json()},
         },
     ]
 
@@ -239,4 +257,5 @@ def test_a_read_of_a_prompt_has_these_fields(prompts: Snapshot) -> None:
         "description": "Asks.",
         "body": "Ask.",
         "modified_at": WHEN,
+        "provenance": FILE,
     }

@@ -31,7 +31,8 @@ def test_a_file_wins_over_a_registration_and_the_loser_is_told() -> None:
     assert skill is not None
     assert skill.source == "folder"
     assert shadowed(snapshot) == ["registered skill db"]
-    assert "db.md has the same id 'db'" in findings(snapshot)[0].reason
+    (finding,) = [finding for finding in findings(snapshot) if finding.kind == "shadowed"]
+    assert "db.md has the same id 'db'" in finding.reason
 
 
 def test_a_registration_comes_back_when_the_file_before_it_goes() -> None:

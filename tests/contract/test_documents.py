@@ -30,6 +30,7 @@ def test_the_front_matter_says_what_a_document_is(directory: Reader) -> None:
         "description": "Makes one.",
         "bytes": directory.skills.path("sandbox/create.md").stat().st_size,
         "modified_at": row["modified_at"],
+        "provenance": {"kind": "file", "root": "skills"},
         "root": "skills",
     }
     assert directory.body("sandbox/create") == "# Other\n\nBody.\n"

@@ -88,7 +88,8 @@ def test_the_diagnostics_count_what_they_list(directory: Reader) -> None:
     assert reply["counts"] == {"front_matter": 1, "skipped": 2}
     assert {row["subject"] for row in reply["findings"]} == {"Bad Name.md", "notes.txt", "a.md"}
     for row in reply["findings"]:
-        assert set(row) == {"kind", "subject", "reason", "fix"}
+        of_document = {"provenance"} if row["subject"] == "a.md" else set()
+        assert set(row) == {"kind", "subject", "reason", "fix"} | of_document
         assert all(row.values())
     for name in ("Bad Name.md", "notes.txt", "a.md"):
         directory.skills.remove(name)

@@ -31,7 +31,7 @@ def test_prompts_are_listed_by_name(desk: Reader) -> None:
         ("send-email", "Compose an email"),
         ("triage", "Sort issues"),
     ]
-    assert {key for row in rows for key in row} == {"name", "description", "modified_at"}
+    assert {key for row in rows for key in row} == {"name", "description", "modified_at", "provenance"}
 
 
 @requirement("shared.prompts-list")
@@ -46,6 +46,7 @@ def test_the_shared_list_has_the_fields_of_both_generations(desk: Reader) -> Non
         "registered_at": rows[0]["modified_at"],
         "modified_at": rows[0]["modified_at"],
         "source": "folder",
+        "provenance": {"kind": "file", "root": "skills"},
     }
     assert [row["arguments"] for row in rows] == [2, 0]
 
@@ -60,6 +61,7 @@ def test_a_prompt_is_read_as_plain_fields(desk: Reader, function: str) -> None:
         "description": "Compose an email",
         "body": "Write to {{to}}.\n",
         "modified_at": desk.call("directory::prompts::list")["prompts"][0]["modified_at"],
+        "provenance": {"kind": "file", "root": "skills"},
     }
 
 

@@ -9,6 +9,8 @@ from tests.contract.requirements import requirement
 if TYPE_CHECKING:
     from tests.support.reader import Reader
 
+META = {"dev.iii.directory/provenance": {"kind": "file", "root": "skills"}}
+
 
 @requirement("resources.list")
 def test_every_skill_is_a_resource_behind_the_index(directory: Reader) -> None:
@@ -21,8 +23,8 @@ def test_every_skill_is_a_resource_behind_the_index(directory: Reader) -> None:
     assert mine[0].items() >= {"uri": "iii://skills", "name": "skills", "mimeType": "text/markdown"}.items()
     assert mine[0]["description"]
     assert mine[1:] == [
-        {"uri": "iii://a/b/c", "name": "Deep", "mimeType": "text/markdown"},
-        {"uri": "iii://b", "name": "Bee", "mimeType": "text/markdown"},
+        {"uri": "iii://a/b/c", "name": "Deep", "mimeType": "text/markdown", "_meta": META},
+        {"uri": "iii://b", "name": "Bee", "mimeType": "text/markdown", "_meta": META},
     ]
     assert [row["uri"] for row in resources[1:]] == sorted(row["uri"] for row in resources[1:])
     assert no_nulls(resources)
@@ -34,7 +36,7 @@ def test_a_resource_is_read_under_the_address_it_was_asked_by(directory: Reader)
 
     for uri in ("iii://db", "iii://db/index"):
         assert directory.call("skills::resources-read", uri=uri) == {
-            "contents": [{"uri": uri, "mimeType": "text/markdown", "text": "# DB\n\nText. \n"}]
+            "contents": [{"uri": uri, "mimeType": "text/markdown", "text": "# DB\n\nText. \n", "_meta": META}]
         }
 
 

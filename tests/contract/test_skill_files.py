@@ -55,6 +55,7 @@ def test_every_file_of_a_skill_is_listed_with_what_it_is(slides: Reader) -> None
     assert {key: value for key, value in reply.items() if key != "files"} == {
         "id": "pptx",
         "uri": "iii://pptx",
+        "provenance": {"kind": "file", "root": "skills"},
     }
     fields = ("path", "bytes", "media_type", "executable", "document")
     assert [tuple(row[field] for field in fields) for row in reply["files"]] == [
@@ -88,6 +89,7 @@ def test_text_is_read_as_text_and_other_bytes_as_base64(slides: Reader) -> None:
         "bytes": len(SCRIPT),
         "sha256": hashlib.sha256(SCRIPT.encode()).hexdigest(),
         "next_offset": None,
+        "provenance": {"kind": "file", "root": "skills"},
     }
     assert picture["encoding"] == "base64"
     assert base64.b64decode(picture["content"]) == PICTURE

@@ -30,6 +30,7 @@ def test_the_reply_has_the_body_and_no_description(directory: Reader) -> None:
         "function_id": "sandbox::create",
         "body": "Text.\n",
         "modified_at": directory.rows()["sandbox/create"]["modified_at"],
+        "provenance": {"kind": "file", "root": "skills"},
         "skill": None,
         "front_matter": {},
     }

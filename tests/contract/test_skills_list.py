@@ -39,6 +39,7 @@ def test_a_row_says_everything_but_the_body(shop: Reader) -> None:
         "description",
         "bytes",
         "modified_at",
+        "provenance",
         "root",
     }
     assert (rows["umlaut"]["type"], rows["umlaut"]["function_id"]) == (None, None)

@@ -25,14 +25,18 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Prompt, PromptArgument, Skill
 
 _SEARCH: Final = 'For a task: `directory::search { "query": "…" }`\n'
-_WORKERS_HEAD: Final = f"# Skills index\n\n{_SEARCH}"
+# The files of the operator need no mark of their source, and every other document has one.
+_UNMARKED: Final = "Without a mark in parentheses: a file of the operator of this directory."
+_WORKERS_HEAD: Final = f"# Skills index\n\n{_SEARCH}\n{_UNMARKED}\n"
 _COMPACT_HEAD: Final = (
     f"# Skills index\n\n{_SEARCH}\nRead one by its id: "
-    '`directory::skills::get { "id": "…" }`. Whole descriptions: `directory::skills::list`.\n\n'
+    '`directory::skills::get { "id": "…" }`. Whole descriptions: `directory::skills::list`. '
+    f"{_UNMARKED}\n\n"
 )
 _TREE_HEAD: Final = (
     "# Skills\n\nEvery skill of this directory, parents before children. "
-    "Read one by its link with `skill::fetch`, or by its id with `directory::skills::get`.\n\n"
+    "Read one by its link with `skill::fetch`, or by its id with `directory::skills::get`. "
+    f"{_UNMARKED}\n\n"
 )
 _TREE_EMPTY: Final = "_No skills yet._\n"
 
@@ -59,7 +63,7 @@ def _workers_index(snapshot: Snapshot) -> WorkersIndex:
     blocks = [_heading(key, skill) + _description(skill) + _call(key) for key, skill in skills]
     whole = _WORKERS_HEAD + "".join(blocks)
     if len(whole.encode()) > INDEX_BUDGET_BYTES:
-        whole = _compact([(key, plain_line(skill.description)) for key, skill in skills])
+        whole = _compact([(key + _mark(skill), plain_line(skill.description)) for key, skill in skills])
     return WorkersIndex(whole, len(skills))
 
 
@@ -86,7 +90,7 @@ def _lines(lines: list[tuple[str, str]], room: int) -> str:
 
 
 def _heading(key: str, skill: Skill) -> str:
-    return f"\n## {plain_line(skill.title) or key}\n"
+    return f"\n## {plain_line(skill.title) or key}{_mark(skill)}\n"
 
 
 def _description(skill: Skill) -> str:
@@ -113,7 +117,12 @@ def _tree_line(key: str, skill: Skill) -> str:
     title = plain_line(skill.title) or key
     description = plain_line(skill.description, INDEX_DESCRIPTION_CHARS)
     words = f"{title} — {description}" if description else title
-    return f"{'  ' * key.count('/')}- {link} — {words}\n"
+    return f"{'  ' * key.count('/')}- {link} — {words}{_mark(skill)}\n"
+
+
+def _mark(skill: Skill) -> str:
+    provenance = skill.provenance
+    return "" if provenance.kind == "file" else f" ({provenance.mark()})"
 
 
 def registered_prompt_body(prompt: Prompt) -> str:

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.skills import every_skill, paths_of_skill, skill_at
 from iii_directory.catalog.snapshot import outranked_by
-from iii_directory.documents.ids import RESERVED_IDS, path_to_id
+from iii_directory.documents.ids import RESERVED_IDS, namespace_of, path_to_id
 from iii_directory.documents.model import Finding, Prompt, Skill
 from iii_directory.documents.payload_fields import count, flag
+from iii_directory.documents.provenance import UNKNOWN
 from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_SUGGESTIONS
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from iii_directory.catalog.shelf import Claims, Pages
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.documents.provenance import Provenance
 
 # So many of a sort are named one by one; of more, so many stand for all.
 FEW: Final = 3
@@ -33,7 +35,11 @@ def findings(snapshot: Snapshot) -> list[Finding]:
     return snapshot.once(_findings)
 
 
-def report(found: Iterable[Finding], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def report(
+    found: Iterable[Finding],
+    asked: Mapping[str, Any] | None = None,
+    provenance_of: Callable[[Finding], Provenance | None] = lambda _: None,
+) -> dict[str, Any]:
     """The answer of ``directory::diagnostics``: the counts of everything, and the rows that were asked for.
 
     What needs attention comes first where not all is shown, so that ``limit`` cuts what matters least.
@@ -49,16 +55,16 @@ def report(found: Iterable[Finding], asked: Mapping[str, Any] | None = None) -> 
     reply: dict[str, Any] = {
         "counts": dict(sorted(Counter(finding.kind for finding in everything).items())),
         "attention": sum(finding.urgent for finding in everything),
-        "findings": [row_of(finding) for finding in shown],
+        "findings": [row_of(finding, provenance_of(finding)) for finding in shown],
     }
     if len(shown) < len(everything):
         reply["left_out"] = len(everything) - len(shown)
     return reply
 
 
-def row_of(finding: Finding) -> dict[str, Any]:
-    """Write a finding as it is answered."""
-    return {
+def row_of(finding: Finding, provenance: Provenance | None = None) -> dict[str, Any]:
+    """A finding as it is answered, with the provenance of the document that it is about."""
+    row: dict[str, Any] = {
         "kind": finding.kind,
         "subject": escaped(finding.subject),
         "reason": escaped(finding.reason),
@@ -66,6 +72,24 @@ def row_of(finding: Finding) -> dict[str, Any]:
         "attention": finding.urgent,
         **({"forbidden": True} if finding.forbidden else {}),
     }
+    if provenance is not None:
+        row["provenance"] = provenance.as_json()
+    return row
+
+
+def provenance_of(snapshot: Snapshot, finding: Finding) -> Provenance | None:
+    """The provenance of the document that a finding is about, if it is about one."""
+    entry = snapshot.files.get(finding.subject)
+    document = None if entry is None else entry.skill or entry.prompt
+    document = document or snapshot.once(_registered_by_name).get(finding.subject)
+    return None if document is None else document.provenance
+
+
+def _registered_by_name(snapshot: Snapshot) -> dict[str, Skill | Prompt]:
+    """Registered documents by what findings call them: their ids, and those with words before them."""
+    found = [document for entry in snapshot.registered.values() if (document := entry.skill or entry.prompt)]
+    named = {(one.id if isinstance(one, Skill) else one.name): one for one in found}
+    return named | {origin_of(one): one for one in found}
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
@@ -86,6 +110,7 @@ def _findings(snapshot: Snapshot) -> list[Finding]:
     winners = snapshot.skill_claims.winners
     found += _shadowed(snapshot.skill_claims, "id")
     found += _outranked(snapshot)
+    found += _in_namespaces_of_folders(snapshot)
     found += _shadowed(snapshot.prompt_claims, "name")
     found += [_unreachable(winners[key]) for key in sorted(RESERVED_IDS) if key in winners]
     found += [_hidden(namespace) for namespace in snapshot.hidden]
@@ -175,6 +200,34 @@ def _outranked(snapshot: Snapshot) -> list[Finding]:
         )
         for skill, file in pairs
     ]
+
+
+def _in_namespaces_of_folders(snapshot: Snapshot) -> list[Finding]:
+    """One finding for each namespace of a folder that workers registered documents in."""
+    inside: dict[str, list[Skill]] = {}
+    for entry in snapshot.registered.values():
+        if entry.skill is not None and snapshot.is_apart(entry.skill):
+            inside.setdefault(namespace_of(entry.skill.id), []).append(entry.skill)
+    return [_foreign(namespace, skills) for namespace, skills in inside.items()]
+
+
+def _foreign(namespace: str, skills: list[Skill]) -> Finding:
+    skills.sort(key=lambda skill: skill.id)
+    workers = sorted({skill.provenance.worker or UNKNOWN for skill in skills})
+    named = ", ".join(quoted(skill.id) for skill in skills[:MAX_SUGGESTIONS])
+    more = f" and {len(skills) - MAX_SUGGESTIONS} more" if len(skills) > MAX_SUGGESTIONS else ""
+    others = f" and {len(workers) - MAX_SUGGESTIONS} more" if len(workers) > MAX_SUGGESTIONS else ""
+    return Finding(
+        "foreign",
+        namespace,
+        f"a folder has the namespace {quoted(namespace)}, and the worker "
+        f"{', '.join(map(quoted, workers[:MAX_SUGGESTIONS]))}{others} registered {named}{more} in it; "
+        "they are listed apart, under their own ids and with their source",
+        "nothing, if that is meant; else have the worker register under another namespace, or call "
+        "skills::unregister",
+        # A worker may well add to the documents that were installed for it.
+        urgent=workers != [namespace],
+    )
 
 
 def origin_of(entry: Skill | Prompt) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.composed import workers_index
-from iii_directory.catalog.diagnostics import origin_of, row_of
+from iii_directory.catalog.diagnostics import origin_of, provenance_of, row_of
 from iii_directory.catalog.resolve import (
     Found,
     FoundFile,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Finding, ParsedFile, Prompt, Skill
+    from iii_directory.documents.provenance import Provenance
 
     Row = dict[str, Any]
 
@@ -48,6 +49,7 @@ class _Answer(NamedTuple):
     document: Skill | None = None
     stands_in: bool = False
     """Whether it is another thing, given for want of what was asked for."""
+    provenance: Provenance | None = None
 
 
 def explanation(look: Look, payload: Mapping[str, Any], beside: Iterable[Finding] = ()) -> Row:
@@ -56,7 +58,8 @@ def explanation(look: Look, payload: Mapping[str, Any], beside: Iterable[Finding
     written = without_scheme(asked)
     places = dict(_places(look.snapshot, written))
     about = {*places, *_names(written), *(namespace_of(place) for place in places if "/" in place)}
-    rules = [row_of(finding) for finding in (*look.findings(), *beside) if finding.subject in about]
+    findings = (finding for finding in (*look.findings(), *beside) if finding.subject in about)
+    rules = [row_of(finding, provenance_of(look.snapshot, finding)) for finding in findings]
     rules += [rule for place, entry in places.items() for rule in _of_file(look.snapshot, place, entry)]
     try:
         answer = _answer(look, asked, written)
@@ -70,6 +73,7 @@ def explanation(look: Look, payload: Mapping[str, Any], beside: Iterable[Finding
         "served": answer.id is not None and not answer.stands_in,
         "id": answer.id,
         "summary": answer.summary,
+        "provenance": None if answer.provenance is None else answer.provenance.as_json(),
         "rules": rules,
     }
 
@@ -132,7 +136,8 @@ def _answer(look: Look, asked: str, written: str) -> _Answer:
 
 
 def _of_prompt(prompt: Prompt) -> _Answer:
-    return _Answer(f"{quoted(prompt.name)} is a prompt, served from {origin_of(prompt)}", prompt.name)
+    summary = f"{quoted(prompt.name)} is a prompt, served from {origin_of(prompt)}"
+    return _Answer(summary, prompt.name, provenance=prompt.provenance)
 
 
 def _of_found(snapshot: Snapshot, asked: str, found: Found) -> _Answer:
@@ -140,8 +145,8 @@ def _of_found(snapshot: Snapshot, asked: str, found: Found) -> _Answer:
     where = f"served from {origin_of(found.skill)}"
     if found.note is not None:
         summary = f"no document is served as {quoted(asked)}; {quoted(key)} is given instead, {where}"
-        return _Answer(summary, key, stands_in=True)
-    return _Answer(f"{quoted(key)} is {where}", key, found.skill)
+        return _Answer(summary, key, stands_in=True, provenance=found.skill.provenance)
+    return _Answer(f"{quoted(key)} is {where}", key, found.skill, provenance=found.skill.provenance)
 
 
 # Rules that leave no finding

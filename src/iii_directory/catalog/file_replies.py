@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.skills import SkillFile
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Skill
+    from iii_directory.documents.provenance import Provenance
 
     Payload = Mapping[str, Any]
 
@@ -49,9 +50,23 @@ def file_as_text(look: Look, path: str, *, with_raw: bool) -> Row:
         "modified_at": part.modified_at,
         "skill": None if part_of is None else look.snapshot.display_id(part_of),
     }
+    provenance = file_provenance(look, path, part.sha256)
+    if provenance is not None:
+        reply["provenance"] = provenance.as_json()
     if with_raw:
         reply["raw"] = content
     return reply | look.files.place_of(path)
+
+
+def file_provenance(look: Look, path: str, sha256: str | None) -> Provenance | None:
+    """The provenance of a file of a skill, by the hash of its bytes; None of a file of no skill."""
+    owner = skill_at(look.snapshot, path)
+    return None if owner is None else _provenance(look, owner, path, sha256)
+
+
+def _provenance(look: Look, owner: Skill, path: str, sha256: str | None) -> Provenance:
+    digest = None if sha256 is None else bytes.fromhex(sha256)
+    return look.sources.of_file(path, owner.provenance, digest)
 
 
 def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
@@ -88,10 +103,12 @@ def skill_files(look: Look, payload: Payload) -> Row:
                 "executable": file.executable,
                 "sha256": digest,
                 "document": None if document is None else look.snapshot.display_id(document),
+                "provenance": of_file(look, owner, file, digest).as_json(),
             }
         )
     key = look.snapshot.display_id(owner)
-    reply: Row = {"id": key, "uri": SCHEME + key, "files": listed}
+    provenance = owner.provenance.as_json()
+    reply: Row = {"id": key, "uri": SCHEME + key, "provenance": provenance, "files": listed}
     return reply | look.files.place_of(folder_of(owner) or owner.path)
 
 
@@ -117,7 +134,15 @@ def skill_file(look: Look, payload: Payload) -> Row:
         "bytes": part.size,
         "sha256": part.sha256,
         "next_offset": end if end < part.size else None,
+        "provenance": of_file(look, owner, file, part.sha256).as_json(),
     }
+
+
+def of_file(look: Look, owner: Skill, file: SkillFile, sha256: str | None) -> Provenance:
+    """The provenance of one of the files of a skill, by the hash of its bytes."""
+    if file.place is not None:
+        return _provenance(look, owner, file.place, sha256)
+    return (file.document or owner).provenance
 
 
 def skill_meant(look: Look, payload: Payload) -> Skill:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.catalog.diagnostics import findings
+from iii_directory.catalog.diagnostics import findings, provenance_of, report
 from iii_directory.catalog.shelf import Pages
 from iii_directory.catalog.sourcing import Sources
 from iii_directory.catalog.visibility import Levels
@@ -15,7 +16,7 @@ from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryErr
 from iii_directory.limits import MAX_KEPT_BODY_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from iii_directory.catalog.folder.layers import FolderSource
     from iii_directory.catalog.skill_files import SkillFiles
@@ -82,6 +83,10 @@ class Look(NamedTuple):
     def findings(self) -> list[Finding]:
         """Everything that was left out or is odd."""
         return [*self.noted, *findings(self.snapshot)]
+
+    def report(self, found: Iterable[Finding], asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of ``directory::diagnostics`` for findings of this moment."""
+        return report(found, asked, partial(provenance_of, self.snapshot))
 
 
 class Bodies:

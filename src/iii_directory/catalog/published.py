@@ -22,7 +22,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
-from iii_directory.catalog.file_replies import skill_meant
+from iii_directory.catalog.file_replies import of_file, skill_meant
+from iii_directory.catalog.rows import meta_of
 from iii_directory.catalog.skills import every_skill, files_of, folder_of
 from iii_directory.documents import frontmatter
 from iii_directory.documents.file_pages import media_type, text_of
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.skills import SkillFile
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Skill
+    from iii_directory.documents.provenance import Provenance
 
 Row = dict[str, Any]
 MARKDOWN: Final = "text/markdown"
@@ -110,6 +112,7 @@ class Content(NamedTuple):
     mime_type: str
     content: str | bytes
     """Bytes where it is not text."""
+    provenance: Provenance
 
 
 def publication(snapshot: Snapshot) -> Publication:
@@ -164,6 +167,17 @@ def _candidates(skill: Skill, *, apart: bool) -> Iterator[str]:
 def uri_of(path: str) -> str:
     """The address of a path, percent-encoded where that is needed."""
     return SKILL_SCHEME + quote(path)
+
+
+def _provenance_at(look: Look, path: str, raw: bytes) -> Provenance:
+    """The provenance of what `_bytes_at` gives for a path."""
+    found = publication(look.snapshot)
+    item = found.by_path.get(path.removesuffix(_OVERVIEW_SUFFIX)) or found.containing(path)
+    assert item is not None  # noqa: S101 (something is at the path)
+    file = _file_at(look.snapshot, item, path.removeprefix(f"{item.path}/"))
+    if file is None:
+        return item.skill.provenance
+    return of_file(look, item.skill, file, hashlib.sha256(raw).hexdigest())
 
 
 def _bytes_at(look: Look, path: str) -> bytes:
@@ -223,9 +237,9 @@ def _files_in(snapshot: Snapshot, item: Published) -> dict[str, SkillFile | None
             file.path: file for file in files_of(snapshot, item.skill) if not _is_prompt(snapshot, file)
         }
     found = publication(snapshot)
-    is_registered = item.skill.path is None
+    author = item.skill.provenance.author
     for inner in found.below(item.path):
-        if (found.by_path[inner].skill.path is None) is is_registered:
+        if found.by_path[inner].skill.provenance.author == author:
             files[f"{inner.removeprefix(f'{item.path}/')}{_OVERVIEW_SUFFIX}"] = None
     files[OVERVIEW] = None
     return files
@@ -258,7 +272,7 @@ class Publisher:
         self._compare(path, raw)
         text = text_of(raw)
         mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
-        return Content(mime_type, raw if text is None else text)
+        return Content(mime_type, raw if text is None else text, _provenance_at(look, path, raw))
 
     def _compare(self, path: str, raw: bytes) -> None:
         """Forget the manifests that list other bytes: a file has others before its writer closes it."""
@@ -417,6 +431,7 @@ def _new_entry(look: Look, item: Published) -> Entry:
         ]
     row: Row = {"uri": overview_uri, "frontmatter": front_matter, "resources": resources}
     fingerprint = hashlib.sha256(json.dumps(row, ensure_ascii=True).encode()).hexdigest()
+    row["_meta"] = meta_of(item.skill.provenance)
     return Entry(item, row, len(raw), len(files), fingerprint)
 
 
@@ -440,7 +455,7 @@ def _resource(snapshot: Snapshot, entry: Entry) -> Row:
         "mimeType": MARKDOWN,
         "size": entry.size,
         "annotations": {"audience": ["assistant"], "priority": 1.0, "lastModified": skill.modified_at},
-        "_meta": {URI_META: SCHEME + snapshot.display_id(skill)},
+        "_meta": {URI_META: SCHEME + snapshot.display_id(skill), **meta_of(skill.provenance)},
     }
 
 

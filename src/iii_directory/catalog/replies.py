@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.rows import Row
-    from iii_directory.documents.model import Prompt
 
     Payload = Mapping[str, Any]
 
@@ -66,10 +65,16 @@ def skills_list(look: Look, payload: Payload) -> Row:
         skills_only=choice(payload, "kind", ("skill", "document")) == "skill",
     )
     if found or not payload.get("search"):
-        left = (namespace_of(row["id"]) in look.left for row in found)
+        left = (_has_left(row, namespace_of(row["id"]), look) for row in found)
         return {"skills": _with_those_who_left(found, left) if look.left else found}
     asked = json.dumps({"query": cut(payload["search"], QUOTED_CHARS)}, ensure_ascii=False)
     return {"skills": [], "next": f"call directory::search {asked} to look for the words one by one"}
+
+
+def _has_left(row: Row, home: str, look: Look) -> bool:
+    """Whether the worker of a document left: its registrant, or of a file the worker of its namespace."""
+    provenance = row["provenance"]
+    return provenance["state"] == "gone" if provenance["kind"] == "registered" else home in look.left
 
 
 def _with_those_who_left(found: list[Row], left: Iterable[bool]) -> list[Row]:
@@ -138,13 +143,9 @@ def prompts_list(look: Look, _: Payload) -> Row:
     found = rows.list_prompts(look.listed)
     if not look.left:
         return {"prompts": found}
-    left = (_home_of(prompt) in look.left for prompt in look.listed.prompts.items)
+    prompts = zip(found, look.listed.prompts.items, strict=True)
+    left = (_has_left(row, namespace_of(prompt.path or ""), look) for row, prompt in prompts)
     return {"prompts": _with_those_who_left(found, left)}
-
-
-def _home_of(prompt: Prompt) -> str:
-    """The worker a prompt belongs to: whose folder it lies in, or whose function renders it."""
-    return namespace_of((prompt.path or prompt.function_id or "").replace("::", "/"))
 
 
 def prompt(look: Look, payload: Payload) -> Row:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Only files of this folder can be installed or written through the directory.
 _INSTALLED_ROOT: Final = "skills"
+_DIGEST: Final = "sha256:"
 
 
 class Sources(NamedTuple):
@@ -116,7 +117,7 @@ def _registrant(entry: ParsedFile | None) -> str | None:
 def _installed(entry: Entry, path: str, digest: bytes | None) -> Provenance | None:
     """What the record of a namespace says of one of its files; None of a file that is not in it."""
     hashed = entry.files.get(path) or entry.left_behind.get(path)
-    verified = digest is not None and hashed == f"sha256:{digest.hex()}"
+    verified = digest is not None and hashed == f"{_DIGEST}{digest.hex()}"
     author = entry.authors.get(path)
     is_written = isinstance(entry.source, WrittenSource)
     if author is not None and (is_written or not verified):
@@ -126,7 +127,8 @@ def _installed(entry: Entry, path: str, digest: bytes | None) -> Provenance | No
         return Provenance("written", worker=worker, worker_id=worker_id, state=state)
     if hashed is None:
         return None
-    state = "verified" if verified else "edited"
+    # A file that is too large to be hashed is neither.
+    state = None if digest is None else "verified" if verified else "edited"
     if is_written:
         return Provenance("written", worker=UNKNOWN, worker_id=UNKNOWN, since=entry.installed_at, state=state)
     origin, address = _origin(entry)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from iii_directory.documents.provenance import Provenance
+from iii_directory.shapes import is_object
 from iii_directory.text import escaped, has_unsafe, one_line
 
 if TYPE_CHECKING:
@@ -111,6 +113,17 @@ def print_markdown(body: str) -> None:
         terminal.show_markdown(body)
     else:
         print_verbatim(body)
+
+
+def with_sources(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a reply with the mark of their provenance as a column ``source``."""
+    return [{**row, "source": source_of(row)} for row in rows]
+
+
+def source_of(reply: Mapping[str, Any]) -> str:
+    """The mark of the provenance that a reply shows; empty for an engine that tells of none."""
+    shown = reply.get("provenance")
+    return Provenance.parse(shown).mark() if is_object(shown) else ""
 
 
 def print_patch(patch: str) -> None:

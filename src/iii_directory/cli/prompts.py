@@ -9,7 +9,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.completion import prompt_names
 from iii_directory.cli.groups import Group
-from iii_directory.cli.output import print_json, print_markdown, print_rows
+from iii_directory.cli.output import note, print_json, print_markdown, print_rows, source_of, with_sources
 from iii_directory.cli.source import answer, reading_options
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def list_prompts(as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
     else:
-        print_rows(reply["prompts"], ("name", "description"), empty="no prompts")
+        print_rows(with_sources(reply["prompts"]), ("name", "description", "source"), empty="no prompts")
 
 
 @command.command(help="Show the template of one prompt.", epilog=EXIT_CODES)
@@ -36,4 +36,9 @@ def list_prompts(as_json: bool, where: Where) -> None:
 @reading_options
 def show(name: str, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::get", name=name)
-    print_json(reply) if as_json else print_markdown(reply["body"])
+    if as_json:
+        print_json(reply)
+        return
+    if source := source_of(reply):
+        note(source)
+    print_markdown(reply["body"])

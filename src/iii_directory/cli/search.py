@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iii_directory.cli.common import EXIT_CODES
-from iii_directory.cli.output import note, print_json, print_table
+from iii_directory.cli.output import note, print_json, print_table, with_sources
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.search.request import KINDS
 from iii_directory.search.words import fold
@@ -57,7 +57,7 @@ def command(
     if sys.stdout.isatty():
         _draw(rows)
     else:
-        columns = ("kind", "id", "description", "why")
+        columns = ("kind", "id", "description", "why", "source")
         print_table(columns, [[row[column] for column in columns] for row in rows])
 
 
@@ -66,7 +66,7 @@ def _rows(result: Row) -> list[Row]:
     found = [{"kind": section["kind"], **hit} for section in result["sections"] for hit in section["hits"]]
     return [
         {**row, "id": row.get("in") or row["id"], "description": row.get("snippet") or row["description"]}
-        for row in found or result["nearest"]
+        for row in with_sources(found or result["nearest"])
     ]
 
 
@@ -83,7 +83,7 @@ def _draw(rows: list[Row]) -> None:
             kind = row["kind"]
             lines.append(Text(f"{kind}s", style="dim"))
         matched = matched_words(row["why"])
-        why = Text(escaped(row["why"]), style="dim")
+        why = Text("  ".join(filter(None, (escaped(row["why"]), row["source"]))), style="dim")
         lines.append(Text("  ").join((Text(), marked(row["id"], matched), why)))
         if row["description"]:
             lines.append(Text("      ").join((Text(), marked(one_line(row["description"]), matched))))

@@ -20,6 +20,8 @@ from iii_directory.cli.output import (
     print_rows,
     print_string,
     print_table,
+    source_of,
+    with_sources,
 )
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.file_pages import media_type as media_type_of
@@ -77,13 +79,13 @@ def list_skills(
         return
     described = () if no_description else ("description",)
     if every_document:
-        columns = ("id", "title", "type", *described)
+        columns = ("id", "title", "type", *described, "source")
     else:
-        columns = ("id", *described, "documents", "files")
+        columns = ("id", *described, "documents", "files", "source")
     empty = "no skills" if every_document else "no skills; --all looks at every document"
     if search is not None and "next" in reply:
         empty += f"; {program()} {shlex.join(('search', search))} looks for the words one by one"
-    print_rows(reply["skills"], columns, empty=empty)
+    print_rows(with_sources(reply["skills"]), columns, empty=empty)
 
 
 @command.command(
@@ -104,6 +106,8 @@ def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
         return
+    if source := source_of(reply):
+        note(source)
     body = reply["body"] if path is None else _whole(where, reply)
     print_markdown(body) if media_type == MARKDOWN else print_string(body)
 
@@ -118,8 +122,11 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
         return
-    columns = ("path", "bytes", "media_type", "executable", "document")
-    rows = [{**row, "executable": "executable" if row["executable"] else ""} for row in reply["files"]]
+    columns = ("path", "bytes", "media_type", "executable", "document", "source")
+    rows = [
+        {**row, "executable": "executable" if row["executable"] else ""}
+        for row in with_sources(reply["files"])
+    ]
     print_rows(rows, columns, empty="no files")
 
 

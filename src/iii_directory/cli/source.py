@@ -231,10 +231,9 @@ def _facts(look: Look, payload: Answer) -> Answer:
 
 def _diagnostics(look: Look, settings: Settings, asked: Answer) -> Answer:
     from iii_directory.authoring.served import objections
-    from iii_directory.catalog.diagnostics import report
 
     checked = objections(look) if asked.get("check") else ()
-    return report([*look.findings(), *_edited(look, settings), *checked], asked)
+    return look.report([*look.findings(), *_edited(look, settings), *checked], asked)
 
 
 def _explanation(look: Look, settings: Settings, asked: Answer) -> Answer:

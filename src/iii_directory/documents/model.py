@@ -78,6 +78,7 @@ class Finding(NamedTuple):
     kind: Literal[
         "skipped",
         "shadowed",
+        "foreign",
         "front_matter",
         "invisible_text",
         "unreachable",

@@ -6,10 +6,13 @@ Every reading function, the command line and MCP show the source of a document i
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from iii_directory.limits import MAX_MARKED_NAME_CHARS
 from iii_directory.text import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Kind = Literal["file", "installed", "written", "registered", "built-in"]
 State = Literal["verified", "edited", "connected", "gone", "unknown"]
@@ -59,6 +62,14 @@ class Provenance(NamedTuple):
         """The fields of `as_json` that fit a row of a search."""
         whole = self.as_json()
         return {name: whole[name] for name in _BRIEF if name in whole}
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Provenance:
+        """The provenance in a row of a reply; what is missing or misspelt there is left out."""
+        known = {field: row.get(_NAMES.get(field, field)) for field in cls._fields}
+        texts = {field: value for field, value in known.items() if isinstance(value, str)}
+        kind = texts.pop("kind", None)
+        return cls(kind if kind in _ORDER else "file", **cast("dict[str, Any]", texts))
 
     @property
     def author(self) -> str:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from iii_directory.documents.uris import READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.exposure import (
     FETCH,
+    FETCHES,
     FUNCTIONS_LIST,
     MCP_RESOURCES,
     PROMPTS_GET,
@@ -119,7 +120,10 @@ class Handlers:
         except BridgeError as failure:
             return _said(str(failure), is_error=True)
         links = rows.links(answer) if tool.function_id == SEARCH else []
-        return _said(result_text(answer), links=links)
+        meta = rows.provenance_meta(answer)
+        if tool.function_id in FETCHES:
+            answer, meta = rows.fetched(answer)
+        return _said(result_text(answer), links=links, meta=meta)
 
     # Completion
 
@@ -169,6 +173,8 @@ class Handlers:
         arguments = with_defaults(tool.function_id, arguments)
         if tool.function_id == FETCH:
             arguments = {**arguments, "sections": READ_ONLY}
+        if tool.function_id in FETCHES:
+            arguments = {**arguments, "with_provenance": True}
         if tool.hints.read_only:
             return await self._upstream.call(tool.function_id, arguments, repeatable=True)
         async with _progress(ctx, f"{tool.function_id} is at work"):
@@ -199,6 +205,9 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(INVALID_PARAMS, "there is no such page: every list comes whole, without a cursor")
 
 
-def _said(text: str, *, is_error: bool = False, links: Sequence[rows.Row] = ()) -> types.CallToolResult:
+def _said(
+    text: str, *, is_error: bool = False, links: Sequence[rows.Row] = (), meta: rows.Row | None = None
+) -> types.CallToolResult:
     found = [types.ResourceLink.model_validate(link) for link in links]
-    return types.CallToolResult(content=[types.TextContent(text=text), *found], is_error=is_error)
+    content: list[types.ContentBlock] = [types.TextContent(text=text), *found]
+    return types.CallToolResult(content=content, is_error=is_error, _meta=meta or None)

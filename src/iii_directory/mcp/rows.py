@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.documents.ids import segments_problem
+from iii_directory.documents.provenance import META_KEY
 from iii_directory.documents.uris import SCHEME
 from iii_directory.exposure import is_internal
 from iii_directory.limits import MAX_COMPLETIONS
@@ -41,7 +42,7 @@ def templates(answer: object) -> list[Row]:
 def prompts(answer: object) -> list[Row]:
     """The entries of ``prompts::mcp-list``."""
     return [
-        {**_labelled(row), "arguments": _arguments(row)}
+        _with_meta({**_labelled(row), "arguments": _arguments(row)}, row)
         for row in rows_of(answer, "prompts")
         if _handles(row, "name")
     ]
@@ -50,7 +51,7 @@ def prompts(answer: object) -> list[Row]:
 def prompt(answer: object) -> Row:
     """The answer of ``prompts::mcp-get``; its messages are the prompt's body and stay as they are."""
     found = object_of(answer)
-    return _labelled(found) | {"messages": found.get("messages")}
+    return _with_meta(_labelled(found) | {"messages": found.get("messages")}, found)
 
 
 def contents(answer: object) -> list[Row] | None:
@@ -67,9 +68,14 @@ def links(answer: object) -> list[Row]:
         for section in rows_of(result, "sections"):
             for hit in rows_of(section, "hits") if section.get("kind") == "skill" else ():
                 uri = f"{SCHEME}{hit.get('in') or hit.get('id')}"
-                link = {"type": "resource_link", "uri": uri, "name": visible(str(hit.get("title") or uri))}
+                link: Row = {
+                    "type": "resource_link",
+                    "uri": uri,
+                    "name": visible(str(hit.get("title") or uri)),
+                }
                 said = visible(str(hit.get("description") or ""))
-                found[uri] = {**link, "mimeType": "text/markdown", **({"description": said} if said else {})}
+                link |= {"mimeType": "text/markdown", **({"description": said} if said else {})}
+                found[uri] = link | ({"_meta": meta} if (meta := provenance_meta(hit)) else {})
     return list(found.values())
 
 
@@ -104,6 +110,27 @@ def _labelled(row: Row, *others: str) -> Row:
 
 def _kept(row: Row, *keys: str) -> Row:
     return {key: row[key] for key in keys if key in row}
+
+
+def fetched(answer: object) -> tuple[object, Row]:
+    """The text of ``skill::fetch`` and the ``_meta`` of its result: the provenance of each address."""
+    found = object_of(answer)
+    sources = object_of(found.get("provenance"))
+    if not isinstance(found.get("content"), str):
+        return answer, {}
+    return found["content"], {META_KEY: sources} if sources else {}
+
+
+def provenance_meta(answer: object) -> Row:
+    """The ``_meta`` of a result that says where one document comes from."""
+    source = object_of(object_of(answer).get("provenance"))
+    return {META_KEY: source} if source else {}
+
+
+def _with_meta(made: Row, row: Row) -> Row:
+    """The row with the provenance that the directory gave; nothing else of ``_meta`` is passed on."""
+    source = object_of(object_of(row.get("_meta")).get(META_KEY))
+    return made | {"_meta": {META_KEY: source}} if source else made
 
 
 def _arguments(row: Row) -> list[Row]:

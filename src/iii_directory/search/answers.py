@@ -53,6 +53,9 @@ def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
     """A hit as a caller sees it; its description is whole, see :func:`within`."""
     document = hit.document
     row: Row = {"id": document.id}
+    if document.provenance is not None:
+        whole = detail == "full"
+        row["provenance"] = document.provenance.as_json() if whole else document.provenance.brief()
     if detail != "ids":
         row |= {
             "title": shortened(document.title, TITLE_CHARS),

@@ -24,6 +24,7 @@ from iii_directory.search.words import STOP_WORDS, content, form_key, plain_word
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from iii_directory.documents.provenance import Provenance
     from iii_directory.search.thesaurus import Thesaurus
 
 
@@ -36,6 +37,8 @@ class Document(NamedTuple):
     worker: str = ""
     keywords: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    """The source of a skill or a prompt."""
 
 
 class Field(NamedTuple):

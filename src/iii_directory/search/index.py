@@ -84,6 +84,11 @@ class Index:
             else:
                 insort(postings, _posting(number, strength))
 
+    def relabel(self, document: Document) -> None:
+        """A document has another source than before, and the same words."""
+        number = self._numbers[document.id]
+        self._entries[number] = self._entries[number]._replace(document=document)
+
     def drop(self, document_id: str) -> None:
         """A document is no more, if it was."""
         number = self._numbers.pop(document_id, None)

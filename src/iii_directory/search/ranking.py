@@ -19,6 +19,7 @@ from iii_directory.search.words import form_key, is_pair
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from iii_directory.search.fields import Document
     from iii_directory.search.index import Index
     from iii_directory.search.question import Question
 
@@ -59,16 +60,21 @@ def groups_of(index: Index, question: Question, misspelt: frozenset[str]) -> lis
 def rank(
     index: Index, question: Question, groups: list[Group], among: frozenset[int] | None = None
 ) -> list[Match]:
-    """The best documents, best first, of all or only ``among`` some; equal ones in the order of their ids."""
+    """Return the best documents, best first, of all or only ``among`` some; equal ones by `tie_order`."""
     scores: dict[int, float] = {}
     for group in groups:
         _merge(scores, _best_of(index, group, among), add)
     pairs = _pairs(index, question)
     ranked = [
-        (-scores[number] - index.together(number, pairs), index.document(number).id, number)
+        (-scores[number] - index.together(number, pairs), *tie_order(index.document(number)), number)
         for number in _best(scores)
     ]
-    return [Match(document_id, number, -score) for score, document_id, number in sorted(ranked)]
+    return [Match(document_id, number, -score) for score, _, document_id, number in sorted(ranked)]
+
+
+def tie_order(document: Document) -> tuple[int, str]:
+    """The order of equally relevant documents: by their source, then by their id."""
+    return 0 if document.provenance is None else document.provenance.order, document.id
 
 
 def fused(

@@ -198,6 +198,7 @@ def _side_row(hit: Hit) -> Row:
         "id": document.id,
         "title": document.title,
         "description": shortened(one_line(document.description), 160),
+        **({} if document.provenance is None else {"provenance": document.provenance.brief()}),
     }
 
 

@@ -23,16 +23,21 @@ def of_skill(display_id: str, skill: Skill) -> Document:
         display_id,
         skill.title,
         skill.description,
-        worker=namespace_of(display_id),
+        worker=skill.provenance.worker or namespace_of(display_id),
         keywords=skill.keywords,
         arguments=functions,
+        provenance=skill.provenance,
     )
 
 
 def of_prompt(prompt: Prompt) -> Document:
-    worker = namespace_of(prompt.path) if prompt.path else (prompt.function_id or "").partition("::")[0]
-    arguments = tuple(argument.name for argument in prompt.arguments)
-    return Document(prompt.name, description=prompt.description, worker=worker, arguments=arguments)
+    return Document(
+        prompt.name,
+        description=prompt.description,
+        worker=prompt.provenance.worker or namespace_of(prompt.path or ""),
+        arguments=tuple(argument.name for argument in prompt.arguments),
+        provenance=prompt.provenance,
+    )
 
 
 def of_function(row: Row) -> Document:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +46,8 @@ _BUSY: Final = 25
 # Slices of the first indexing after which gc.freeze() is called: some hundred documents, which a collection
 # would scan in two milliseconds.
 _SLICES_TO_FREEZE: Final = 150
+
+_CODE: Final = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
 class DocumentIndexes:
@@ -149,9 +152,14 @@ class DocumentIndexes:
                 self._known_prompts.pop(key)
                 self.prompts.drop(key)
             for prompt in _changed(prompts, self._known_prompts):
-                self._put_prompt(prompts[prompt], look)
+                if not self._relabels_prompt(prompts[prompt]):
+                    self._put_prompt(prompts[prompt], look)
                 await pace.rest(_HURRY if self._waiting else None)
-            changed = _changed(skills, self._known_skills)
+            changed: list[str] = []
+            for key in _changed(skills, self._known_skills):
+                if not self._relabels_skill(key, skills[key]):
+                    changed.append(key)
+                await pace.rest(_HURRY if self._waiting else None)
             for key in changed:
                 # A search that waits for many documents is not kept waiting for their bodies too.
                 reads = len(changed) <= _AT_ONCE or not self._waiting
@@ -175,6 +183,25 @@ class DocumentIndexes:
                 body = ""  # its file has just gone; the next look will say so
         self.prompts.put(of_prompt(prompt), body)
         self._known_prompts[prompt.name] = prompt
+
+    def _relabels_skill(self, key: str, skill: Skill) -> bool:
+        """Take over the new source of a skill that has the same words as before; False if it has not."""
+        known = self._known_skills.get(key)
+        if known is None or known._replace(provenance=skill.provenance) != skill:
+            return False
+        self.skills.relabel(of_skill(key, skill))
+        self._known_skills[key] = skill
+        if key in self._unread:
+            self._unread[key] = skill
+        return True
+
+    def _relabels_prompt(self, prompt: Prompt) -> bool:
+        known = self._known_prompts.get(prompt.name)
+        if known is None or known._replace(provenance=prompt.provenance) != prompt:
+            return False
+        self.prompts.relabel(of_prompt(prompt))
+        self._known_prompts[prompt.name] = prompt
+        return True
 
     def _drop_skill(self, key: str) -> None:
         self.skills.drop(key)
@@ -234,9 +261,11 @@ def _changed(after: Mapping[str, object], before: Mapping[str, object]) -> list[
 
 def _body(look: Look, skill: Skill) -> str:
     try:
-        return look.read_skill(skill)
+        body = look.read_skill(skill)
     except DirectoryError:
         return ""  # its file has just gone; the next look will say so
+    # The examples in the manual of this program are about things that a directory need not have.
+    return _CODE.sub(" ", body) if skill.provenance.kind == "built-in" else body
 
 
 class DocumentLibrary:
@@ -277,10 +306,13 @@ class DocumentLibrary:
 
 def owner_of(snapshot: Snapshot, document_id: str) -> str:
     """Return the skill that a document is part of: the nearest overview at or above it, or itself."""
-    winners = snapshot.skill_claims.winners
+    document, winners = snapshot.find(document_id), snapshot.skill_claims.winners
+    if document is None:
+        return document_id
     for folder in _at_and_above(document_id):
         overview = winners.get(folder + INDEX_SUFFIX)
-        if overview is not None:
+        # What another author wrote is not part of a skill, wherever it lies.
+        if overview is not None and overview.provenance.author == document.provenance.author:
             return snapshot.display_id(overview)
     return document_id
 

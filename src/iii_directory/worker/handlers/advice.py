@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.catalog.diagnostics import report
 from iii_directory.catalog.explain import explanation
 from iii_directory.documents.payload_fields import flag
 from iii_directory.exposure import exposed, tool_row
@@ -55,7 +54,7 @@ class Advice:
 
             async with self._reading:
                 found += await asyncio.to_thread(objections, look)
-        reply, told_by = report(found, payload), self._installed.asked_of
+        reply, told_by = look.report(found, payload), self._installed.asked_of
         return reply if told_by is None else {**reply, "installed_by": told_by}
 
     async def explain(self, payload: Payload) -> Row:

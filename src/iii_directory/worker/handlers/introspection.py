@@ -91,7 +91,11 @@ class Introspection:
         function_id = detail["function_id"]
         look = await self._catalogue.look()
         snapshot = look.listed
-        about = sorted(snapshot.documenting(function_id), key=lambda s: _closeness(s, function_id))
+        # Any worker may register a document about any function, so the operator's come first.
+        about = sorted(
+            snapshot.documenting(function_id),
+            key=lambda s: (s.provenance.order, _closeness(s, function_id)),
+        )
         linking = [s for s in (await self._linking(look)).get(function_id, ()) if s not in about]
         guide = next((s for s in about + linking if s.type == HOW_TO), None)
         found: dict[str, Any] = {}
@@ -101,6 +105,7 @@ class Introspection:
                     "skill_id": snapshot.display_id(guide),
                     "title": guide.title,
                     "body": look.read_skill(guide),
+                    "provenance": guide.provenance.as_json(),
                 }
             except DirectoryError:
                 guide = None  # its file went just now
@@ -108,7 +113,8 @@ class Introspection:
         related = [s for s in (*about, *linking, *([overview] if overview else [])) if s is not guide]
         if related:
             found["related_skills"] = [
-                {"id": snapshot.display_id(s), "title": s.title} for s in dict.fromkeys(related)
+                {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
+                for s in dict.fromkeys(related)
             ]
         return found
 

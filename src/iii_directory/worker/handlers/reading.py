@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
 from iii_directory.catalog.composed import tree_index
-from iii_directory.catalog.file_replies import no_text, skill_file, skill_files
+from iii_directory.catalog.file_replies import file_provenance, no_text, skill_file, skill_files
 from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
-from iii_directory.catalog.rows import MARKDOWN
+from iii_directory.catalog.rows import MARKDOWN, meta_of
 from iii_directory.documents.arguments import rendered
 from iii_directory.documents.file_pages import media_type
 from iii_directory.documents.file_pages import text_of as text_of_bytes
 from iii_directory.documents.ids import OVERVIEW
-from iii_directory.documents.payload_fields import mapping, optional_text, optional_texts, text
+from iii_directory.documents.payload_fields import flag, mapping, optional_text, optional_texts, text
 from iii_directory.documents.uris import (
     READ_ONLY,
     FileUri,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.published import Publisher
     from iii_directory.config import Settings
+    from iii_directory.documents.provenance import Provenance
     from iii_directory.worker.engine_view import EngineView
 
     Row = dict[str, Any]
@@ -69,6 +70,15 @@ class Content(NamedTuple):
     mime_type: str
     content: str | bytes
     """Bytes where it is no text."""
+    provenance: Provenance | None = None
+    """The source of a document; None of what no document says, such as an index."""
+
+
+class _Fetched(NamedTuple):
+    """One section of a fetch."""
+
+    text: str
+    provenance: Provenance | None
 
 
 class Reading:
@@ -96,15 +106,22 @@ class Reading:
     async def file(self, payload: Payload) -> Row:
         return await asyncio.to_thread(skill_file, await self._catalogue.look(), payload)
 
-    async def fetch(self, payload: Payload) -> str:
+    async def fetch(self, payload: Payload) -> str | Row:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
-        texts = await self._each_once(Counter(uris), only_reading=self._only_reading(payload))
-        return _BETWEEN.join(texts[uri] for uri in uris)
+        read = await self._each_once(Counter(uris), only_reading=self._only_reading(payload))
+        text = _BETWEEN.join(read[uri].text for uri in uris)
+        if not flag(payload, "with_provenance", default=False):
+            return text
+        # The shape of this function has no room for it, so a bridge that has asks for both.
+        sources = {uri: one.provenance.as_json() for uri, one in read.items() if one.provenance is not None}
+        return {"content": text, "provenance": sources}
 
     async def resource(self, payload: Payload) -> Row:
         uri = text(payload, "uri")
         content = await self._read(uri, only_reading=self._only_reading(payload))
-        entry = {"uri": uri, "mimeType": content.mime_type}
+        entry: Row = {"uri": uri, "mimeType": content.mime_type}
+        if content.provenance is not None:
+            entry["_meta"] = meta_of(content.provenance)
         if isinstance(content.content, bytes):
             return {"contents": [entry | {"blob": base64.b64encode(content.content).decode("ascii")}]}
         return {"contents": [entry | {"text": content.content}]}
@@ -118,7 +135,8 @@ class Reading:
             messages: list[Any] = [user_message(filled)]
         else:
             messages = await self._rendered(prompt.function_id, arguments)
-        return {"description": prompt.description, "messages": messages}
+        meta = meta_of(prompt.provenance)
+        return {"description": prompt.description, "messages": messages, "_meta": meta}
 
     # Inner workings
 
@@ -139,12 +157,12 @@ class Reading:
         wanted = self._settings.sections or payload.get("sections")
         return wanted == READ_ONLY
 
-    async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, str]:
+    async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, _Fetched]:
         """The text of every address, a few read at once; after a failure nothing more is begun."""
         few, turn = asyncio.Semaphore(MAX_FETCHES_AT_ONCE), asyncio.Lock()
         size, failed = 0, False
 
-        async def one(uri: str) -> str:
+        async def one(uri: str) -> _Fetched:
             nonlocal size, failed
             async with few:
                 # What the look of several waits for is over for all at once: before their turns.
@@ -156,7 +174,7 @@ class Reading:
                     raise asyncio.CancelledError
                 try:
                     found = await self._fetched(uri, only_reading=only_reading)
-                    size += times[uri] * (_size_of(found) + len(_BETWEEN))
+                    size += times[uri] * (_size_of(found.text) + len(_BETWEEN))
                     if size > MAX_FETCH_BYTES:
                         raise _too_large("together these addresses have")
                 except DirectoryError:
@@ -175,7 +193,7 @@ class Reading:
             # What was raised holds this frame, which must not hold all that was read until it is collected.
             reads.clear()
 
-    async def _fetched(self, uri: str, *, only_reading: bool) -> str:
+    async def _fetched(self, uri: str, *, only_reading: bool) -> _Fetched:
         try:
             content = await self._read(uri, only_reading=only_reading)
         except DirectoryError as error:
@@ -189,7 +207,7 @@ class Reading:
             ) from None
         if isinstance(content.content, bytes):
             raise no_text((await self._catalogue.look()).snapshot, skill_path(uri))
-        return f"# {uri}\n\n{content.content.rstrip()}"
+        return _Fetched(f"# {uri}\n\n{content.content.rstrip()}", content.provenance)
 
     async def _read(self, uri: str, *, only_reading: bool) -> Content:
         match parse_uri(uri):
@@ -199,7 +217,8 @@ class Reading:
                 return Content(MARKDOWN, await asyncio.to_thread(tree_index, look.listed))
             case SkillUri(id=skill_id):
                 look = await self._catalogue.look()
-                return Content(MARKDOWN, look.read_skill(find_exact(look.snapshot, skill_id)))
+                skill = find_exact(look.snapshot, skill_id)
+                return Content(MARKDOWN, look.read_skill(skill), skill.provenance)
             case FileUri(path=path):
                 look = await self._catalogue.look()
                 return await asyncio.to_thread(file_content, look, self._publisher, path)
@@ -256,7 +275,8 @@ def file_content(look: Look, publisher: Publisher, path: str) -> Content:
     if part.size > MAX_BUNDLE_BYTES:
         raise no_text(look.snapshot, found)
     content = text_of_bytes(part.raw)
-    return Content(media_type(found), part.raw if content is None else content)
+    provenance = file_provenance(look, found, part.sha256)
+    return Content(media_type(found), part.raw if content is None else content, provenance)
 
 
 def _size_of(found: str | bytes) -> int:

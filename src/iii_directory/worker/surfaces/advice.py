@@ -6,6 +6,7 @@ from typing import Final
 
 from iii_directory.worker.surfaces.schema import (
     NOTHING,
+    PROVENANCE,
     SKILL_ID,
     FunctionRow,
     Schema,
@@ -26,8 +27,9 @@ _FINDING: Final = obj(
         "fix": text("What to do about it."),
         "attention": flag("Whether somebody should do something; else it is good to know."),
         "forbidden": flag("True where the Agent Skills standard forbids it; else left out."),
+        "provenance": PROVENANCE,
     },
-    optional=("attention", "forbidden"),
+    optional=("attention", "forbidden", "provenance"),
 )
 
 
@@ -102,6 +104,7 @@ FUNCTIONS: Final = (
                 "served": flag("Whether a reader is given just that."),
                 "id": maybe(text("What a reader is given: an id, a name or a path; null for nothing.")),
                 "summary": text("That in one sentence."),
+                "provenance": maybe(PROVENANCE),
                 "rules": rows(_FINDING, "Every rule that touched it."),
             }
         ),

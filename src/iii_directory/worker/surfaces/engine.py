@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.worker.surfaces.schema import (
+    PROVENANCE,
     V04,
     V08,
     FunctionRow,
@@ -83,10 +84,13 @@ _GUIDE: Final = obj(
         "skill_id": text("The id of the how-to."),
         "title": text("Its title."),
         "body": text("Its markdown."),
+        "provenance": PROVENANCE,
     },
     description="The how-to about this function, when there is one.",
 )
-_ABOUT: Final = obj({"id": text("The id of the skill."), "title": text("Its title.")})
+_ABOUT: Final = obj(
+    {"id": text("The id of the skill."), "title": text("Its title."), "provenance": PROVENANCE}
+)
 _RELATED: Final = rows(_ABOUT, "What else is written about it.")
 
 

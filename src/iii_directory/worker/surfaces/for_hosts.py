@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iii_directory.worker.surfaces.schema import (
+    META,
     NOTHING,
     SKILL_ID,
     FunctionRow,
@@ -25,6 +26,7 @@ _MANIFEST: Final = obj(
             "One {uri, digest, size} for each file of the skill, SKILL.md first; 'dynamic' where a skill has "
             "more than 512 files or 16 MiB."
         ),
+        "_meta": META,
     }
 )
 _RESOURCE: Final = obj(
@@ -35,7 +37,10 @@ _RESOURCE: Final = obj(
         "mimeType": text("What kind of file it is; inode/directory for a folder."),
         "size": count("Its size in bytes."),
         "annotations": {"type": "object", "description": "For whom it is, and when it was last changed."},
-        "_meta": {"type": "object", "description": "The iii:// address of the skill."},
+        "_meta": {
+            "type": "object",
+            "description": "The iii:// address of the skill, and where it comes from.",
+        },
     },
     optional=("description", "mimeType", "size", "annotations", "_meta"),
 )

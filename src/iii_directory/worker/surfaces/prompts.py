@@ -9,8 +9,10 @@ from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
 from iii_directory.worker.events import PROMPTS, PROMPTS_WRITTEN, SKILLS, SKILLS_WRITTEN
 from iii_directory.worker.surfaces.schema import (
     CONNECTED,
+    META,
     MODIFIED_AT,
     NOTHING,
+    PROVENANCE,
     SKILL_ID,
     SOURCE,
     V02,
@@ -31,7 +33,14 @@ from iii_directory.worker.surfaces.schema import (
 
 _NAME: Final = text("The name of the prompt: what a person types after the slash.")
 _DESCRIPTION: Final = text("What the prompt is for.")
-_ROW: Final = obj({"name": _NAME, "description": _DESCRIPTION, "modified_at": MODIFIED_AT})
+_ROW: Final = obj(
+    {
+        "name": _NAME,
+        "description": _DESCRIPTION,
+        "modified_at": MODIFIED_AT,
+        "provenance": PROVENANCE,
+    }
+)
 _LISTED: Final = obj({**_ROW["properties"], "connected": CONNECTED}, optional=("connected",))
 _PLAIN_ROW: Final = obj(
     {
@@ -48,6 +57,7 @@ _PROMPT: Final = obj(
         "description": _DESCRIPTION,
         "body": text("The template; for a registered prompt, how to have it rendered."),
         "modified_at": MODIFIED_AT,
+        "provenance": PROVENANCE,
     }
 )
 _ARGUMENTS: Final = rows(
@@ -61,7 +71,7 @@ _ARGUMENTS: Final = rows(
     ),
     "What a client asks the person for.",
 )
-_MCP_ROW: Final = obj({"name": _NAME, "description": _DESCRIPTION, "arguments": _ARGUMENTS})
+_MCP_ROW: Final = obj({"name": _NAME, "description": _DESCRIPTION, "arguments": _ARGUMENTS, "_meta": META})
 _NAMED: Final = request({"name": _NAME}, required=("name",))
 _NEW_ID: Final = text(
     "Segments of lowercase letters, digits, '-' and '_' joined by '/', such as resend/email/send. The first "
@@ -135,6 +145,7 @@ FUNCTIONS: Final = (
             {
                 "description": _DESCRIPTION,
                 "messages": rows(one_of_any("An MCP prompt message."), "What to put into the conversation."),
+                "_meta": META,
             }
         ),
         example={"name": "greet", "arguments": {"name": "Ada"}},

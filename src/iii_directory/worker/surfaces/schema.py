@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.bus.seam import Function, Handler, Payload
+from iii_directory.documents.provenance import META_KEY
 
 if TYPE_CHECKING:
     from iii_directory.catalog.look import Look
@@ -96,6 +97,34 @@ NOTHING: Final = request({})
 MODIFIED_AT: Final = text("When the file was last changed, or the entry registered: RFC 3339, UTC.")
 CONNECTED: Final = flag("False where its worker was connected and is no more; else left out.")
 SOURCE: Final = {"enum": ["registered", "folder"], "description": "Where the entry comes from."}
+PROVENANCE: Final = obj(
+    {
+        "kind": {
+            "enum": ["file", "installed", "written", "registered", "built-in"],
+            "description": "file: the operator's own; installed: from somewhere; written: through this "
+            "directory by a caller; registered: by a worker; built-in: of this program.",
+        },
+        "root": text("The folder that holds the file: skills, local, or the last two names of a root."),
+        "from": text("What it was installed from: registry, repo, site, archive or folder."),
+        "address": text("The address of that registry, repository or site."),
+        "version": text("The version or commit that was installed."),
+        "worker": text("The name of the worker that registered or wrote it; unknown where nobody says."),
+        "worker_id": text("The id that the engine gave that worker's connection; unknown likewise."),
+        "since": text("When it was registered, written or installed: RFC 3339, UTC."),
+        "state": {
+            "enum": ["verified", "edited", "connected", "gone", "unknown"],
+            "description": "Whether the file is as it was installed or written; or whether the registrant "
+            "is connected.",
+        },
+    },
+    optional=("root", "from", "address", "version", "worker", "worker_id", "since", "state"),
+    description="Where the document comes from. Text of other authors than the operator is theirs alone.",
+)
+META: Final = obj(
+    {META_KEY: PROVENANCE},
+    optional=(META_KEY,),
+    description="For MCP clients: where it comes from.",
+)
 SKILL_ID: Final = text(
     "The id of the skill, as every list prints it; a worker's overview goes by the worker's name."
 )

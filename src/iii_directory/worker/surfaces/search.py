@@ -7,6 +7,7 @@ from typing import Final
 from iii_directory.limits import MAX_ANSWER_CHARS, MAX_CAPABILITIES, MAX_SEARCH_HITS
 from iii_directory.search.request import DEFAULT_CHARS, DEFAULT_HITS, DETAILS, KINDS
 from iii_directory.worker.surfaces.schema import (
+    PROVENANCE,
     V08,
     FunctionRow,
     Schema,
@@ -26,9 +27,10 @@ _READ: Final = obj(_CALL, description="The call that reads it.")
 _HIT: Final = obj(
     {
         "id": text("Its id or name."),
+        "provenance": PROVENANCE,
         "title": text("Its title, if it has one."),
         "description": text("What it is for, at most 160 characters of it."),
-        "worker": maybe(text("The worker it belongs to.")),
+        "worker": maybe(text("The worker that registered it, else the worker it belongs to.")),
         "why": text("The words that led here and where they stand: photo→image, resize (name)."),
         "confidence": {"enum": ["high", "fair"], "description": "How much of the request it has."},
         "in": text("The document of a skill that matched, when it is not its overview."),
@@ -36,7 +38,7 @@ _HIT: Final = obj(
         "read": _READ,
         "schema": one_of_any("The JSON Schema of a function's payload, with detail full."),
     },
-    optional=("title", "description", "worker", "in", "snippet", "schema"),
+    optional=("provenance", "title", "description", "worker", "in", "snippet", "schema"),
 )
 _NEAR: Final = obj({"kind": _KIND, **_HIT["properties"]}, optional=tuple(_HIT["properties"]))
 _RESULT: Final = obj(
@@ -51,7 +53,13 @@ _RESULT: Final = obj(
     }
 )
 _SIDE_ROW: Final = obj(
-    {"id": text("Its id."), "title": text("Its title."), "description": text("What it is for.")}
+    {
+        "id": text("Its id."),
+        "title": text("Its title."),
+        "description": text("What it is for."),
+        "provenance": PROVENANCE,
+    },
+    optional=("provenance",),
 )
 
 FUNCTIONS: Final = (

@@ -7,8 +7,10 @@ from typing import Final
 from iii_directory.catalog import replies
 from iii_directory.worker.surfaces.schema import (
     CONNECTED,
+    META,
     MODIFIED_AT,
     NOTHING,
+    PROVENANCE,
     SKILL_ID,
     SOURCE,
     V02,
@@ -56,6 +58,7 @@ _ROW: Final = obj(
         "description": _DESCRIPTION,
         "bytes": _BYTES,
         "modified_at": MODIFIED_AT,
+        "provenance": PROVENANCE,
         "name": text("The front matter's name, where it is one of the Agent Skills standard."),
         "disable_model_invocation": flag("True where the skill is for people to call; else left out."),
         "root": text(
@@ -79,6 +82,7 @@ _SKILL: Final = obj(
         "function_id": _FUNCTION_ID,
         "body": text("The markdown after the front matter. A substitute says so in its first quoted line."),
         "modified_at": MODIFIED_AT,
+        "provenance": PROVENANCE,
         "skill": maybe(text("The id of the skill it is part of; null where it is part of none.")),
         "files": count("On the overview of a skill: how many files that has."),
         "front_matter": {"type": "object", "description": "The other keys of the front matter."},
@@ -86,7 +90,7 @@ _SKILL: Final = obj(
         "sha256": text("The hash of its bytes, which a write of it can name as expected_sha256. With raw."),
         "path": _PLACE,
     },
-    optional=("type", "function_id", "skill", "files", "front_matter", "raw", "sha256", "path"),
+    optional=("type", "function_id", "provenance", "skill", "files", "front_matter", "raw", "sha256", "path"),
 )
 _FILE: Final = obj(
     {
@@ -98,6 +102,7 @@ _FILE: Final = obj(
             text("The hash of its bytes, 64 hex digits; null where a skill is too large to be served whole.")
         ),
         "document": maybe(text("The id to read it by with directory::skills::get; null for other files.")),
+        "provenance": PROVENANCE,
     }
 )
 _PART: Final = obj(
@@ -110,6 +115,7 @@ _PART: Final = obj(
         "bytes": count("The size of the whole file."),
         "sha256": maybe(text("The hash of the whole file; null of one larger than 16 MiB.")),
         "next_offset": maybe(count("What to pass as offset for the next page; null on the last.")),
+        "provenance": PROVENANCE,
     }
 )
 _FETCH: Final = request(
@@ -131,8 +137,9 @@ _RESOURCE: Final = obj(
         "name": text("The title."),
         "description": text("What is there."),
         "mimeType": _MIME,
+        "_meta": META,
     },
-    optional=("description",),
+    optional=("description", "_meta"),
 )
 _CONTENT: Final = obj(
     {
@@ -140,8 +147,9 @@ _CONTENT: Final = obj(
         "mimeType": _MIME,
         "text": text("The content, where it is text."),
         "blob": text("The content as base64, where it is none."),
+        "_meta": META,
     },
-    optional=("text", "blob"),
+    optional=("text", "blob", "_meta"),
 )
 _TEMPLATE: Final = obj(
     {
@@ -237,6 +245,7 @@ FUNCTIONS: Final = (
             {
                 "id": SKILL_ID,
                 "uri": text("The address of its overview."),
+                "provenance": PROVENANCE,
                 "files": rows(_FILE, "One row per file, sorted by path."),
                 "path": _PLACE,
             },
