@@ -144,10 +144,10 @@ def test_json_is_the_reply_of_the_function(directory: Reader, read: tuple[str, .
 
 @pytest.mark.usefixtures("home")
 def test_a_list_in_a_pipe_has_one_line_for_each_skill_or_for_each_document() -> None:
-    assert invoke("skills", "list", "--prefix", "db").stdout == "db\tKeeps rows.\t2\t4\n"
-    assert invoke("skills", "list", "--prefix", "db", "--no-description").stdout == "db\t2\t4\n"
+    assert invoke("skills", "list", "--prefix", "db").stdout == "db\tKeeps rows.\t2\t4\tfile\n"
+    assert invoke("skills", "list", "--prefix", "db", "--no-description").stdout == "db\t2\t4\tfile\n"
     lines = invoke("skills", "list", "--all", "--prefix", "db").stdout.splitlines()
-    assert lines == ["db\tDatabase\tindex\tKeeps rows.", "db/query\tQuery\t\tReads rows."]
+    assert lines == ["db\tDatabase\tindex\tKeeps rows.\tfile", "db/query\tQuery\t\tReads rows.\tfile"]
 
 
 @pytest.mark.usefixtures("home")
@@ -162,7 +162,7 @@ def test_the_filters_of_the_list_are_options() -> None:
     assert ids("--type", "index") == ["db"]
     assert ids("--search", "reads", "--no-description") == []
     light = invoke("skills", "list", "--all", "--no-description", "--prefix", "db/q")
-    assert light.stdout == "db/query\tQuery\t\n"
+    assert light.stdout == "db/query\tQuery\t\tfile\n"
     missed = invoke("skills", "list", "--search", "reads rows")
     assert missed.stdout == ""
     assert "iii-directory: no skills; --all looks at every document; " in missed.stderr
@@ -172,10 +172,10 @@ def test_the_filters_of_the_list_are_options() -> None:
 @pytest.mark.usefixtures("home")
 def test_files_are_listed_and_shown_as_they_are() -> None:
     assert invoke("skills", "files", "db").stdout.splitlines() == [
-        "SKILL.md\t44\ttext/markdown\t\tdb",
-        "prompts/ask.md\t49\ttext/markdown\t\t",
-        "query.md\t21\ttext/markdown\t\tdb/query",
-        "scripts/query.py\t14\ttext/x-python\texecutable\t",
+        "SKILL.md\t44\ttext/markdown\t\tdb\tfile",
+        "prompts/ask.md\t49\ttext/markdown\t\t\tfile",
+        "query.md\t21\ttext/markdown\t\tdb/query\tfile",
+        "scripts/query.py\t14\ttext/x-python\texecutable\t\tfile",
     ]
     for asked in (("db", "scripts/query.py"), ("db/query", "./Scripts/QUERY.py"), ("db/scripts/query.py",)):
         assert invoke("skills", "show", *asked).stdout == "print('rows')\n"
@@ -293,6 +293,7 @@ def test_the_doctor_counts_objections_in_one_line_and_json_names_them(home: Fold
         "fix": "give both the same name",
         "attention": False,
         "forbidden": True,
+        "provenance": {"kind": "file", "root": "skills"},
     } in objections
 
 
@@ -387,7 +388,7 @@ def test_the_configuration_says_where_the_folder_is(home: Folder, tmp_path: Path
 
     result = invoke("skills", "list", "--config", "etc/my.yaml", "--prefix", "mail")
 
-    assert result.stdout == "mail\tAbout Mail.\t1\t1\n"
+    assert result.stdout == "mail\tAbout Mail.\t1\t1\tfile\n"
     assert str(elsewhere.root) in result.stderr
 
 
@@ -432,11 +433,11 @@ def test_a_list_on_a_terminal_is_a_table_with_one_line_for_each_row(home: Folder
     screen = words(on_a_terminal("skills", "list", "--all", cwd=tmp_path, III_URL=NOWHERE))
     lines = [line for line in screen.split("\n") if line]
 
-    assert few.split("\n")[0].split() == ["ID", "DESCRIPTION", "DOCUMENTS", "FILES"]
+    assert few.split("\n")[0].split() == ["ID", "DESCRIPTION", "DOCUMENTS", "FILES", "SOURCE"]
     assert len([line for line in few.split("\n") if line]) == 1 + 2
     assert all(len(line) <= 100 for line in few.split("\n"))
 
-    assert lines[0].split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
+    assert lines[0].split() == ["ID", "TITLE", "TYPE", "DESCRIPTION", "SOURCE"]
     assert len(lines) == 1 + 3 + 7
     assert lines[1].startswith("db ")
     assert all(len(line) <= 100 for line in lines)

@@ -55,6 +55,7 @@ def test_a_search_prints_a_line_for_each_hit_with_its_reason(place: Path) -> Non
         "pdf",
         "Fill in forms and merge PDF files.",
         "fill, form→forms (description)",
+        "file",
     ]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.registered.stage import Listener
+    from tests.support.engine import EngineThread
     from tests.support.world import World
 
 GITHUB: Final = "https://github.com/anthropics/skills"
@@ -45,7 +46,7 @@ def event(namespace: str, source: str = "registry") -> dict[str, str]:
 class Depot(House):
     """The directory on an engine, with a world of sources around it."""
 
-    def __init__(self, url: str, world: World, **settings: Any) -> None:
+    def __init__(self, url: str, world: World, inside: EngineThread | None = None, **settings: Any) -> None:
         self.world = world
         self.sources: dict[str, Any] = {
             "registry_url": world.registry_url,
@@ -54,7 +55,7 @@ class Depot(House):
             "allow_file_repos": True,
             **settings,
         }
-        super().__init__(url, world.skills, **self.sources)
+        super().__init__(url, world.skills, inside, **self.sources)
 
     def ids(self) -> list[str]:
         """The skills of the folder; those the package brings are left out."""

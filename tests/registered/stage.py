@@ -186,9 +186,11 @@ class House:
         inside: EngineThread | None = None,
         *,
         worker_url: str | None = None,
+        data: Path | None = None,
         **settings: Any,
     ) -> None:
         self.url = url
+        self._data = data
         self._worker_url = worker_url or url
         self._inside = inside
         self.folder = folder
@@ -204,7 +206,7 @@ class House:
     ) -> DirectoryWorker:
         """One more directory worker."""
         settings = replace(Settings(skills_folder=self.folder), **self._settings)
-        worker = started(settings, self._worker_url, None if joined else self._inside, namespace)
+        worker = started(settings, self._worker_url, None if joined else self._inside, namespace, self._data)
         self._workers.append(worker)
         assert not ready or worker.wait_ready(WAIT)
         return worker

@@ -318,13 +318,16 @@ def test_killing_up_loses_nothing_acknowledged(tmp_path: Path) -> None:
 
 def test_everything_is_there_after_the_engine_was_restarted_on_its_data(tmp_path: Path) -> None:
     with EngineThread(database=Database(tmp_path / "data")) as engine:
-        house = House(engine.url, tmp_path / "skills")
+        house = House(engine.url, tmp_path / "skills", data=tmp_path / "data")
         house.call("skills::register", id="demo/a", skill="# a")
         house.call("prompts::register", name="demo", **PROMPT)
         skills, prompts = house.skill_rows(), house.prompt_rows()
         house.close()
     with EngineThread(database=Database(tmp_path / "data")) as engine:
-        house = House(engine.url, tmp_path / "skills")
+        house = House(engine.url, tmp_path / "skills", data=tmp_path / "data")
+        # The registrant is known as before, and is not connected to the new engine.
+        for row in (*skills.values(), *prompts.values()):
+            row["provenance"]["state"] = "gone"
         assert house.skill_rows() == skills
         assert house.prompt_rows() == prompts
         house.close()

@@ -67,6 +67,7 @@ def test_a_row_of_the_list_counts_the_arguments(house: House) -> None:
         "registered_at": at,
         "modified_at": at,
         "source": "registered",
+        "provenance": ANY,
     }
 
 
@@ -81,6 +82,7 @@ def test_mcp_clients_get_the_arguments_without_nulls(house: House) -> None:
             {"name": "to", "required": True, "description": "Who to greet"},
             {"name": "tone", "required": False},
         ],
+        "_meta": ANY,
     }
 
 
@@ -177,7 +179,8 @@ def test_each_shape_a_handler_may_answer_becomes_messages(
 ) -> None:
     name = unique("greet")
     register(house, name, house.client.answer(f"{name}::render", output))
-    assert house.call("prompts::mcp-get", name=name) == {"description": "Say hello.", "messages": messages}
+    reply = house.call("prompts::mcp-get", name=name)
+    assert reply == {"description": "Say hello.", "messages": messages, "_meta": ANY}
 
 
 @pytest.mark.parametrize("output", [None, 5, [], {}, {"content": 5}, {"messages": {}}, ["Hello."]])
@@ -290,7 +293,7 @@ def test_reading_a_registered_prompt_says_how_to_render_it(house: House) -> None
     at = register(house, name, arguments=ARGUMENTS)["registered_at"]
     for door in ("directory::prompts::get", "prompts::get"):
         reply = house.call(door, name=name)
-        assert reply.keys() == {"name", "description", "body", "modified_at"}
+        assert reply.keys() == {"name", "description", "body", "modified_at", "provenance"}
         assert (reply["name"], reply["description"], reply["modified_at"]) == (name, "Say hello.", at)
         for words in (
             "`demo::greet`",
@@ -308,7 +311,8 @@ def test_a_prompt_of_the_folder_is_one_user_message_with_its_body(house: House) 
     text = f"---\nname: {name}\ndescription: From a file.\narguments: [who]\n---\nGreet them.\n"
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     reply = house.call("prompts::mcp-get", name=name)
-    assert reply == {"description": "From a file.", "messages": [user_message("Greet them.\n")]}
+    messages = [user_message("Greet them.\n")]
+    assert reply == {"description": "From a file.", "messages": messages, "_meta": ANY}
     (row,) = [row for row in house.call("prompts::mcp-list")["prompts"] if row["name"] == name]
     assert row["arguments"] == [{"name": "who", "required": False}]
 

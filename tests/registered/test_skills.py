@@ -73,6 +73,13 @@ def test_a_row_of_the_list_has_the_fields_of_both_generations_and_no_body(house:
         "registered_at": reply["registered_at"],
         "modified_at": reply["registered_at"],
         "source": "registered",
+        "provenance": {
+            "kind": "registered",
+            "worker": house.client.name,
+            "worker_id": house.stored(skill_id)["worker_id"],
+            "since": reply["registered_at"],
+            "state": "connected",
+        },
     }
 
 
@@ -232,7 +239,9 @@ def test_orphans_and_depth_are_shown_in_the_tree_parents_first(own_house: House)
     tree = own_house.read("iii://skills")["text"]
     assert tree.startswith("# Skills\n")
     lines = [line for line in tree.splitlines() if "](iii://" in line and "iii-directory" not in line]
-    assert lines == [
+    mark = f" (registered by {own_house.client.name})"
+    assert all(line.endswith(mark) for line in lines)
+    assert [line.removesuffix(mark) for line in lines] == [
         "- [`a`](iii://a) — Title of a — About a.",
         "    - [`a/x/y`](iii://a/x/y) — Title of a/x/y — About a/x/y.",
         "- [`a-z`](iii://a-z) — Title of a-z — About a-z.",
@@ -255,7 +264,10 @@ def test_lists_are_sorted_by_id_as_plain_strings(own_house: House) -> None:
 
 def test_a_long_description_is_cut_in_the_tree(own_house: House) -> None:
     register(own_house, "long", f"# Long\n\n{'x' * 141}\n")
-    assert f"— {'x' * 140}...\n" in own_house.read("iii://skills")["text"]
+    assert (
+        f"— {'x' * 140}... (registered by {own_house.client.name})\n"
+        in own_house.read("iii://skills")["text"]
+    )
 
 
 def test_resources_are_shaped_for_mcp_clients(house: House) -> None:
@@ -263,8 +275,9 @@ def test_resources_are_shaped_for_mcp_clients(house: House) -> None:
     register(house, skill_id, "no title")
     resources = house.call("skills::resources-list")["resources"]
     assert resources[0].keys() == {"uri", "name", "description", "mimeType"}
+    (row,) = [row for row in resources if row["uri"] == f"iii://{skill_id}"]
     expected = {"uri": f"iii://{skill_id}", "name": skill_id, "mimeType": "text/markdown"}
-    assert expected in resources
+    assert row == expected | {"_meta": ANY}
     templates = house.call("skills::resources-templates")["resourceTemplates"]
     assert [row["uriTemplate"] for row in templates] == ["iii://{skill_id}", "iii://fn/{function_path}"]
 
@@ -278,7 +291,9 @@ def test_a_file_wins_over_a_registration_and_the_diagnostics_say_so(house: House
     (house.folder / f"{skill_id}.md").write_text("# from the folder\n", encoding="utf-8")
     assert house.call("directory::skills::get", id=skill_id)["body"] == "# from the folder\n"
     (finding,) = [
-        row for row in house.call("directory::diagnostics")["findings"] if skill_id in row["subject"]
+        row
+        for row in house.call("directory::diagnostics")["findings"]
+        if row["subject"] == f"registered skill {skill_id}"
     ]
     assert finding["kind"] == "shadowed"
     (house.folder / f"{skill_id}.md").unlink()
@@ -298,7 +313,8 @@ def test_registered_skills_appear_in_the_index_of_workers(house: House) -> None:
     body = house.call("directory::skills::index")["body"]
     # With what other tests left there it may be past its budget, and then each has a line.
     assert (
-        f'directory::skills::get {{ "id": "{worker}" }}' in body or f"\n- {worker}: What it does.\n" in body
+        f'directory::skills::get {{ "id": "{worker}" }}' in body
+        or f"\n- {worker} (registered by {house.client.name}): What it does.\n" in body
     )
 
 

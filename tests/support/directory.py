@@ -47,12 +47,16 @@ class Client:
 
 
 def started(
-    settings: Settings, url: str, inside: EngineThread | None, namespace: str | None = None
+    settings: Settings,
+    url: str,
+    inside: EngineThread | None,
+    namespace: str | None = None,
+    data: Path | None = None,
 ) -> DirectoryWorker:
     """A worker that joins the engine at an address, or one that is inside the engine, as ``up`` has it."""
     if inside is None:
-        return DirectoryWorker.join(settings, url, namespace=namespace)
-    return DirectoryWorker.run_on(inside.bus_inside(namespace), settings)
+        return DirectoryWorker.join(settings, url, namespace=namespace, data=data)
+    return DirectoryWorker.run_on(inside.bus_inside(namespace), settings, data=data)
 
 
 @contextlib.contextmanager

@@ -115,10 +115,11 @@ def test_a_function_comes_with_its_schema_its_how_to_and_what_else_is_written(ca
         "skill_id": "mail/send",
         "title": "Send a mail",
         "body": "# Send a mail\n\nLike so.\n",
+        "provenance": {"kind": "file", "root": "skills"},
     }
     assert detail["related_skills"] == [
-        {"id": "mail/about", "title": "About sending"},
-        {"id": "mail", "title": "mail"},
+        {"id": "mail/about", "title": "About sending", "provenance": {"kind": "file", "root": "skills"}},
+        {"id": "mail", "title": "mail", "provenance": {"kind": "file", "root": "skills"}},
     ]
 
 

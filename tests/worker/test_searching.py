@@ -461,7 +461,7 @@ def test_full_detail_has_the_schema_of_a_function(mailer: RawClient, caller: Cli
 def test_ids_alone_come_without_descriptions(caller: Client) -> None:
     (hit,) = hits(search(caller, query="draw charts", detail="ids"))
 
-    assert set(hit) == {"id", "why", "confidence", "read"}
+    assert set(hit) == {"id", "provenance", "why", "confidence", "read"}
 
 
 @pytest.mark.parametrize(

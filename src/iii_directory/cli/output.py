@@ -120,6 +120,13 @@ def with_sources(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "source": source_of(row)} for row in rows]
 
 
+def note_source(reply: Mapping[str, Any]) -> None:
+    """Say beside a document where it comes from, unless it is a file of the operator."""
+    shown = reply.get("provenance")
+    if is_object(shown) and shown.get("kind") != "file":
+        note(source_of(reply))
+
+
 def source_of(reply: Mapping[str, Any]) -> str:
     """The mark of the provenance that a reply shows; empty for an engine that tells of none."""
     shown = reply.get("provenance")

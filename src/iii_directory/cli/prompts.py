@@ -9,7 +9,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.completion import prompt_names
 from iii_directory.cli.groups import Group
-from iii_directory.cli.output import note, print_json, print_markdown, print_rows, source_of, with_sources
+from iii_directory.cli.output import note_source, print_json, print_markdown, print_rows, with_sources
 from iii_directory.cli.source import answer, reading_options
 
 if TYPE_CHECKING:
@@ -39,6 +39,5 @@ def show(name: str, as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
         return
-    if source := source_of(reply):
-        note(source)
+    note_source(reply)
     print_markdown(reply["body"])

@@ -14,13 +14,13 @@ from iii_directory.cli.completion import hosts as host_names
 from iii_directory.cli.groups import Group
 from iii_directory.cli.output import (
     note,
+    note_source,
     print_json,
     print_markdown,
     print_place,
     print_rows,
     print_string,
     print_table,
-    source_of,
     with_sources,
 )
 from iii_directory.cli.source import answer, place_of, reading_options
@@ -106,8 +106,7 @@ def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     if as_json:
         print_json(reply)
         return
-    if source := source_of(reply):
-        note(source)
+    note_source(reply)
     body = reply["body"] if path is None else _whole(where, reply)
     print_markdown(body) if media_type == MARKDOWN else print_string(body)
 

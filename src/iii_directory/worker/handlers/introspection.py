@@ -146,7 +146,10 @@ def _written_about(look: Look, worker: str) -> Row:
     overview = snapshot.find(worker)
     skills = [*([overview] if overview else []), *snapshot.skills_below(worker)]
     return {
-        "skills": [{"id": snapshot.display_id(s), "title": s.title} for s in dict.fromkeys(skills)],
+        "skills": [
+            {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
+            for s in dict.fromkeys(skills)
+        ],
         "prompts": [
             {"name": prompt.name, "description": prompt.description}
             for prompt in snapshot.prompts.items
