@@ -83,17 +83,14 @@ class Provenance(NamedTuple):
 
     def mark(self) -> str:
         """A few words for an index: the kind of source and its name."""
+        tail = f", {self.state}" if self.state in ("edited", "gone") else ""
         match self.kind:
             case "file":
-                return "file" if self.root in (None, "skills") else f"file in {_plain(self.root or '')}"
+                return "file" if self.root in (None, "skills") else f"file in {_plain(self.root)}"
             case "installed":
-                edited = ", edited" if self.state == "edited" else ""
-                return f"installed from {_plain(self.address or self.origin or UNKNOWN)}{edited}"
-            case "written":
-                return f"written by {_plain(self.worker or UNKNOWN)}"
-            case "registered":
-                gone = ", gone" if self.state == "gone" else ""
-                return f"registered by {_plain(self.worker or UNKNOWN)}{gone}"
+                return f"installed from {_plain(self.address or self.origin)}{tail}"
+            case "written" | "registered":
+                return f"{self.kind} by {_plain(self.worker)}{tail}"
             case "built-in":
                 return "built in"
 
@@ -104,5 +101,5 @@ OPERATOR: Final = Provenance("file")
 """A file of a folder that has no name, as of a folder that is only checked."""
 
 
-def _plain(name: str) -> str:
-    return cut(_UNSAFE_IN_MARK.sub("?", name), MAX_MARKED_NAME_CHARS)
+def _plain(name: str | None) -> str:
+    return cut(_UNSAFE_IN_MARK.sub("?", name or UNKNOWN), MAX_MARKED_NAME_CHARS)

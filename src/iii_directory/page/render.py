@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
+from iii_directory.documents.provenance import Provenance
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME
 from iii_directory.limits import MAX_PAGE_MARKDOWN_CHARS
 from iii_directory.shapes import object_of
@@ -127,22 +128,7 @@ def _environment() -> Environment:
 def source_words(provenance: Any) -> str:
     """Say in a few words where a document comes from, in the words every door uses."""
     known = object_of(provenance)
-    kind, state = known.get("kind"), known.get("state")
-    tail = f", {state}" if state in ("edited", "gone") else ""
-    match kind:
-        case "file":
-            root = known.get("root")
-            return "file" if root in (None, "skills") else f"file in {root}"
-        case "installed":
-            return f"installed from {known.get('address') or known.get('from') or 'unknown'}{tail}"
-        case "written":
-            return f"written by {known.get('worker') or 'unknown'}{tail}"
-        case "registered":
-            return f"registered by {known.get('worker') or 'unknown'}{tail}"
-        case "built-in":
-            return "built in"
-        case _:
-            return "source unknown"
+    return Provenance.parse(known).mark() if known else "source unknown"
 
 
 def ago(moment: Any) -> str:

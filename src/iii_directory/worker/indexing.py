@@ -261,7 +261,8 @@ def _changed(after: Mapping[str, object], before: Mapping[str, object]) -> list[
 
 def _body(look: Look, skill: Skill) -> str:
     try:
-        body = look.read_skill(skill)
+        # Without the front matter, which lists show and which would count twice.
+        body = look.read_document(skill).body
     except DirectoryError:
         return ""  # its file has just gone; the next look will say so
     # The examples in the manual of this program are about things that a directory need not have.

@@ -39,7 +39,7 @@ _RESOURCE: Final = obj(
         "annotations": {"type": "object", "description": "For whom it is, and when it was last changed."},
         "_meta": {
             "type": "object",
-            "description": "The iii:// address of the skill, and where it comes from.",
+            "description": "The iii:// address of the skill, and its source.",
         },
     },
     optional=("description", "mimeType", "size", "annotations", "_meta"),
