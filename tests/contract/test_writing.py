@@ -349,7 +349,7 @@ def test_writes_at_the_same_time_stay_within_the_quota_together(start: Callable[
 
 
 @requirement("writing.reserved")
-@pytest.mark.parametrize("skill_id", ["-rf", "notes/-rf", "index"])
+@pytest.mark.parametrize("skill_id", ["-rf", "notes/-rf", "index", "skills/x", "con"])
 def test_an_id_that_a_program_or_the_folder_takes_for_something_else_is_not_created(
     writer: Reader, skill_id: str
 ) -> None:

@@ -14,6 +14,7 @@ from iii_directory.documents.ids import (
     bare_id,
     check_skill_id,
     namespace_of,
+    new_namespace_problem,
 )
 from iii_directory.documents.parse import written_document
 from iii_directory.errors import (
@@ -117,8 +118,8 @@ def _check_id(skill_id: str) -> None:
 def _check_place(look: Look, skill_id: str, namespace: str) -> None:
     if skill_id in RESERVED_IDS:
         raise _reserved(skill_id, f"iii://{skill_id} is the index of all skills")
-    if skill_id == "index":
-        raise _reserved(skill_id, "'index' stands for the overview of a folder")
+    if (problem := new_namespace_problem(namespace)) is not None:
+        raise _reserved(skill_id, problem)
     if any(segment.startswith("-") for segment in skill_id.split("/")):
         raise _reserved(skill_id, "programs take a name that begins with '-' for an option")
     if namespace in RESERVED_NAMESPACES:
