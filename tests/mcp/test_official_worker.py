@@ -10,6 +10,7 @@ worker, and answers nothing instead.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,8 @@ def test_every_call_of_the_recorded_conversation_is_answered_as_it_was(
 
 
 def as_recorded(row: dict[str, Any], answer: Any) -> Any:
-    """An answer without what the recording leaves out."""
+    """An answer without what the recording leaves out: our own documents, and where documents come from."""
+    answer = without_provenance(answer)
     if row["function_id"] == "engine::functions::list":
         (kept,) = row["result"]["functions"]
         (found,) = [one for one in answer["functions"] if one["function_id"] == kept["function_id"]]
@@ -127,6 +129,19 @@ def as_recorded(row: dict[str, Any], answer: Any) -> Any:
         (content,) = answer["contents"]
         lines = [line for line in content["text"].splitlines(keepends=True) if "iii-directory" not in line]
         return {"contents": [{**content, "text": "".join(lines)}]}
+    return answer
+
+
+def without_provenance(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {key: without_provenance(value) for key, value in answer.items() if key != "_meta"}
+    if isinstance(answer, list):
+        return [without_provenance(value) for value in answer]
+    if isinstance(answer, str):
+        unmarked = answer.replace(
+            " Without a mark in parentheses: a file of the operator of this directory.", ""
+        )
+        return re.sub(r" \(registered by [^)\n]*\)$", "", unmarked, flags=re.MULTILINE)
     return answer
 
 

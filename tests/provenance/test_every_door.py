@@ -240,6 +240,11 @@ def test_mcp_clients_find_it_in_the_meta_of_resources_and_prompts(doors: Doors) 
         assert resources[uri].meta == {META: expected}
         (content,) = doors.mcp.ask("read_resource", uri).contents
         assert content.meta == {META: expected}
+    for key in ("own", "shop", "note", "mail", "iii-directory"):
+        uri = f"skill://{key}/SKILL.md"
+        assert resources[uri].meta[META] == doors.skills()[key]
+        (content,) = doors.mcp.ask("read_resource", uri).contents
+        assert content.meta == {META: doors.skills()[key]}
     prompts = {row.name: row for row in doors.mcp.ask("list_prompts").prompts}
     for name, expected in doors.prompts().items():
         assert prompts[name].meta == {META: expected}

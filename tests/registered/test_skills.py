@@ -35,6 +35,7 @@ def test_a_registered_skill_is_read_back_verbatim_through_every_door(house: Hous
         "uri": f"iii://{skill_id}",
         "mimeType": "text/markdown",
         "text": body,
+        "_meta": ANY,
     }
     for door in ("skill::fetch", "skills::fetch_skill", "directory::skills::fetch-skill"):
         assert house.call(door, uri=f"iii://{skill_id}") == f"# iii://{skill_id}\n\n{body.rstrip()}"

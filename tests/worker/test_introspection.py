@@ -197,16 +197,18 @@ def test_a_worker_comes_with_what_it_registered(caller: Client) -> None:
 def test_a_worker_comes_with_its_version_and_what_is_written_about_it(caller: Client) -> None:
     detail = caller.call("directory::worker-info", name="mail")
 
-    assert detail["skills"] == [
-        {"id": "mail", "title": "mail"},
-        {"id": "mail/about", "title": "About sending"},
-        {"id": "mail/send", "title": "Send a mail"},
-        {"id": "mail/track", "title": "Track"},
+    assert [(row["id"], row["title"]) for row in detail["skills"]] == [
+        ("mail", "mail"),
+        ("mail/about", "About sending"),
+        ("mail/send", "Send a mail"),
+        ("mail/track", "Track"),
     ]
+    assert all(row["provenance"] == {"kind": "file", "root": "skills"} for row in detail["skills"])
     assert detail["prompts"] == [{"name": "write", "description": "Write a mail"}]
     own = caller.call("directory::worker-info", name="iii-directory")
     assert own["worker"]["version"] == __version__
-    assert {"id": "iii-directory", "title": own["skills"][0]["title"]} == own["skills"][0]
+    assert own["skills"][0]["id"] == "iii-directory"
+    assert own["skills"][0]["provenance"] == {"kind": "built-in"}
     assert own["prompts"] == []
 
 

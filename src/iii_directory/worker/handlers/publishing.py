@@ -8,7 +8,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.published import MARKDOWN
-from iii_directory.catalog.rows import INDEX_RESOURCE, address_of
+from iii_directory.catalog.rows import INDEX_RESOURCE, address_of, meta_of
 from iii_directory.documents.payload_fields import optional_text, text
 
 if TYPE_CHECKING:
@@ -79,5 +79,11 @@ def _document_row(key: str, skill: Skill) -> Row | None:
     address = address_of(key, skill)
     if address is None:
         return None
-    row: Row = {"uri": address, "name": skill.title, "mimeType": MARKDOWN, "size": skill.bytes}
+    row: Row = {
+        "uri": address,
+        "name": skill.title,
+        "mimeType": MARKDOWN,
+        "size": skill.bytes,
+        "_meta": meta_of(skill.provenance),
+    }
     return row | ({"description": skill.description} if skill.description else {})
