@@ -226,6 +226,10 @@ def test_two_of_one_name_are_named_the_others_installed_and_it_is_a_failure(desk
     assert done.stdout.startswith("installed notes ")
     assert "pdf is not installed: old/pdf and skills/pdf have that name" in done.stderr
     assert "'Bad' cannot be a name here" in done.stderr
+    make_repo(desk.mirror / "o" / "named", {**COLLECTION, "skills/con/SKILL.md": b"# Con\n"})
+    named = desk.type("add", "o/named", "--all", code=1).stderr
+    assert "con is not installed: D340 install_error: nothing is installed under the name 'con'" in named
+    assert "iii-directory doctor to see the state of the folder" in named
     desk.type("add", "o/r", "--skill", "old/pdf")
     assert (desk.skills / "pdf/SKILL.md").read_bytes() == b"# Old\n"
 

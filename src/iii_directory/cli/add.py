@@ -28,6 +28,7 @@ from iii_directory.errors import (
     REGISTRY_NOT_FOUND,
     DirectoryError,
     Step,
+    retold,
 )
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ def _problems(added: Added, source: str) -> list[str]:
         "(lowercase letters, digits, '-' and '_')"
         for offer in added.selection.unfit
     ]
-    return [*(f"{name} is not installed: {why}" for name, why in added.failed.items()), *several, *unfit]
+    failed = [f"{name} is not installed: {retold(why, as_command)}" for name, why in added.failed.items()]
+    return [*failed, *several, *unfit]
 
 
 def _print_preview(preview: Preview) -> None:
