@@ -1,17 +1,12 @@
-"""A socket to an engine elsewhere: websockets' sans-I/O protocol on an asyncio transport.
-
-The mirror of the engine's own sockets (:mod:`iii_directory.engine.peer`): a message is handed on in the turn
-of the loop that read it, and what one turn has to say is written together. No task, no queue per message.
-"""
+"""A worker's socket to an engine elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import socket as _socket
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus, InvalidURI
@@ -28,8 +23,9 @@ from iii_directory.limits import (
     MAX_MESSAGE_BYTES,
     MAX_UNSENT_BYTES,
 )
-from iii_directory.wire.framing import READ_BYTES, Framing
-from iii_directory.wire.outbox import Outbox, Writers
+from iii_directory.wire.framing import READ_BYTES
+from iii_directory.wire.message_socket import MessageSocket
+from iii_directory.wire.outbox import Writers
 
 if TYPE_CHECKING:
     from websockets.http11 import Request
@@ -41,9 +37,6 @@ _wire_log.setLevel(logging.WARNING)
 # After so many messages the engine gets what there is, and works on it while the rest is being answered. With
 # everything written at the end of a turn, worker and engine wait for one another (``joined.resources-read``).
 _WRITTEN_TOGETHER: Final = 8
-
-
-_QUICKACK: Final[int | None] = getattr(_socket, "TCP_QUICKACK", None)
 
 
 class UnreachableError(Exception):
@@ -93,18 +86,23 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
     return socket
 
 
-class WireSocket(asyncio.BufferedProtocol):
+class WireSocket(MessageSocket):
     """One connection, from the handshake to the end."""
 
     def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
+        super().__init__(
+            protocol,
+            frame_bytes=MAX_MESSAGE_BYTES,
+            read_into=memoryview(bytearray(READ_BYTES)),
+            writers=Writers(),
+            unsent_bytes=MAX_UNSENT_BYTES,
+            unsent_event_bytes=MAX_UNSENT_BYTES,
+        )
         self._protocol = protocol
-        self._framing = Framing(protocol, self, frame_bytes=MAX_MESSAGE_BYTES)
-        self._read_into = memoryview(bytearray(READ_BYTES))
         self._owner = owner
         self._token = token
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._outbox: Outbox | None = None
+        self._is_connected = False
         self._flush_is_due = False
         self._said = 0
         self._heard_something = True
@@ -120,7 +118,7 @@ class WireSocket(asyncio.BufferedProtocol):
     # What its owner calls
 
     def send(self, text: bytes) -> None:
-        """Send a message of JSON; what one turn of the loop says is written together, up to some messages."""
+        """Send a message of JSON; what one pass of the loop says is written together, up to some messages."""
         if not self.is_open:
             return
         if len(text) <= MAX_FRAME_BYTES:
@@ -129,74 +127,48 @@ class WireSocket(asyncio.BufferedProtocol):
             self._send_in_fragments(text)
         self._said += 1
         if self._said >= _WRITTEN_TOGETHER:
-            self._flush()
-        elif not self._flush_is_due:
-            self._flush_is_due = True
-            self._loop.call_soon(self._flush)
+            self.flush()
+        else:
+            self._flush_soon()
 
     async def close(self) -> None:
         """Say goodbye and wait a little for the answer."""
         if self.is_open:
             self._protocol.send_close()
-            self._flush()
+            self.flush()
             await asyncio.wait([self.ended], timeout=LEAVE_SECONDS)
         self.abort()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        if self._is_connected:
+            super().abort()
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._outbox = Outbox(
-            self._transport,
-            Writers(),
-            most=MAX_UNSENT_BYTES,
-            most_events=MAX_UNSENT_BYTES,
-            wrote=lambda: None,
-            cut_off=self._cut_off,
-        )
+        super().connection_made(transport)
+        self._is_connected = True
         request = self._protocol.connect()
         if self._token:
             request.headers["Authorization"] = f"Bearer {self._token}"
         self._protocol.send_request(request)
-        self._flush()
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (it is as large as it should be)
-        return self._read_into
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._heard_something = True
-        self._framing.received(self._read_into[:nbytes])
-        self._flush()
-        self._acknowledge()
+        self.flush()
 
     def eof_received(self) -> bool:
         self._protocol.receive_eof()
-        self._flush()
+        self.flush()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._outbox is not None:
-            self._outbox.discard()
+        super().connection_lost(exc)
         self.ended.set_result(None)
         if self._was_open:
             self._owner.lost(self)
         elif not self.opened.done():
             why = self._protocol.handshake_exc or exc or "it hung up"
             self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {why}"))
-
-    def pause_writing(self) -> None:
-        if self._outbox is not None:
-            self._outbox.paused()
-
-    def resume_writing(self) -> None:
-        if self._outbox is not None:
-            self._outbox.go_on()
 
     # What the framing tells
 
@@ -222,13 +194,20 @@ class WireSocket(asyncio.BufferedProtocol):
         else:
             self.opened.set_exception(UnreachableError(f"what listens there is no iii engine: {problem}"))
 
-    def _acknowledge(self) -> None:
-        """Acknowledge what was read, which Linux otherwise delays by 40 ms in the hope of an answer.
+    def _taken_in(self) -> None:
+        self._heard_something = True
+        self.flush()
+        # Behind what the messages woke, in the same pass of the loop: their answers are written in it.
+        self._flush_soon()
 
-        An engine without TCP_NODELAY sends nothing more until then. The option has to be set after each read.
-        """
-        if _QUICKACK is not None and self._transport is not None:
-            self._transport.get_extra_info("socket").setsockopt(_socket.IPPROTO_TCP, _QUICKACK, 1)
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_is_due = False
+        self.flush()
 
     def _send_in_fragments(self, text: bytes) -> None:
         view = memoryview(text)
@@ -237,13 +216,9 @@ class WireSocket(asyncio.BufferedProtocol):
             end = start + FRAGMENT_BYTES
             self._protocol.send_continuation(view[start:end], fin=end >= len(text))
 
-    def _flush(self) -> None:
-        self._flush_is_due = False
+    def flush(self) -> None:
         self._said = 0
-        transport, outbox, data = self._transport, self._outbox, self._framing.to_send()
-        if transport is None or outbox is None or not data or transport.is_closing():
-            return
-        outbox.write(data)
+        super().flush()
 
     def _cut_off(self) -> None:
         log.warning("the engine does not read its messages; the connection is closed")
@@ -258,5 +233,5 @@ class WireSocket(asyncio.BufferedProtocol):
         self._heard_something = False
         if self.is_open:
             self._protocol.send_ping(b"")
-            self._flush()
+            self.flush()
         self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)

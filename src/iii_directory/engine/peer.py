@@ -1,12 +1,4 @@
-"""One socket: websockets' sans-I/O protocol on an asyncio transport; no task and no queue per message.
-
-Whole messages do not even pass the library (:mod:`iii_directory.wire.framing`).
-
-Why not the library's own server: a frame is parsed, routed and written within one turn of the loop here,
-while that one wakes a task for every message and needs a queue for what the engine sends unasked. The same
-router behind it took 1.4 times as long for a call of two hops (nine rounds, A and B alternating), which the
-goals ``engine.two-hops`` and ``engine.in-process`` do not allow.
-"""
+"""A client's socket on the engine: handshake, bounds, and whole messages to its role."""
 
 from __future__ import annotations
 
@@ -34,8 +26,7 @@ from iii_directory.limits import (
     MESSAGE_SECONDS,
     STALL_SECONDS,
 )
-from iii_directory.wire.framing import Framing
-from iii_directory.wire.outbox import Outbox
+from iii_directory.wire.message_socket import MessageSocket
 
 if TYPE_CHECKING:
     from websockets.http11 import Response
@@ -93,16 +84,21 @@ class Role:
         """The socket takes more again after it was full."""
 
 
-class Peer(asyncio.BufferedProtocol):
+class Peer(MessageSocket):
     """A client's socket. It parses frames and hands whole messages to its role, synchronously."""
 
     def __init__(self, engine: EngineServer, limits: SocketLimits) -> None:
         self._engine = engine
         self._limits = limits
         self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
-        self._framing = Framing(self._protocol, self, frame_bytes=limits.frame_bytes)
-        self._transport: asyncio.Transport
-        self._outbox: Outbox
+        super().__init__(
+            self._protocol,
+            frame_bytes=limits.frame_bytes,
+            read_into=engine.read_into,
+            writers=engine.writers,
+            unsent_bytes=limits.unsent_bytes,
+            unsent_event_bytes=limits.unsent_event_bytes,
+        )
         self._role = Role()
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished = 0
@@ -110,8 +106,6 @@ class Peer(asyncio.BufferedProtocol):
         self._finished_some = False
         """Whether a message was finished since that timer began."""
         self._ending = False
-        self._event_bytes = 0
-        """Of what is queued, the bytes of events."""
 
     @property
     def address(self) -> str | None:
@@ -149,13 +143,8 @@ class Peer(asyncio.BufferedProtocol):
             self._event_bytes += sum(map(len, parts))
 
     def flush(self) -> None:
-        """Write what is queued. A client that does not read is cut off before it costs too much memory."""
-        transport, data = self._transport, self._framing.to_send()
-        if not data or transport.is_closing():
-            return
-        self._outbox.write(data, self._event_bytes)
-        self._event_bytes = 0
-        if self._protocol.close_expected():
+        super().flush()
+        if self._protocol.close_expected() and not self._transport.is_closing():
             self._end_soon()
 
     def close(self) -> None:
@@ -165,9 +154,6 @@ class Peer(asyncio.BufferedProtocol):
             self.flush()
         else:
             self._transport.close()
-
-    def abort(self) -> None:
-        self._transport.abort()
 
     def pause(self) -> None:
         self._transport.pause_reading()
@@ -190,27 +176,12 @@ class Peer(asyncio.BufferedProtocol):
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._outbox = Outbox(
-            self._transport,
-            self._engine.writers,
-            most=self._limits.unsent_bytes,
-            most_events=self._limits.unsent_event_bytes,
-            wrote=self._wrote,
-            cut_off=self._cut_off,
-        )
+        super().connection_made(transport)
         if not self._engine.peer_made(self):
             self._transport.write(_full_answer(self._limits.connections))
             self._transport.close()
             return
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (it is as large as it should be)
-        return self._engine.read_into
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._framing.received(self._engine.read_into[:nbytes])
-        self._taken_in()
 
     def eof_received(self) -> bool:
         if not self._framing.is_open:
@@ -218,19 +189,11 @@ class Peer(asyncio.BufferedProtocol):
             self.flush()
         return False  # the transport closes itself
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
+    def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._set_unfinished(0)
-        # Without this, what is unsent would wait for the garbage collector: peer and transport are a cycle.
-        self._framing.to_send()
-        self._outbox.discard()
+        super().connection_lost(exc)
         self._engine.peer_lost(self)
-
-    def pause_writing(self) -> None:
-        self._outbox.paused()
-
-    def resume_writing(self) -> None:
-        self._outbox.go_on()
 
     # What the framing tells
 
@@ -258,7 +221,7 @@ class Peer(asyncio.BufferedProtocol):
             self.leave()
         self.flush()
         self._count_unfinished()
-        self._engine.flush()
+        self._engine.flush_after_read()
 
     def _decide(self, request: Request) -> None:
         headers: dict[str, list[str]] = {}

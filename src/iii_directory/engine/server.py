@@ -211,9 +211,14 @@ class EngineServer:
         # Said anew once half of them have left.
         self._said_full = self._said_full and len(self._peers) > self._limits.connections // 2
 
+    def flush_after_read(self) -> None:
+        """Write what a read brought about, and what workers inside answer to it in the next pass."""
+        self.flush()
+        if self._guests:
+            self._flush_soon()
+
     def flush(self) -> None:
         """Write once per socket for everything one read brought about."""
-        self._flush_is_due = False
         while self._dirty:
             link, _ = self._dirty.popitem()
             link.flush()
@@ -241,9 +246,8 @@ class EngineServer:
     def received_message(self, connection_id: str, message: Message) -> None:
         """A message came from a worker in this process; answers to sockets are written once a turn."""
         self._step(connection_id, self._router.accept, connection_id, message)
-        if self._dirty and not self._flush_is_due:
-            self._flush_is_due = True
-            asyncio.get_running_loop().call_soon(self.flush)
+        if self._dirty:
+            self._flush_soon()
 
     def lost(self, connection_id: str) -> None:
         self._links.pop(connection_id, None)
@@ -251,6 +255,15 @@ class EngineServer:
         self._step(connection_id, self._router.disconnect, connection_id)
 
     # Inner workings
+
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            asyncio.get_running_loop().call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_is_due = False
+        self.flush()
 
     def _release_departed(self, seconds: float = _RELEASE_SECONDS) -> None:
         until = time.monotonic() + seconds
