@@ -122,7 +122,7 @@ def test_a_request_that_does_not_end_is_given_up(url: str, sent: str) -> None:
 
 def test_one_that_does_not_end_after_others_on_its_connection_is_given_up_as_well(url: str) -> None:
     with contextlib.closing(raw(url)) as slow:
-        slow.sendall(b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % urlsplit(url).netloc.encode())
+        slow.sendall(b"GET /none HTTP/1.1\r\nHost: %s\r\n\r\n" % urlsplit(url).netloc.encode())
         assert b" 404 " in slow.recv(4096)
         slow.sendall(b"POST /m")
         everything(slow)
