@@ -89,8 +89,8 @@ def test_the_diagnostics_count_what_they_list(directory: Reader) -> None:
     assert {row["subject"] for row in reply["findings"]} == {"Bad Name.md", "notes.txt", "a.md"}
     for row in reply["findings"]:
         of_document = {"provenance"} if row["subject"] == "a.md" else set()
-        assert set(row) == {"kind", "subject", "reason", "fix"} | of_document
-        assert all(row.values())
+        assert set(row) == {"kind", "subject", "reason", "fix", "attention"} | of_document
+        assert all(value for key, value in row.items() if key != "attention")
     for name in ("Bad Name.md", "notes.txt", "a.md"):
         directory.skills.remove(name)
     clean = directory.call("directory::diagnostics")
