@@ -729,6 +729,24 @@ def test_a_finding_says_that_topics_do_not_reach_the_engines_that_share_the_stat
     run(test)
 
 
+def test_topics_that_an_engine_tells_of_later_than_of_its_state_are_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
+
+    async def test() -> None:
+        desk = Desk()
+        desk.bus.adapters = {"iii-state": "redis"}
+        await desk.loaded()
+        desk.bus.adapters["iii-pubsub"] = "redis"
+        async with asyncio.timeout(WAIT):
+            while desk.source.findings:  # noqa: ASYNC110 (no event announces it)
+                await asyncio.sleep(0)
+        desk.registrations.close()
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     "event", [{}, {"scope": "skills"}, {"scope": "skills", "key": 5}, {"scope": "other", "key": "a"}]
 )

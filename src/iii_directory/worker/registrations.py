@@ -217,7 +217,8 @@ class Registrations:
             return
         home = await find_state_home(self._engine)
         if home.state is not None:
-            self._is_home_known, self._home = True, home
+            # The topics may come later than the state while the engine starts.
+            self._is_home_known, self._home = home.topics is not None, home
             self._hints.moved(home)
             self._source.says_of_topics(home.finding)
 
