@@ -211,12 +211,12 @@ def test_config_show_tells_what_a_directory_started_with_and_what_waits_for_the_
     tmp_path: Path,
 ) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("surfaces: [v0.8]\nscopes: {skills: mine}\nsearch_judge: false\n")
+    config.write_text("surfaces: [v0.8]\nscopes: {skills: mine}\nconfiguration_env: [HOME]\n")
     url = f"ws://127.0.0.1:{free_port()}"
     with running("up", "--url", url, "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
         up.wait_for("Ctrl-C")
         config.write_text(
-            "surfaces: all\nsearch_judge: true\nlocal_skills_folder: mine\nshow_paths: true\n"
+            "surfaces: all\nconfiguration_env: [PATH]\nlocal_skills_folder: mine\nshow_paths: true\n"
             "skills_folder: ./skills\nauto_download: true\n"
         )
 
@@ -227,7 +227,7 @@ def test_config_show_tells_what_a_directory_started_with_and_what_waits_for_the_
         )
         assert values["surfaces"] == (["v0.8"], f"{start}; {later}")
         assert values["scopes"] == ({"skills": "mine", "prompts": "prompts"}, f"{start}; {later}")
-        assert values["search_judge"] == (False, f"{start}; {later}")
+        assert values["configuration_env"] == (["HOME"], f"{start}; {later}")
         assert values["local_skills_folder"] == (None, f"default; {later}")
         assert values["auto_download"] == (False, f"default on the embedded engine; {later}")
         assert values["skills_folder"] == ("./skills", "config.yaml"), "in other words it is the same"

@@ -124,9 +124,6 @@ MAX_QUESTION_WORDS: Final = 40
 MAX_CAPABILITIES: Final = 8
 MAX_SEARCH_HITS: Final = 25
 MAX_ANSWER_CHARS: Final = 64 * KIB
-# What a judge is asked to order of one search, and how long it may take: a search that waits longer is none.
-JUDGE_CANDIDATES: Final = 16
-JUDGE_SECONDS: Final = 2.0
 # Of a long body the beginning says what it is about; tokenising more than this takes over five milliseconds.
 MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
 # Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
@@ -200,10 +197,6 @@ INDEX_PAUSE_SECONDS: Final = 0.5
 INDEX_LATEST_SECONDS: Final = 30.0
 # Published workers that search knows of from earlier lists: more than the public registry has.
 MAX_PUBLISHED_WORKERS: Final = 5000
-# Documents of a kind that search by meaning keeps a vector of: 1.5 KB and a fortieth of a second each.
-MAX_EMBEDDED_DOCUMENTS: Final = 20_000
-# Inner: tokens of a text that become a vector: a title and about 500 characters of a description.
-MAX_EMBEDDED_TOKENS: Final = 128
 # Inner: pages of the registry's list fetched in a row for search: as many workers at 20 a page. A registry
 # that always names a next page ends here.
 MAX_REGISTRY_PAGES: Final = 250

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -185,6 +186,73 @@ def public_negatives() -> list[str]:
         for request, wanted in zip(case["capabilities"], case["qrels"], strict=True)
         if wanted["expect_empty"]
     ]
+
+
+class Asked(NamedTuple):
+    """How one of our own questions was answered."""
+
+    sort: str
+    """What sort of question it is, such as ``paraphrase`` or ``none``."""
+    fits: bool
+    high: bool
+    first: bool
+    """Whether the first row is right."""
+    reciprocal_rank: float
+
+
+@cache
+def public_skills() -> Index:
+    """The facts about public skills; the words of a body stand for the body."""
+    rows = lines("public_skills.jsonl")
+    return index_of((Document(row["id"], row["title"], row["description"]), row["words"]) for row in rows)
+
+
+@cache
+def questions(corpus: str, half: str) -> list[Asked]:
+    """The answers to one half of our own questions over public functions or skills."""
+    index, kind = (public(), "function") if corpus == "functions" else (public_skills(), "skill")
+    asked: list[Asked] = []
+    for sort, rows in read_yaml("questions.yaml")[corpus].items():
+        for row in rows:
+            if half_of(row["ask"]) == half:
+                finding = ask(index, row["ask"], kind)
+                hits, found = rows_of(finding), ids(finding)
+                ranks = [1 / (found.index(one) + 1) for one in row["expect"] if one in found]
+                best = max(ranks, default=0.0)
+                asked.append(Asked(sort, finding.fits, bool(hits) and hits[0].high, best == 1.0, best))
+    return asked
+
+
+def half_of(question: str) -> str:
+    return "b" if int(hashlib.sha256(question.encode()).hexdigest(), 16) % 2 else "a"
+
+
+class Tasks(NamedTuple):
+    """How well tasks of several steps were answered."""
+
+    recall: float
+    """The share of the tools of a task among the first twelve."""
+    unfit: int
+
+
+@cache
+def live_tasks() -> Tasks:
+    """The tasks of LiveMCPBench over its 527 tools."""
+    facts = json.loads((DATA / "livemcp.json").read_text(encoding="utf-8"))
+    index = index_of(documents_of_tools(facts["tools"]))
+    recalls: list[float] = []
+    unfit = 0
+    for task in facts["tasks"]:
+        finding = ask(index, task["ask"])
+        found = {one.partition("::")[2] for one in ids(finding)}
+        recalls.append(mean(tool in found for tool in task["tools"]))
+        unfit += not finding.fits
+    return Tasks(mean(recalls), unfit)
+
+
+def documents_of_tools(rows: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Document, str]]:
+    for row in rows:
+        yield Document(row["id"], "", row["description"], arguments=tuple(row["arguments"])), ""
 
 
 def hits_at_five(language: str) -> float:

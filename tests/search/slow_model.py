@@ -80,7 +80,7 @@ class Model:
             self.counted(body).items(),
             key=lambda item: (-min(item[1], 5) * shares.get(item[0], 1.0), item[0]),
         )
-        return {word: min(count, 5) for word, count in ranked[:64]}
+        return {word: min(count, 5) for word, count in ranked[:128]}
 
     # A question
 

@@ -15,7 +15,7 @@ from iii_directory.search.fields import Document
 from iii_directory.search.finding import find
 from iii_directory.search.index import Index
 from iii_directory.search.question import parse_question
-from iii_directory.search.ranking import Match, groups_of, rank
+from iii_directory.search.ranking import Match, by_words, groups_of
 from iii_directory.search.thesaurus import thesaurus
 
 # Few words, so that they meet: forms, slips, synonyms, parts of one another, and several scripts.
@@ -58,7 +58,7 @@ def by_id(rows: list[tuple[Document, str]]) -> dict[str, tuple[Document, str]]:
 def ranked(index: Index, request: str) -> list[Match]:
     question = parse_question(request)
     unknown = frozenset(w for w in question.words if w not in index and not index.thesaurus.knows(w))
-    return rank(index, question, groups_of(index, question, unknown))
+    return by_words(index, question, groups_of(index, question, unknown))
 
 
 @settings(max_examples=300, deadline=None)

@@ -215,7 +215,7 @@ def test_what_could_be_installed_is_listed_in_the_background_when_asked_for_by_n
     with RegistryServer(store) as registry, EngineThread() as other:
         none = tmp_path / "none"
         with directory(other.url, none, registry_url=registry.url), client(other.url) as asking:
-            assert not everything(search(asking, query="catamaran"))
+            assert not hits(search(asking, query="catamaran"))
             assert search(asking, query="catamaran")["complete"]
 
             first = search(asking, query="catamaran", kinds=["installable"])
@@ -459,7 +459,7 @@ def test_full_detail_has_the_schema_of_a_function(mailer: RawClient, caller: Cli
 
 
 def test_ids_alone_come_without_descriptions(caller: Client) -> None:
-    (hit,) = hits(search(caller, query="draw charts", detail="ids"))
+    hit = hits(search(caller, query="draw charts", detail="ids"))[0]
 
     assert set(hit) == {"id", "provenance", "why", "confidence", "read"}
 
@@ -495,7 +495,7 @@ def test_the_references_door_groups_functions_by_their_workers(mailer: RawClient
         "functions": [{"function_id": "mailer::send", "description": "Send an e-mail."}],
     }
     assert "pdf" in [row["id"] for row in reply["skills"]]
-    assert reply["search_mode"] == "lexical"
+    assert reply["search_mode"] == "hybrid"
 
 
 def test_the_references_door_tells_when_nothing_fits(caller: Client) -> None:

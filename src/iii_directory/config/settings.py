@@ -306,18 +306,6 @@ class Settings:
         default=(),
         hot=False,
     )
-    search_judge: bool = _setting(
-        _FLAG,
-        "let judge::evaluate order the best hits of a search anew, if it answers in time",
-        default=False,
-        hot=False,
-    )
-    search_semantic: bool = _setting(
-        _FLAG,
-        "search by meaning too, with a small model on this machine; needs iii-directory[semantic]",
-        default=False,
-        hot=False,
-    )
 
 
 SETTINGS: Final = tuple(

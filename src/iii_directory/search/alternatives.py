@@ -22,6 +22,7 @@ FORM: Final = 0.7
 LONGER: Final = 0.6
 ONE_SLIP: Final = 0.8
 TWO_SLIPS: Final = 0.64
+SLIPS: Final = (ONE_SLIP, TWO_SLIPS)
 SYNONYM: Final = 0.4
 
 # A word may go on in as many words of the index; those that most documents say come first.

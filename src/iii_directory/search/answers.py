@@ -50,19 +50,18 @@ def snippet(body: str, words: Sequence[str]) -> str:
 
 
 def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
-    """A hit as a caller sees it; its description is whole, see :func:`within`."""
-    document = hit.document
-    row: Row = {"id": document.id}
-    if document.provenance is not None:
+    """Return a hit as a caller sees it: a page of a skill with the skill's id and its own description."""
+    row: Row = {"id": hit.document.id}
+    if hit.document.provenance is not None:
         whole = detail == "full"
-        row["provenance"] = document.provenance.as_json() if whole else document.provenance.brief()
+        row["provenance"] = hit.document.provenance.as_json() if whole else hit.document.provenance.brief()
     if detail != "ids":
         row |= {
-            "title": shortened(document.title, TITLE_CHARS),
-            "description": shortened(document.description, DESCRIPTION_CHARS),
-            "worker": document.worker or None,
+            "title": shortened(hit.page.title, TITLE_CHARS),
+            "description": shortened(hit.page.description, DESCRIPTION_CHARS),
+            "worker": hit.document.worker or None,
         }
-    row |= {"why": hit.why, "confidence": "high" if hit.evidence.high else "fair"}
+    row |= {"why": hit.why, "confidence": "high" if hit.high else "fair"}
     if hit.inside:
         row["in"] = hit.inside
     return {**row, "read": read}

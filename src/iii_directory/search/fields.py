@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from iii_directory.limits import MAX_INDEXED_BODY_CHARS
+from iii_directory.search.meaning import blended, word_vectors
 from iii_directory.search.words import STOP_WORDS, content, form_key, plain_words, units, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from iii_directory.documents.provenance import Provenance
+    from iii_directory.search.meaning import Vector
     from iii_directory.search.thesaurus import Thesaurus
 
 
@@ -39,6 +41,11 @@ class Document(NamedTuple):
     arguments: tuple[str, ...] = ()
     provenance: Provenance | None = None
     """The source of a skill or a prompt."""
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether it is a page of this package's own manual."""
+        return self.provenance is not None and self.provenance.kind == "built-in"
 
 
 class Field(NamedTuple):
@@ -70,8 +77,10 @@ _SHOWN_AT: Final[Mapping[str, int]] = {
 }
 SATURATION: Final = 1.2
 """BM25's k1: how soon more of the same adds little."""
-BODY_WORDS: Final = 64
+BODY_WORDS: Final = 128
 """The strongest words of a body: as many found as much as all of them did."""
+_BODY_SHARE: Final = 0.5
+"""What the vector of a body counts beside that of the id, title and description."""
 COUNTED_REPEATS: Final = 5
 STRONGEST: Final = 0xFFFF
 """How strongly a word is said, as 16 bits: 0 not at all, this one as strongly as can be."""
@@ -95,6 +104,8 @@ class Weighed(NamedTuple):
     """For each word the field that says it loudest, by its place in :data:`SHOWN`."""
     pairs: array[int]
     """Hashes of neighbouring words of its id, title and description, in order."""
+    vector: Vector
+    """Its meaning, see :mod:`iii_directory.search.meaning`."""
 
 
 def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
@@ -107,13 +118,22 @@ def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
         shown = _SHOWN_AT[name]
         for word in distinct:
             loudest.setdefault(word, shown)
+    table = word_vectors()
+    # A word counts once in each of these, so that nothing is gained by saying it again.
+    shown = (document.id, document.title, own_words(document.description))
+    vector = table.vector(word for text in shown for word in dict.fromkeys(_parts(text)))
     if body:
-        _say_body(said, body[:MAX_INDEXED_BODY_CHARS], thesaurus)
+        strongest = _say_body(said, body[:MAX_INDEXED_BODY_CHARS], thesaurus)
+        vector = blended(vector, table.vector(strongest), _BODY_SHARE)
     share = _INTERNAL_SHARE if _INTERNAL.match(document.description) else 1.0
     terms = sorted(said)
     strengths = array("H", (strength_of(said[term], share) for term in terms))
     fields = bytes(loudest.get(term, _SHOWN_AT["body"]) for term in terms)
-    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document))
+    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document), vector)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for unit in units(text) for part in unit]
 
 
 def _loudest_first(fields: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
@@ -164,7 +184,7 @@ def pair_hash(left: str, right: str) -> int:
 
 def pairs_of(text: str) -> set[int]:
     """The hashes of the words of a text that stand beside one another, words of grammar left out."""
-    sequence = content(part for unit in units(text) for part in unit)
+    sequence = content(_parts(text))
     return {pair_hash(left, right) for left, right in pairwise(sequence)}
 
 
@@ -196,10 +216,13 @@ def _say(said: dict[str, float], field: Field, counted: Mapping[str, float], len
         said[word] = said.get(word, 0.0) + diluted * count
 
 
-def _say_body(said: dict[str, float], body: str, thesaurus: Thesaurus) -> None:
+def _say_body(said: dict[str, float], body: str, thesaurus: Thesaurus) -> dict[str, float]:
+    """Add the words of a body, and return the strongest of them with how often it says each."""
     found = headings(body)
     _say(said, FIELDS["heading"], dict.fromkeys(found, 1.0), len(set(found)))
-    _say(said, FIELDS["body"], *body_words(body, thesaurus))
+    strongest, distinct = body_words(body, thesaurus)
+    _say(said, FIELDS["body"], strongest, distinct)
+    return strongest
 
 
 def _lead(description: str) -> tuple[str, str]:

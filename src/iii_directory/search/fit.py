@@ -1,33 +1,36 @@
-"""Whether what was found is good enough to act on, said from three numbers. Pure.
+"""Decide whether a document is good enough to act on. Pure.
 
-The share of what a question asks that a document has, how much that tells, and how many words it is. The
-coefficients were found on the public cases of function search, which have requests that nothing answers, and
-held on questions nobody had seen; docs/guide/finding.md has the measurements.
+Four numbers say how likely it is that the first document answers a question: the share of what the question
+asks that the document says, how close the two are in meaning, how much the words in common tell, and how many
+they are. The coefficients come from a logistic regression over the public cases and one half of this
+repository's own; docs/guide/finding.md has what came of it on the other half.
 """
 
 from __future__ import annotations
 
+from math import log1p
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.search.alternatives import SYNONYM
+from iii_directory.search.alternatives import SLIPS, SYNONYM
 from iii_directory.search.fields import SATURATION
+from iii_directory.search.meaning import word_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from iii_directory.search.ranking import Group
 
-_BASE: Final = -9.24
-_PER_SHARE: Final = 11.0
-_PER_NAT: Final = 0.43
-_PER_WORD: Final = 0.755
-FLOOR: Final = -1.0
+_BASE: Final = -3.62
+_PER_SHARE: Final = 2.57
+_PER_CLOSENESS: Final = 0.41
+_PER_INFORMATION: Final = 0.5
+_PER_WORD: Final = 1.4
+_MOST_WORDS: Final = 6
+FLOOR: Final = -0.3
 """What is below this does not fit."""
-_CHANCE: Final = -5.0
-"""What is below this has a word or two by chance and is no hit, not even behind a better one."""
 HIGH_SHARE: Final = 0.6
-"""A document that has this much of what was asked is a hit of high confidence."""
-# One or two words that are all there as written need no further evidence.
+HIGH_LEAD: Final = 0.15
+"""A first row with this share of what was asked, so far ahead of the next one, has high confidence."""
 _FEW_WORDS: Final = 2
 
 
@@ -40,46 +43,52 @@ class Evidence(NamedTuple):
     """The same in nats."""
     words: int
     """How many words of the question it has in any way."""
+    closeness: float
+    """The cosine of its vector and that of the question."""
     literal: bool
-    """Whether the question is a word or two, all of them there as written."""
+    """Whether the question is a word or two, all of them in what a caller is shown, as written."""
 
     @property
     def value(self) -> float:
         """The greater, the surer; comparable between kinds."""
-        return _BASE + _PER_SHARE * self.share + _PER_NAT * self.information + _PER_WORD * self.words
+        return (
+            _BASE
+            + _PER_SHARE * self.share
+            + _PER_CLOSENESS * self.closeness
+            + _PER_INFORMATION * log1p(self.information)
+            + _PER_WORD * min(self.words, _MOST_WORDS)
+        )
 
     @property
     def fits(self) -> bool:
         return self.literal or self.value >= FLOOR
 
-    @property
-    def more_than_chance(self) -> bool:
-        return self.literal or self.value >= _CHANCE
 
-    @property
-    def high(self) -> bool:
-        return self.share >= HIGH_SHARE
+def evidence(
+    groups: Sequence[Group], heard: Mapping[str, float], shown: frozenset[str], closeness: float
+) -> Evidence:
+    """Return what speaks for a document.
 
-
-def evidence(groups: Sequence[Group], heard: Mapping[str, float]) -> Evidence:
-    """What speaks for a document as the answer to a question, by how strongly it says the words of it."""
+    ``heard`` has how strongly it says words of the question, ``shown`` those that are not only in its body.
+    """
     asked = told = 0.0
-    words = as_written = 0
+    words = 0
     for group in groups:
         said = _said(heard, group)
         asked += group.information
         told += group.information * said
         words += said > 0
-        as_written += group.word in heard
-    literal = 0 < len(groups) <= _FEW_WORDS and as_written == len(groups)
-    return Evidence(told / asked if asked else 0.0, told, words, literal)
+    literal = 0 < len(groups) <= _FEW_WORDS and all(group.word in shown for group in groups)
+    return Evidence(told / asked if asked else 0.0, told, words, closeness, literal)
 
 
 def _said(heard: Mapping[str, float], group: Group) -> float:
     """In how far a document says a word: by its best alternative, or by several synonyms together."""
     best, unsaid = 0.0, 1.0
+    # What looks like a slip may bring a document up, but a word that exists is not taken for another one.
+    unlikely = SLIPS if group.word in word_vectors() else ()
     for word, weight in group.alternatives:
-        if word in heard:
+        if word in heard and weight not in unlikely:
             said = weight * _plainly(heard[word])
             best = max(best, said)
             if weight == SYNONYM:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import adler32, crc32
 
 from iii_directory.search.fields import SHOWN, STRONGEST, weigh
+from iii_directory.search.meaning import DocumentVectors
 from iii_directory.search.words import form_key
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Index:
         self._unsorted: set[str] = set()
         self._forms: dict[str, list[str]] = {}
         self._named: dict[str, tuple[str, ...]] = {}
+        self.vectors = DocumentVectors()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -74,6 +76,7 @@ class Index:
         number = self._numbers[document.id] = self._number_of(document.id)
         weighed = weigh(document, body, self.thesaurus)
         self._entries[number] = _Entry(document, weighed)
+        self.vectors.put(number, weighed.vector)
         for name in _names(document.id):
             self._named[name] = (*self._named.get(name, ()), document.id)
         for word, strength in zip(weighed.words, weighed.strengths, strict=True):
@@ -96,6 +99,7 @@ class Index:
             return
         self._changed()
         weighed = self._entries.pop(number).weighed
+        self.vectors.drop(number)
         for name in _names(document_id):
             others = tuple(one for one in self._named.pop(name) if one != document_id)
             if others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ class Question(NamedTuple):
     """Words that stand beside one another, words of grammar left out."""
     joined: dict[str, tuple[tuple[str, bool], ...]]
     """What a word is part of when written together with its neighbour, and whether it is written so."""
+    all_words: tuple[str, ...]
+    """Words of grammar included, each twice at most; single characters are left out."""
     unread: bool
     """Whether the question goes on beyond what is read of one."""
 
@@ -41,8 +44,14 @@ def parse_question(text: str) -> Question:
         words=words[:MAX_QUESTION_WORDS],
         neighbours=tuple(dict.fromkeys(pairwise(sequence)))[:MAX_QUESTION_WORDS],
         joined=_joined(found, sequence),
+        all_words=_twice_at_most(parts),
         unread=len(asked) > MAX_QUESTION_CHARS or len(words) > MAX_QUESTION_WORDS,
     )
+
+
+def _twice_at_most(words: list[str]) -> tuple[str, ...]:
+    counted = Counter(word for word in words if len(word) > 1)
+    return tuple(word for word, count in counted.items() for _ in range(min(count, 2)))
 
 
 def _longer(words: list[str]) -> list[str]:
@@ -60,3 +69,23 @@ def _joined(found: list[tuple[str, ...]], sequence: list[str]) -> dict[str, tupl
         for part in (left, right):
             together.setdefault(part, {}).setdefault(left + right, False)
     return {part: tuple(wholes.items()) for part, wholes in together.items()}
+
+
+# Where one wish ends and the next one begins.
+_BETWEEN_PARTS: Final = re.compile(
+    r"[.;:!?\n]+\s|\s[-\u2013\u2014]\s|,\s"
+    r"|,?\s(?:and|then|also|so that|in order to|while|after that|finally)\s",
+    re.IGNORECASE,
+)
+_LONG: Final = 8
+_SHORTEST_PART: Final = 2
+_MOST_PARTS: Final = 8
+
+
+def parts_of(question: Question) -> list[Question]:
+    """Return what a long question asks for one by one; nothing for a short one."""
+    if len(question.words) < _LONG:
+        return []
+    pieces = _BETWEEN_PARTS.split(question.text[:MAX_QUESTION_CHARS])
+    parts = [part for part in map(parse_question, pieces) if len(part.words) >= _SHORTEST_PART]
+    return parts[:_MOST_PARTS] if len(parts) > 1 else []

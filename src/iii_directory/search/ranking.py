@@ -6,18 +6,21 @@ words that are neighbours in both count a little more.
 
 from __future__ import annotations
 
-from heapq import nlargest, nsmallest
+from heapq import nlargest
 from itertools import starmap
+from math import sqrt
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import MAX_READ_POSTINGS, MAX_READ_SOFT_POSTINGS
-from iii_directory.search.alternatives import FORM, SYNONYM, Alternative, alternatives, synonyms
+from iii_directory.search.alternatives import FORM, SLIPS, SYNONYM, Alternative, alternatives, synonyms
 from iii_directory.search.fields import pair_hash
+from iii_directory.search.fit import Evidence, evidence
+from iii_directory.search.meaning import word_vectors
 from iii_directory.search.words import form_key, is_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from iii_directory.search.fields import Document
     from iii_directory.search.index import Index
@@ -27,8 +30,11 @@ NEIGHBOURS: Final = 0.3
 """What two words beside one another add, as a share of what the more ordinary of them tells."""
 # In a script without spaces every other pair of characters belongs to two words; such a one nobody has.
 _STRADDLING: Final = 0.5
-BY_MEANING: Final = 0.65
-"""What closeness counts where a model says it; the rest is the share of the best score by words."""
+BY_MEANING: Final = 0.6
+"""What closeness in meaning counts; the rest is the score by words."""
+_MOST_BY_WORDS: Final = 1.5
+PART_SHARE: Final = 0.9
+"""What an answer to a part of a question counts beside one to all of it."""
 CANDIDATES: Final = 60
 """The best by their words alone; neighbours only change the order among these."""
 
@@ -50,6 +56,14 @@ class Match(NamedTuple):
     id: str
     number: int
     score: float
+    closeness: float
+    """The cosine of its vector and that of the question."""
+    order: int
+    """The place of its source among equals, see :func:`tie_order`."""
+
+    def place(self) -> tuple[float, int, str]:
+        """Return what sorts matches: the best first, equal ones by their source and id."""
+        return -self.score, self.order, self.id
 
 
 def groups_of(index: Index, question: Question, misspelt: frozenset[str]) -> list[Group]:
@@ -57,10 +71,10 @@ def groups_of(index: Index, question: Question, misspelt: frozenset[str]) -> lis
     return [_group(index, question, word, maybe_misspelt=word in misspelt) for word in question.words]
 
 
-def rank(
-    index: Index, question: Question, groups: list[Group], among: frozenset[int] | None = None
+def by_words(
+    index: Index, question: Question, groups: Sequence[Group], among: frozenset[int] | None = None
 ) -> list[Match]:
-    """Return the best documents, best first, of all or only ``among`` some; equal ones by `tie_order`."""
+    """Return the best documents by their words alone, best first; equal ones by `tie_order`."""
     scores: dict[int, float] = {}
     for group in groups:
         _merge(scores, _best_of(index, group, among), add)
@@ -69,30 +83,80 @@ def rank(
         (-scores[number] - index.together(number, pairs), *tie_order(index.document(number)), number)
         for number in _best(scores)
     ]
-    return [Match(document_id, number, -score) for score, _, document_id, number in sorted(ranked)]
+    return [
+        Match(document_id, number, -score, 0.0, order) for score, order, document_id, number in sorted(ranked)
+    ]
 
 
 def tie_order(document: Document) -> tuple[int, str]:
-    """The order of equally relevant documents: by their source, then by their id."""
+    """Return the order of equally relevant documents: by their source, then by their id."""
     return 0 if document.provenance is None else document.provenance.order, document.id
 
 
-def fused(
-    index: Index,
-    matches: Sequence[Match],
-    closeness: Mapping[str, float],
-    among: frozenset[int] | None = None,
-) -> list[Match]:
-    """The best by words and the closest by meaning in one order, each document with its part of both."""
-    best = matches[0].score if matches else 1.0
-    by_words = {match.id: match.score / best for match in matches}
-    shown = (one for one in closeness if among is None or index.number(one) in among)
-    closest = nsmallest(CANDIDATES, shown, key=lambda one: (-closeness[one], one))
-    ranked = [
-        (-(BY_MEANING * closeness.get(one, 0.0) + (1 - BY_MEANING) * by_words.get(one, 0.0)), one)
-        for one in {*by_words, *closest}
-    ]
-    return [Match(one, index.number(one), -score) for score, one in sorted(ranked)]
+class Answer:
+    """The documents of one kind that answer one question best, by words and by meaning."""
+
+    def __init__(
+        self, index: Index, question: Question, misspelt: frozenset[str], among: frozenset[int] | None = None
+    ) -> None:
+        self._index = index
+        self.groups = groups_of(index, question, misspelt)
+        matches = by_words(index, question, self.groups, among)
+        vector = word_vectors().vector(_corrected(question, self.groups))
+        self._closeness = index.vectors.closeness(vector)
+        self._listened_for = frozenset(word for group in self.groups for word, _ in group.alternatives)
+        self._heard: dict[int, dict[str, float]] = {}
+        said = {match.number: match.score for match in matches}
+        best = matches[0].score if matches else 0.0
+        usual = sqrt(best * sum(group.information for group in self.groups)) or 1.0
+        found: list[Match] = []
+        for number in {*said, *self._closeness.closest(CANDIDATES, among)}:
+            close = self._closeness[number]
+            share = min(_MOST_BY_WORDS, said.get(number, 0.0) / usual)
+            score = BY_MEANING * close + (1 - BY_MEANING) * share**2
+            order, document_id = tie_order(index.document(number))
+            found.append(Match(document_id, number, score, close, order))
+        self.matches = sorted(found, key=Match.place)
+
+    def heard(self, number: int) -> dict[str, float]:
+        """Return how strongly a document says the words of the question."""
+        if number not in self._heard:
+            self._heard[number] = self._index.heard(number, self._listened_for)
+        return self._heard[number]
+
+    def evidence(self, match: Match) -> Evidence:
+        """Return what speaks for a document."""
+        heard = self.heard(match.number)
+        shown = frozenset(word for word in heard if self._index.loudest(match.number, word) != "body")
+        return evidence(self.groups, heard, shown, match.closeness)
+
+
+class Ranked(NamedTuple):
+    """A document, and the part of a question that it answers best."""
+
+    match: Match
+    answer: Answer
+
+
+def merged(answers: Sequence[Answer]) -> list[Ranked]:
+    """Return the documents that answer a question or a part of it, best first."""
+    best: dict[int, Ranked] = {}
+    for at, answer in enumerate(answers):
+        for match in answer.matches:
+            score = match.score if at == 0 else match.score * PART_SHARE
+            known = best.get(match.number)
+            if known is None or known.match.score < score:
+                best[match.number] = Ranked(match._replace(score=score), answer)
+    return sorted(best.values(), key=lambda ranked: ranked.match.place())
+
+
+def _corrected(question: Question, groups: Sequence[Group]) -> list[str]:
+    """Return the words of a question, misspelt ones in their best spelling."""
+    spelt = {
+        group.word: next((word for word, weight in group.alternatives if weight in SLIPS), group.word)
+        for group in groups
+    }
+    return [spelt.get(word, word) for word in question.all_words]
 
 
 def _merge(scores: dict[int, float], more: dict[int, float], both: Callable[[float, float], float]) -> None:

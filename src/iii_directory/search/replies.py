@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Payload = Mapping[str, Any]
     Row = dict[str, Any]
 
-LEXICAL: Final = "lexical"
+MODE: Final = "hybrid"
+"""How results are ranked: by words and by meaning together."""
 # Stands for the time a search takes until that is known, and is as long as it can be.
 _LONGEST_MS: Final = 99999.9
 
@@ -74,13 +75,8 @@ class Library(Protocol):
         ...
 
 
-def found_by(
-    library: Library,
-    request: Request,
-    capability: str,
-    closeness: Mapping[Kind, Mapping[str, float]] | None = None,
-) -> Finding:
-    """What one capability of a request finds, by words and where somebody says it by meaning."""
+def found_by(library: Library, request: Request, capability: str) -> Finding:
+    """Return what one capability of a request finds."""
     filtered = request.worker is not None or request.prefix is not None
     return find(
         library.indexes,
@@ -90,11 +86,10 @@ def found_by(
         shown=request.shows if filtered else None,
         exactly=library.exactly,
         skill_of=library.skill_of,
-        closeness=closeness,
     )
 
 
-def reply(library: Library, request: Request, findings: Sequence[Finding], mode: str = LEXICAL) -> Row:
+def reply(library: Library, request: Request, findings: Sequence[Finding]) -> Row:
     """``directory::search``, no longer than its budget; the time it took is for the caller to say."""
 
     def make_row(hit: Hit) -> Row:
@@ -102,7 +97,7 @@ def reply(library: Library, request: Request, findings: Sequence[Finding], mode:
 
     results = [result_of(finding, make_row, _next(finding)) for finding in findings]
     answer: Row = {
-        "mode": mode,
+        "mode": MODE,
         "complete": library.complete,
         "results": results,
         "corrected": {typed: taken for finding in findings for typed, taken in finding.corrected.items()},
@@ -161,7 +156,7 @@ def parse_functions_request(payload: Payload) -> Request:
     return Request(asked, _LANES, limit=_MOST_FUNCTIONS)
 
 
-def functions_reply(findings: Sequence[Finding], mode: str = LEXICAL) -> Row:
+def functions_reply(findings: Sequence[Finding]) -> Row:
     """The reference's shape: functions by their workers, and beside them skills, triggers and workers."""
     functions = [hit for hit in _in_turn(findings, "function") if not _is_left_out(hit.document.id)]
     workers: dict[str, list[Row]] = {}
@@ -177,7 +172,7 @@ def functions_reply(findings: Sequence[Finding], mode: str = LEXICAL) -> Row:
         "skills": [_side_row(hit) for hit in _in_turn(findings, "skill")[:_MOST_SIDE_ROWS]],
         "triggers": [_side_row(hit) for hit in _in_turn(findings, "trigger")[:_MOST_SIDE_ROWS]],
         **({"installable": installable} if installable else {}),
-        "search_mode": mode,
+        "search_mode": MODE,
     }
 
 

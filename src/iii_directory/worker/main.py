@@ -240,7 +240,6 @@ class DirectoryWorker:
         await self._recover()
         await self._catalogue.open(self._looked)
         self._live.open()
-        self._parts.open()
 
     async def _recover(self) -> None:
         """Put right what a crash left of an install, before anybody reads it."""

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from iii_directory.worker.handlers.writing import Authoring, Downloads, Registering, RegistryProxy
     from iii_directory.worker.indexing import DocumentIndexes
     from iii_directory.worker.installed_workers import InstalledWorkers
-    from iii_directory.worker.judging import Ranker
     from iii_directory.worker.registrations import Registrations
-    from iii_directory.worker.semantic import Meaning
     from iii_directory.worker.surfaces.schema import FunctionRow
 
 log = logging.getLogger("iii_directory.worker")
@@ -96,11 +94,6 @@ class Parts:
         self._tasks = Tasks()
         self._coming: asyncio.Task[None] | None = None
 
-    def open(self) -> None:
-        """The worker starts: say what is missing, though it is needed later."""
-        if self._settings.search_semantic:
-            self._note_what_meaning_lacks()
-
     def connected(self) -> None:
         """The worker can be called from now on: have the parts imported before they are asked for."""
         if self._coming is None:
@@ -135,8 +128,6 @@ class Parts:
             self.documents.close()
         if self._is_made("on_engine"):
             self.on_engine.close()
-        if self._is_made("meaning") and self.meaning is not None:
-            self.meaning.close()
         if self._is_made("registry"):
             await self.registry.close()
 
@@ -192,12 +183,6 @@ class Parts:
 
         return EngineIndexes(self._engine, self.registry)
 
-    @cached_property
-    def meaning(self) -> Meaning | None:
-        from iii_directory.worker.semantic import Meaning, missing
-
-        return Meaning() if self._settings.search_semantic and missing() is None else None
-
     # What answers
 
     @cached_property
@@ -230,7 +215,7 @@ class Parts:
     def searching(self) -> Searching:
         from iii_directory.worker.handlers.searching import Searching
 
-        return Searching(self._catalogue, self.documents, self.on_engine, self._ranker(), self.meaning)
+        return Searching(self._catalogue, self.documents, self.on_engine)
 
     @cached_property
     def introspection(self) -> Introspection:
@@ -276,21 +261,6 @@ class Parts:
 
     async def _skills_of(self, worker: str) -> Installation | None:
         return await self.installer.auto_download(worker)
-
-    def _ranker(self) -> Ranker | None:
-        if not self._settings.search_judge:
-            return None
-        from iii_directory.worker.judging import Judge
-
-        return Judge(self._bus)
-
-    def _note_what_meaning_lacks(self) -> None:
-        from iii_directory.worker.semantic import missing
-
-        finding = missing()
-        if finding is not None:
-            log.warning("%s; %s", finding.reason, finding.fix)
-            self._notes.put("semantic", finding)
 
 
 def _import_all() -> None:

@@ -6,12 +6,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.limits import JUDGE_CANDIDATES, MAX_QUESTION_CHARS
-from iii_directory.search.replies import LEXICAL, found_by, functions_reply, parse_functions_request, reply
+from iii_directory.search.replies import found_by, functions_reply, parse_functions_request, reply
 from iii_directory.search.request import parse_request
 from iii_directory.worker.indexing import DocumentLibrary
-from iii_directory.worker.judging import ranked_by
-from iii_directory.worker.semantic import MODE as SEMANTIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from iii_directory.search.request import Kind, Request
     from iii_directory.worker.engine_indexes import EngineIndexes
     from iii_directory.worker.indexing import DocumentIndexes
-    from iii_directory.worker.judging import Ranker
-    from iii_directory.worker.semantic import Meaning
 
 
 class _Everything(DocumentLibrary):
@@ -39,35 +34,26 @@ class _Everything(DocumentLibrary):
 
 
 class Searching:
-    """``directory::search`` and ``directory::search_functions``, with a better ranker if there is one."""
+    """Answers ``directory::search`` and ``directory::search_functions``."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        documents: DocumentIndexes,
-        engine: EngineIndexes,
-        ranker: Ranker | None = None,
-        meaning: Meaning | None = None,
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, documents: DocumentIndexes, engine: EngineIndexes) -> None:
         self._catalogue = catalogue
         self._documents = documents
         self._engine = engine
-        self._ranker = ranker
-        self._meaning = meaning
 
     async def search(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
         request = parse_request(payload)
         listing = request.asks_registry and self._engine.list_published()
         library = await self._library(listing=listing)
-        found, mode = await self._found(library, request)
-        return {**reply(library, request, found, mode), "latency_ms": _milliseconds(started)}
+        found = await self._found(library, request)
+        return {**reply(library, request, found), "latency_ms": _milliseconds(started)}
 
     async def search_functions(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
         request = parse_functions_request(payload)
-        found, mode = await self._found(await self._library(), request)
-        return {**functions_reply(found, mode), "latency_ms": _milliseconds(started)}
+        found = await self._found(await self._library(), request)
+        return {**functions_reply(found), "latency_ms": _milliseconds(started)}
 
     async def _library(self, *, listing: bool = False) -> _Everything:
         told = await self._engine.catch_up() and not listing
@@ -75,30 +61,14 @@ class Searching:
         await self._documents.catch_up(look)
         return _Everything(self._documents, look, self._engine, told=told)
 
-    async def _found(self, library: _Everything, request: Request) -> tuple[list[Finding], str]:
-        """What each capability finds, and by which ranking."""
-        ranker = self._ranker
-        wider = request if ranker is None else request._replace(limit=max(request.limit, JUDGE_CANDIDATES))
+    async def _found(self, library: _Everything, request: Request) -> list[Finding]:
+        """Return what each capability finds."""
         found: list[Finding] = []
-        mode = LEXICAL
         for capability in request.capabilities:
             if found:
                 await asyncio.sleep(0)  # each takes a few milliseconds, which others may need between them
-            closeness = await self._closeness(capability, library)
-            if closeness:
-                mode = f"{LEXICAL}+{SEMANTIC}"
-            found.append(found_by(library, wider, capability, closeness))
-        if ranker is None:
-            return found, mode
-        judged = await asyncio.gather(*(ranked_by(ranker, one, request.limit) for one in found))
-        return [one for one, _ in judged], f"{mode}+{ranker.mode}" if any(
-            taken for _, taken in judged
-        ) else mode
-
-    async def _closeness(self, capability: str, library: _Everything) -> dict[Kind, dict[str, float]]:
-        if self._meaning is None:
-            return {}
-        return await self._meaning.closeness(capability[:MAX_QUESTION_CHARS], library.indexes)
+            found.append(found_by(library, request, capability))
+        return found
 
 
 def _milliseconds(started: float) -> float:
