@@ -239,16 +239,18 @@ def test_other_bytes_are_not_restored_and_not_brought_by_themselves(world: World
     assert not (world.skills / "w" / "SKILL.md").exists()
 
 
-def test_the_operator_may_go_back_and_still_not_to_other_bytes(world: World, turncoat: Turncoat) -> None:
+def test_the_operator_may_accept_an_older_version_and_other_bytes(world: World, turncoat: Turncoat) -> None:
     turncoat.version, turncoat.text = "1.0.0", "# one"
     assert add(world, turncoat, "w")[0] == 1
     assert add(world, turncoat, "w", "--allow-downgrade")[0] == 0
     assert text_of(world) == "# one"
 
     turncoat.text = "# evil"
-    code, sentence = add(world, turncoat, "w", "--allow-downgrade")
+    code, sentence = add(world, turncoat, "w")
     assert (code, text_of(world)) == (1, "# one")
-    assert "remove w first" in sentence
+    assert "--allow-downgrade" in sentence
+    assert add(world, turncoat, "w", "--allow-downgrade")[0] == 0
+    assert text_of(world) == "# evil"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,6 @@ def plan_install(
         check_registry(bundle.source, known.source)
         if not explicit:
             _check_not_older(bundle, known)
-    if known is not None and disk.exists:
         _check_same_bytes(bundle, known)
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
@@ -305,8 +304,8 @@ def _check_same_bytes(bundle: Bundle, known: Entry) -> None:
     if bundle.resolved != known.resolved or _origin(bundle.source) != _origin(known.source):
         return
     if bundle.hashes != known.files:
-        way = f"remove {bundle.namespace} first if that is meant"
-        raise refused(f"the source has other content for {quoted(bundle.resolved)} than was installed: {way}")
+        there = quoted(bundle.resolved)
+        raise refused(f"the source has other content for {there} than was installed: {_ACCEPT}")
 
 
 def _origin(source: Source) -> tuple[str, ...]:
