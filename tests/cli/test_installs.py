@@ -103,8 +103,9 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
     done = desk.type("add", "db")
 
     assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 file\n"
-    *lines, where = done.stderr.splitlines()
+    *lines, where, news = done.stderr.splitlines()
     assert where == f"iii-directory: wrote to {desk.skills}"
+    assert news == "iii-directory: db: new scripts: run.py (python)"
     told = [line.split(" INFO    ")[1] for line in lines]
     # On a slow disk there are more between them.
     assert (told[0], told[-1]) == ("fetching db", "writing db (5 of 5)")
@@ -377,13 +378,10 @@ def test_update_reports_each_namespace_as_what_became_of_it(desk: Desk, repo: Pa
     assert (desk.skills / "edited" / "SKILL.md").read_text() == "# two\n"
     assert (desk.skills / "pinned" / "SKILL.md").read_text() == "# one\n"
 
-    text = desk.type("update", "current", "edited", "pinned").stdout.splitlines()
+    done = desk.type("update", "current", "edited", "pinned")
     left = "no longer in the source: gone.md, run.py"
-    assert text == [
-        "current\tcurrent\t1.0.0\t1.0.0\t",
-        f"edited\tedited\t2.0.0\t2.0.0\tkept, because edited: get.md; {left}",
-        "pinned\tcurrent\t1.0.0\t1.0.0\tpinned",
-    ]
+    assert done.stdout.splitlines() == [f"edited\tedited\t2.0.0\t2.0.0\tkept, because edited: get.md; {left}"]
+    assert "2 others are current" in done.stderr
 
 
 def test_update_removes_what_left_the_source_only_when_told_to(desk: Desk) -> None:
@@ -478,7 +476,7 @@ def test_a_record_that_cannot_be_read_is_a_failure_and_not_an_empty_one(desk: De
 def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
     desk.publish("db", "1.0.0", V1)
 
-    output = on_a_terminal(desk, "skills", "add", "db")
+    output = on_a_terminal(desk, "skills", "add", "db", "--yes")
 
     assert "writing db" in output
     assert "5/5" in output
@@ -486,7 +484,18 @@ def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
     assert "installed db 1.0.0: 3 documents, 1 prompt, 1 file" in output
 
 
-def on_a_terminal(desk: Desk, *arguments: str) -> str:
+@pytest.mark.parametrize(("answered", "code"), [("y", 0), ("n", 1)])
+def test_a_terminal_is_asked_about_what_an_install_can_newly_do(desk: Desk, answered: str, code: int) -> None:
+    desk.publish("db", "1.0.0", V1)
+
+    output = on_a_terminal(desk, "skills", "add", "db", answered=answered, code=code)
+
+    assert "db: new scripts: run.py (python)" in output
+    assert "go on with db?" in output
+    assert (desk.skills / "db/SKILL.md").exists() == (answered == "y")
+
+
+def on_a_terminal(desk: Desk, *arguments: str, answered: str = "", code: int = 0) -> str:
     """What a command shows on a terminal of its own."""
     ours, its = pty.openpty()
     process = subprocess.Popen(
@@ -498,6 +507,7 @@ def on_a_terminal(desk: Desk, *arguments: str) -> str:
         stderr=its,
     )
     os.close(its)
+    os.write(ours, f"{answered}\n".encode())
     shown = b""
     try:
         while piece := os.read(ours, 65536):
@@ -506,7 +516,7 @@ def on_a_terminal(desk: Desk, *arguments: str) -> str:
         pass  # how Linux says that the other end is closed
     finally:
         os.close(ours)
-        assert process.wait(START_SECONDS) == 0
+        assert process.wait(START_SECONDS) == code
     return shown.decode()
 
 

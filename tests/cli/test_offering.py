@@ -101,6 +101,19 @@ def test_a_file_of_comments_and_a_file_without_a_last_newline_gain_the_table(pro
         assert table(project) == {"a": "manual"}
 
 
+def test_a_file_in_json_gains_the_table(project: Path) -> None:
+    path = project / "config.yaml"
+    path.write_text('{"user_roots": false, "repo_mirrors": {"https://a/": "https://b/"}}')
+
+    assert run("skills", "hide", "a", cwd=project).returncode == 0
+
+    document, _ = read_document(path)
+    mirrors = {"https://a/": "https://b/"}
+    assert document == {"user_roots": False, "repo_mirrors": mirrors, "visibility": {"a": "manual"}}
+    assert run("skills", "enable", "a", cwd=project).returncode == 0
+    assert table(project) == {}
+
+
 def test_a_broken_file_is_left_alone(project: Path) -> None:
     path = project / "config.yaml"
     for text in ("visibility: [", "visibility:\n  a: sometimes\n"):

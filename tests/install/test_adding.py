@@ -351,24 +351,60 @@ def git_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], l
     return taken
 
 
-def test_a_repository_of_several_installed_skills_is_asked_once(
-    world: World, tmp_path: Path, git_calls: Callable[[], list[str]]
+def test_a_commit_that_touches_two_of_fourteen_skills_makes_two_outdated_with_one_question(
+    world: World, git_calls: Callable[[], list[str]]
 ) -> None:
-    names = ["a", "b", "c"]
+    names = [f"s{number:02}" for number in range(14)]
     repo = world.mirror / "o" / "r"
     make_repo(repo, {f"skills/{name}/SKILL.md": b"# one\n" for name in names})
     add(world, "o/r", everything=True)
     git_calls()
-    commit(repo, {"skills/a/SKILL.md": b"# two\n"})
+    commit(repo, {"skills/s03/SKILL.md": b"# two\n", "skills/s11/run.py": b"import os\n", "README.md": b"x"})
 
-    outdated = world.run(lambda installer: installer.upkeep.outdated())
-    assert git_calls() == ["ls-remote"]
+    outdated = world.run(lambda installer: installer.upkeep.outdated(facts=True))
+    asked = git_calls()
     updated = world.run(lambda installer: installer.upkeep.update())
 
+    # One word with the source about its commit, and one about its files.
+    assert asked == ["ls-remote", "fetch"]
     assert git_calls() == ["fetch"]
-    assert [report.status for report in outdated] == ["outdated"] * 3
-    assert [report.status for report in updated] == ["updated"] * 3
-    assert contents(world.skills / "a") == {"SKILL.md": b"# two\n"}
+    changed = ["s03", "s11"]
+    assert [report.namespace for report in outdated if report.status == "outdated"] == changed
+    assert [report.namespace for report in updated if report.status == "updated"] == changed
+    assert {report.status for report in updated} == {"updated", "current"}
+    news = {report.namespace: report.new_facts for report in outdated if report.new_facts}
+    assert news == {"s11": {"scripts": ["run.py (python)"]}}
+    assert {report.namespace: report.new_facts for report in updated if report.new_facts} == news
+    assert contents(world.skills / "s03") == {"SKILL.md": b"# two\n"}
+
+
+def test_skills_of_three_sources_are_three_questions(
+    world: World, git_calls: Callable[[], list[str]]
+) -> None:
+    for source in ("a", "b", "c"):
+        repo = world.mirror / "o" / source
+        make_repo(repo, {f"skills/{source}{number}/SKILL.md": b"# one\n" for number in range(13)})
+        add(world, f"o/{source}", everything=True)
+    git_calls()
+
+    reports = world.run(lambda installer: installer.upkeep.outdated())
+
+    assert git_calls() == ["ls-remote"] * 3
+    assert [report.status for report in reports] == ["current"] * 39
+
+
+def test_namespaces_are_named_by_their_source_too(world: World) -> None:
+    for source in ("a", "b"):
+        repo = world.mirror / "o" / source
+        make_repo(repo, {f"skills/{source}{number}/SKILL.md": b"# one\n" for number in range(2)})
+        add(world, f"o/{source}", everything=True)
+    commit(world.mirror / "o" / "a", {f"skills/a{number}/SKILL.md": b"# two\n" for number in range(2)})
+
+    reports = world.run(lambda installer: installer.upkeep.update(["o/a"]))
+    meant = world.run(lambda installer: installer.upkeep.meant(["https://github.com/o/b", "a1", "nothing"]))
+
+    assert [(report.namespace, report.status) for report in reports] == [("a0", "updated"), ("a1", "updated")]
+    assert meant == ["b0", "b1", "a1", "nothing"]
 
 
 def test_a_site_of_several_installed_skills_is_asked_once(world: World, site: Callable[..., Any]) -> None:

@@ -6,6 +6,8 @@ What the commands on installed skills share is here, too: their options, and how
 from __future__ import annotations
 
 import functools
+import sys
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,11 +34,11 @@ from iii_directory.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from iii_directory.config import Settings
-    from iii_directory.install.bundle import Offer
+    from iii_directory.install.bundle import Approve, Offer
     from iii_directory.install.reports import Added, Installation, Preview
     from iii_directory.install.requests import LocalFolder, RepoTree, Site
     from iii_directory.install.service import Installer
@@ -91,6 +93,12 @@ downgrade_option = click.option(
 )
 
 
+_NEWS_SHOWN: Final = 5
+yes_option = click.option(
+    "--yes", "-y", "goes_on", is_flag=True, help="Do not ask about what it can newly do; report it."
+)
+
+
 @click.command(
     help="Install skills: of a published worker (NAME, NAME@VERSION or NAME@TAG), of a repository "
     "(owner/repo, owner/repo/path, either with @REF; a tree address of GitHub; any git address), of a folder "
@@ -109,10 +117,12 @@ downgrade_option = click.option(
 @force_option("Replace files that were edited by hand, too.")
 @downgrade_option
 @to_option("Make what is installed appear in the folder of a host as well, repeatable")
+@yes_option
 @options
 def add(
     source: str,
     settings: Settings,
+    goes_on: bool,
     hosts: tuple[str, ...],
     only_list: bool,
     skills: tuple[str, ...],
@@ -130,26 +140,27 @@ def add(
     if everything and skills:
         fail("--all and --skill do not go together", code=2)
     typed = _typed(source, settings, given)
-    edited = "overwrite" if force else "keep"
+    edited, approve = "overwrite" if force else "keep", asking(goes_on=goes_on)
     words = {"fetch": f"fetching {source}", "write": f"{'comparing' if dry_run else 'writing'} {source}"}
     if isinstance(typed, WorkerRequest):
         if only_list or skills or everything:
             options = "--list, --skill and --all are for repositories, folders and sites"
             fail(f"'{source}' is a worker of the registry; {options}", code=2)
         how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
-        _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json)
+        _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json, approve=approve)
         if not dry_run:
             place_installed(settings, [typed.worker], hosts)
     elif only_list:
         offers = run_installer(settings, lambda installer: installer.offers(typed))
         _print_offers(offers, source, as_json=as_json)
     else:
-        with progress_shown(words.__getitem__) as progress:
+        with progress_shown(words.__getitem__, is_quiet=approve is not None) as progress:
             offers, added = run_installer(
                 settings,
                 lambda installer: installer.add(
                     typed, skills, everything=everything, dry_run=dry_run, edited=edited, progress=progress
                 ),
+                approve,
             )
         names = [done.namespace for done in added.installed]
         if names:
@@ -211,20 +222,44 @@ def _add_worker(
     *,
     dry_run: bool,
     as_json: bool,
+    approve: Approve | None,
 ) -> None:
     if dry_run:
         preview = run_installer(settings, lambda installer: installer.preview(request, **how))
         print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
         return
-    with progress_shown(words.__getitem__) as progress:
+    with progress_shown(words.__getitem__, is_quiet=approve is not None) as progress:
         done = run_installer(
-            settings, lambda installer: installer.download(request, progress=progress, **how)
+            settings, lambda installer: installer.download(request, progress=progress, **how), approve
         )
     say_where(settings)
     print_json(done.as_dict()) if as_json else _print_installed(done)
 
 
-def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Result]]) -> Result:
+def asking(*, goes_on: bool) -> Approve | None:
+    """Give the question about what an install or update can newly do; None where nobody is to be asked."""
+    if goes_on or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    turn = threading.Lock()
+
+    def ask(name: str, news: Mapping[str, list[str]]) -> bool:
+        with turn:
+            say_news(name, news)
+            return click.confirm(f"go on with {name}?", err=True)
+
+    return ask
+
+
+def say_news(name: str, news: Mapping[str, list[str]]) -> None:
+    """Tell what a skill can do that it could not do before."""
+    for kind, values in news.items():
+        more = f" and {len(values) - _NEWS_SHOWN} more" if len(values) > _NEWS_SHOWN else ""
+        note(f"{name}: new {kind.replace('_', ' ')}: {', '.join(values[:_NEWS_SHOWN])}{more}")
+
+
+def run_installer(
+    settings: Settings, act: Callable[[Installer], Awaitable[Result]], approve: Approve | None = None
+) -> Result:
     """What an installer answers."""
     import asyncio
 
@@ -232,6 +267,7 @@ def run_installer(settings: Settings, act: Callable[[Installer], Awaitable[Resul
 
     async def inside() -> Result:
         installer = Installer(settings, by_operator=True)
+        installer.approve = approve
         try:
             await installer.recover()
             return await act(installer)
@@ -316,6 +352,7 @@ def _print_preview(preview: Preview) -> None:
     print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
     if unchanged:
         note(f"{unchanged} file{'' if unchanged == 1 else 's'} would stay as they are")
+    say_news(preview.namespace, preview.new_facts)
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
     if preview.diff:
@@ -331,6 +368,7 @@ def _print_installed(done: Installation) -> None:
         print_text(f"{named}: current")
     else:
         print_text(f"installed {named}: {', '.join(written) or 'nothing'}")
+    say_news(done.namespace, done.reply.get("new_facts", {}))
     for finding in done.findings:
         note(f"{finding.subject}: {finding.reason}")
     if done.changes.kept:

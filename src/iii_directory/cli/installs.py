@@ -12,13 +12,16 @@ import click
 
 from iii_directory.cli.add import (
     add,
+    asking,
     downgrade_option,
     force_option,
     options,
     place_installed,
     run_installer,
+    say_news,
     say_where,
     sentence_of,
+    yes_option,
 )
 from iii_directory.cli.common import EXIT_CODES, as_command
 from iii_directory.cli.completion import namespaces as known_namespaces
@@ -51,13 +54,13 @@ _RESTORE_CODES: Final = (
 
 def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument(
-        "namespaces", metavar="[NAMESPACE]...", nargs=-1, shell_complete=known_namespaces()
+        "namespaces", metavar="[NAMESPACE|SOURCE]...", nargs=-1, shell_complete=known_namespaces()
     )(command)
 
 
 @click.command(
-    help="Bring what is installed up to date: all of it, or some namespaces. Files that were edited by hand "
-    "are kept; what is pinned to a version or a commit stays.",
+    help="Bring what is installed up to date: all of it, or some namespaces or sources. Files that were "
+    "edited by hand are kept; what is pinned to a version or a commit stays.",
     epilog=_UPKEEP_CODES,
 )
 @namespaces_argument
@@ -69,6 +72,7 @@ def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
     "stays, and FILE.merge beside it has both.",
 )
 @downgrade_option
+@yes_option
 @options
 def update(
     namespaces: tuple[str, ...],
@@ -76,14 +80,17 @@ def update(
     prune: bool,
     merge: bool,
     allow_downgrade: bool,
+    goes_on: bool,
     as_json: bool,
 ) -> None:
-    with progress_shown(lambda name: f"update {name}") as progress:
+    approve = asking(goes_on=goes_on)
+    with progress_shown(lambda name: f"update {name}", is_quiet=approve is not None) as progress:
         found = run_installer(
             settings,
             lambda installer: installer.upkeep.update(
                 namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
             ),
+            approve,
         )
     if any(report.status not in ("current", "failed") for report in found):
         say_where(settings)
@@ -92,16 +99,18 @@ def update(
 
 
 @click.command(
-    help="Ask the sources whether they have something newer; nothing is changed.", epilog=_UPKEEP_CODES
+    help="Ask the sources whether the files of something installed differ there; nothing is changed.",
+    epilog="Exit codes: 0 nothing is outdated; 1 something is, or a source failed; 2 wrong usage.",
 )
 @namespaces_argument
+@click.option("--facts", is_flag=True, help="Say what the newer files can do that the installed ones cannot.")
 @options
-def outdated(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
+def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_json: bool) -> None:
     with progress_shown(lambda name: f"ask for {name}") as progress:
         found = run_installer(
-            settings, lambda installer: installer.upkeep.outdated(namespaces, progress=progress)
+            settings, lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress)
         )
-    _finish(found, as_json=as_json)
+    _finish(found, as_json=as_json, bad=("failed", "outdated"))
 
 
 @click.command(
@@ -165,13 +174,14 @@ def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_jso
     epilog=_UPKEEP_CODES,
 )
 @click.argument(
-    "namespaces", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=known_namespaces()
+    "namespaces", metavar="NAMESPACE|SOURCE...", nargs=-1, required=True, shell_complete=known_namespaces()
 )
 @force_option("Remove files that were edited by hand, too.")
 @options
 def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     async def each(installer: Installer) -> list[Report]:
-        return [await _removed(installer, name, force=force) for name in namespaces]
+        meant = await installer.upkeep.meant(namespaces)
+        return [await _removed(installer, name, force=force) for name in meant]
 
     found = run_installer(settings, each)
     gone = [report.namespace for report in found if report.status == "removed"]
@@ -202,10 +212,15 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
         note("nothing is installed")
     else:
         columns = ("namespace", "status", "installed", "available", "details")
-        done = [report for report in found if report.status != "failed"]
+        current = [report for report in found if report.status == "current" and not _details(report)]
+        done = [report for report in found if report.status != "failed" and report not in current]
         if done:
             print_table(columns, [_row(report) for report in done], whole=True)
+        if current:
+            others = "" if len(current) == len(found) else " others"
+            note(f"{len(current)}{others} {'is' if len(current) == 1 else 'are'} current")
         for report in found:
+            say_news(report.namespace, report.new_facts)
             if report.status == "failed":
                 note(f"{report.namespace}: {retold(report.reason or '', as_command)}")
     if any(report.status in bad for report in found):
@@ -213,14 +228,13 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
 
 
 def _row(report: Report) -> tuple[str | None, ...]:
-    details = report.reason or "; ".join(
-        (
-            *(["pinned"] if report.pinned else []),
-            *([f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []),
-            *_changes(report.changes.as_dict()),
-        )
-    )
+    details = report.reason or "; ".join((*(["pinned"] if report.pinned else []), *_details(report)))
     return report.namespace, report.status, report.installed, report.available, details
+
+
+def _details(report: Report) -> list[str]:
+    behind = [f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []
+    return behind + _changes(report.changes.as_dict())
 
 
 def _changes(changes: dict[str, list[str]]) -> list[str]:

@@ -16,6 +16,8 @@ from iii_directory.cli.common import EXIT_CODES, config_option, fail
 from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.output import note
 from iii_directory.config import read_document, read_values
+from iii_directory.documents import frontmatter
+from iii_directory.shapes import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Table = Mapping[str, str]
 
 _KEY: Final = "visibility"
+_NO_WRAPPING: Final = 1 << 20
 _SKILLS = click.argument("skills", metavar="ID...", nargs=-1, required=True, shell_complete=skill_ids())
 
 
@@ -90,10 +93,22 @@ def _edit(path: Path, change: Callable[[Table], Table]) -> None:
         fail(f"'{_KEY}' must be {wrong[_KEY]}", code=2)
     try:
         before = path.read_bytes().decode("utf-8") if path.exists() else ""
-        _replace(path, _edited(before, table))
+        after = _edited(before, table)
+        if not _says(after, {**document, _KEY: dict(table)}):
+            fail(f"{path} is written in a way that cannot be edited here; change '{_KEY}' in it by hand")
+        _replace(path, after)
     except (OSError, UnicodeDecodeError) as error:
         fail(f"{path} cannot be written: {error}")
     note(f"wrote {path}")
+
+
+def _says(text: str, expected: Mapping[str, Any]) -> bool:
+    """Whether a file says just this; a table without rules may be left out."""
+    try:
+        found = object_of(frontmatter.load(text.replace("\r\n", "\n"), first_line=1))
+    except frontmatter.RefusedError:
+        return False
+    return {_KEY: {}, **found} == expected
 
 
 def _edited(text: str, table: Table) -> str:
@@ -105,6 +120,9 @@ def _edited(text: str, table: Table) -> str:
     yaml.preserve_quotes = True
     document: Any = yaml.load(text)  # pyright: ignore[reportUnknownMemberType] - untyped library
     known: Any = document.get(_KEY) if document else None
+    if document and document.fa.flow_style():
+        document[_KEY] = CommentedMap(table)
+        return _dumped(yaml, document)
     rules: Any = known if isinstance(known, CommentedMap) else CommentedMap()
     for pattern in [pattern for pattern in rules if pattern not in table]:
         del rules[pattern]
@@ -114,17 +132,22 @@ def _edited(text: str, table: Table) -> str:
         rules[pattern] = level
     if list(rules) != list(table):
         rules = CommentedMap(table)
-    out = io.StringIO()
-    yaml.dump({_KEY: rules}, out)  # pyright: ignore[reportUnknownMemberType]
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines(keepends=True)
     first = document.lc.key(_KEY)[0] if known is not None else len(lines)
     after = _end_of_key(lines, first)
     if lines and first == len(lines) and not lines[-1].endswith("\n"):
         lines[-1] += end
-    made = [f"{line}{end}" for line in out.getvalue().splitlines()]
+    made = [f"{line}{end}" for line in _dumped(yaml, {_KEY: rules}).splitlines()]
     made = made[: _end_of_key(made, 0)] if table else []
     return "".join((*lines[:first], *made, *lines[after:]))
+
+
+def _dumped(yaml: Any, document: object) -> str:
+    yaml.width = _NO_WRAPPING
+    out = io.StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()
 
 
 def _end_of_key(lines: list[str], first: int) -> int:

@@ -19,8 +19,14 @@ _LINE_SECONDS: Final = 1.0
 
 
 @contextmanager
-def progress_shown(say: Callable[[str], str]) -> Generator[Progress]:
-    """Something to report progress to; ``say`` puts a phase into words."""
+def progress_shown(say: Callable[[str], str], *, is_quiet: bool = False) -> Generator[Progress]:
+    """Give something to report progress to; ``say`` puts a phase into words.
+
+    With ``is_quiet`` nothing is drawn, because questions are asked meanwhile.
+    """
+    if is_quiet:
+        yield lambda _phase, _done, _total: None
+        return
     if not sys.stderr.isatty():
         yield _lines(say)
         return

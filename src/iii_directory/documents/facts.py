@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from iii_directory.documents.file_pages import media_type, text_of
 from iii_directory.documents.frontmatter import of_text
 from iii_directory.documents.ids import OVERVIEWS, skill_name_of
-from iii_directory.limits import KIB, MAX_FACT_CHARS, MAX_FACTS
+from iii_directory.limits import KIB, MAX_FACT_CHARS, MAX_FACT_FILE_BYTES, MAX_FACTS
 from iii_directory.shapes import is_object, is_text_list, items_of, object_of
 from iii_directory.text import cut, escaped, one_line
 
@@ -224,6 +224,11 @@ class FileContent(NamedTuple):
     """All of its bytes, or the first ones where it is larger than what is read."""
     executable: bool = False
     is_whole: bool = True
+
+
+def fact_content(raw: bytes, executable: bool) -> FileContent:  # noqa: FBT001 - as the file has it
+    """Give as much of a file as is looked at."""
+    return FileContent(raw[:MAX_FACT_FILE_BYTES], executable, len(raw) <= MAX_FACT_FILE_BYTES)
 
 
 class FactFinding(NamedTuple):

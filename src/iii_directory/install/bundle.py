@@ -21,10 +21,13 @@ from iii_directory.suggest import close_names
 from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from iii_directory.documents.facts import Facts
     from iii_directory.lockfile.format import Source
     from iii_directory.registry.answers import BundleAnswer, PromptAnswer
+
+    Approve = Callable[[str, Mapping[str, list[str]]], bool]
 
 # Where agents keep skills although the name of the folder starts with a dot.
 _SHOWN: Final = ((".claude", "skills"), (".agents", "skills"))
@@ -93,6 +96,17 @@ def content_digest(bundle: Bundle) -> str:
         for path, digest in bundle.hashes.items()
     )
     return content_hash("\n".join(lines).encode())[:19]
+
+
+def news_of(bundle: Bundle, before: Facts) -> dict[str, list[str]]:
+    """List what a bundle can do that the installed files of its namespace cannot."""
+    # Only here, because a worker starts without it.
+    from iii_directory.documents.facts import fact_content, facts_of, new_facts
+
+    return new_facts(
+        before,
+        facts_of({path: fact_content(raw, path in bundle.executable) for path, raw in bundle.files.items()}),
+    )
 
 
 def check_count(count: int) -> None:

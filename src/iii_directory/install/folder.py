@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps
+    from iii_directory.documents.facts import Facts, FileContent
     from iii_directory.install.plan import Plan
     from iii_directory.install.tree import Progress, Scan
 
@@ -109,6 +110,19 @@ class SkillsFolder:
         vet_path(path)
         with disk_errors(_UNCHANGED), self._existing() as root:
             return None if root is None else self._read(root, f"{namespace}/{path}")
+
+    def facts(self, namespace: str) -> Facts:
+        """Collect what the installed files of a namespace can do; nothing where none are installed."""
+        # Only here, because a worker starts without it.
+        from iii_directory.documents.facts import fact_content, facts_of
+
+        _, known = self.look(namespace, ())
+        contents: dict[str, FileContent] = {}
+        for path in () if known is None else known.files:
+            raw = self.read(namespace, path)
+            if raw is not None and known is not None:
+                contents[path] = fact_content(raw, path in known.executable)
+        return facts_of(contents)
 
     @contextmanager
     def locked(self, namespace: str, wanted: Collection[str] = ()) -> Generator[LockedNamespace]:

@@ -75,6 +75,7 @@ class Preview:
     changes: FileChanges
     left_out: tuple[str, ...]
     diff: str
+    new_facts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"changes": self.changes.as_dict(), "left_out": list(self.left_out)}
@@ -96,6 +97,8 @@ class Report:
     behind: tuple[str, ...] = ()
     """Files that were edited by hand, and that the source has changed since."""
     changes: FileChanges = field(default_factory=FileChanges)
+    new_facts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """What the newer files can do that the installed ones cannot."""
 
     def as_dict(self) -> dict[str, Any]:
         whole = asdict(self) | {"behind": list(self.behind), "changes": self.changes.as_dict()}
@@ -140,7 +143,7 @@ def with_merges(report: Report, merges: FileChanges) -> Report:
     return replace(report, status=status, changes=changes)
 
 
-def installation(bundle: Bundle, plan: Plan) -> Installation:
+def installation(bundle: Bundle, plan: Plan, news: dict[str, list[str]]) -> Installation:
     """The reply of a download; what was kept is not among what was written."""
     kept = set(plan.changes.kept)
     written = [path for path in bundle.files if path not in kept]
@@ -151,6 +154,7 @@ def installation(bundle: Bundle, plan: Plan) -> Installation:
         "prompts_written": [bundle.prompt_name(path) for path in written if kinds[path] == "prompt"],
         "files_written": [path for path in written if kinds[path] == "file"],
         "source": {key: value for key, value in bundle.source.as_dict().items() if key != "registry"},
+        **({"new_facts": news} if news else {}),
     }
     return Installation(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
 

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
-from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
+from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError, refused
+from iii_directory.install.bundle import news_of
 from iii_directory.install.folder import SkillsFolder
 from iii_directory.install.plan import check_namespace, is_pinned, plan_install
 from iii_directory.install.process import Threads
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
     from iii_directory.disk.files import FolderAtStart
-    from iii_directory.install.bundle import Bundle, Offer
+    from iii_directory.install.bundle import Approve, Bundle, Offer
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.requests import DownloadRequest, LocalFolder, RepoTree, Site
     from iii_directory.install.sources import Sources
@@ -66,6 +67,8 @@ class Installer:
         self._threads = Threads("download")
         self._now = now
         self._absent: dict[str, float] = {}
+        self.approve: Approve | None = None
+        """Asked before an install or an update that can do something new; None to go on and report it."""
         self.writes = Writes(self._folder, now)
         """For single documents."""
 
@@ -74,7 +77,7 @@ class Installer:
         """For what is installed already."""
         from iii_directory.install.upkeep import Upkeep
 
-        return Upkeep(self._folder, self._sources, self._threads, self._now)
+        return Upkeep(self._folder, self._sources, self._threads, self._now, self.approve)
 
     @cached_property
     def _sources(self) -> Sources:
@@ -226,19 +229,23 @@ class Installer:
     def _install(
         self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress, **rules: bool
     ) -> Installation:
+        news = news_of(bundle, self._folder.facts(bundle.namespace))
+        if news and self.approve is not None and not self.approve(bundle.namespace, news):
+            raise refused(f"{bundle.namespace} was not approved; nothing was changed")
         with self._folder.locked(bundle.namespace, bundle.files) as found:
             plan = plan_install(
                 bundle, found.disk, found.known, edited=edited, by=by, now=self._now(), **rules
             )
             found.commit(plan, progress)
-        return installation(bundle, plan)
+        return installation(bundle, plan, news)
 
     def _preview(self, bundle: Bundle, edited: EditedFiles, **rules: bool) -> Preview:
         disk, known = self._folder.look(bundle.namespace, bundle.files)
         plan = plan_install(bundle, disk, known, edited=edited, by="call", now=self._now(), **rules)
         old = {path: self._folder.read(bundle.namespace, path) for path in plan.writes}
         diff = unified_diff(bundle.namespace, [(path, old[path], new) for path, new in plan.writes.items()])
-        return Preview(bundle.namespace, bundle.resolved, plan.changes, bundle.left_out, diff)
+        news = news_of(bundle, self._folder.facts(bundle.namespace))
+        return Preview(bundle.namespace, bundle.resolved, plan.changes, bundle.left_out, diff, news)
 
 
 def _is_explicit(request: DownloadRequest) -> bool:

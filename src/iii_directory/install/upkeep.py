@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError, refused
+from iii_directory.install.bundle import news_of
 from iii_directory.install.merge import Sides, plan_merge
 from iii_directory.install.plan import (
     Disk,
@@ -21,14 +23,21 @@ from iii_directory.install.plan import (
 )
 from iii_directory.install.reports import Report, unified_diff, with_merges
 from iii_directory.install.tree import silent
-from iii_directory.lockfile.format import unbroken
+from iii_directory.lockfile.format import (
+    LocalSource,
+    RegistrySource,
+    RepoSource,
+    SiteSource,
+    WrittenSource,
+    unbroken,
+)
 from iii_directory.registry.versions import is_older
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from iii_directory.install.bundle import Bundle
+    from iii_directory.install.bundle import Approve, Bundle
     from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.process import Threads
@@ -41,8 +50,14 @@ class Upkeep:
     """Works on what the record names: all of it, or some namespaces."""
 
     def __init__(
-        self, folder: SkillsFolder, sources: Sources, threads: Threads, now: Callable[[], str]
+        self,
+        folder: SkillsFolder,
+        sources: Sources,
+        threads: Threads,
+        now: Callable[[], str],
+        approve: Approve | None = None,
     ) -> None:
+        self._approve = approve
         self._folder = folder
         self._threads = threads
         self._sources = sources
@@ -65,9 +80,13 @@ class Upkeep:
 
         return await self._each(namespaces, one, progress)
 
-    async def outdated(self, namespaces: Sequence[str] = (), *, progress: Progress = silent) -> list[Report]:
-        """Whether the sources have something newer; nothing is changed."""
-        return await self._each(namespaces, self._outdated, progress)
+    async def outdated(
+        self, namespaces: Sequence[str] = (), *, facts: bool = False, progress: Progress = silent
+    ) -> list[Report]:
+        """Ask whether the sources have something newer, with ``facts`` also what that can newly do."""
+        return await self._each(
+            namespaces, lambda name, entry, asked: self._outdated(name, entry, asked, facts=facts), progress
+        )
 
     async def restore(
         self, namespaces: Sequence[str] = (), *, force: bool = False, progress: Progress = silent
@@ -82,7 +101,7 @@ class Upkeep:
         """Recompute every hash: ``{namespace, status, clean, edited, missing, own}`` each."""
         lock = await self._lock()
         rows: list[dict[str, Any]] = []
-        for name in namespaces or _names(lock):
+        for name in _meant(lock, namespaces):
             entry = _recorded(lock, name)
             found = verify_entry(entry, (await self._threads.run(self._folder.look, name))[0])
             status = "edited" if found["edited"] or found["missing"] or found["mode"] else "clean"
@@ -93,11 +112,16 @@ class Upkeep:
         """What was edited by hand, as a patch from what it was; or what the source changed in those files."""
         if upstream:
             lock = await self._lock()
-            names = namespaces or _names(lock)
-            return "".join([await self._news(name, _recorded(lock, name)) for name in names])
+            entries = {name: _recorded(lock, name) for name in _meant(lock, namespaces)}
+            async with self._sources.asked_once(entries.values()) as asked:
+                return "".join([await self._news(name, entry, asked) for name, entry in entries.items()])
         edited = [row for row in await self.verify(namespaces) if row["status"] == "edited"]
         texts = [await self._edits(row["namespace"], row["edited"] + row["missing"]) for row in edited]
         return "".join(texts)
+
+    async def meant(self, words: Sequence[str]) -> list[str]:
+        """Give the namespaces that names, and addresses of sources, stand for."""
+        return _meant(await self._lock(), words)
 
     async def remove(self, namespace: str, *, force: bool = False) -> Report:
         """Take away what the record names of a namespace; edited files stay unless forced."""
@@ -124,7 +148,7 @@ class Upkeep:
     ) -> list[Report]:
         """One report a namespace, some at a time; what fails fails alone."""
         lock = await self._lock()
-        names = list(namespaces or _names(lock))
+        names = _meant(lock, namespaces)
         turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
         done = 0
 
@@ -154,14 +178,21 @@ class Upkeep:
         if is_pinned(entry):
             return await self._unmoved(name, entry)
         bundle = await asked.bundle(entry)
+        news = await self._threads.run(self._new_facts, name, entry, bundle)
+        if news and self._approve is not None and not await self._threads.run(self._approve, name, news):
+            raise refused(f"{name} was not approved; nothing was changed")
         before = await self._originals(name, entry, bundle)
         plan = await self._threads.run(
             self._bring, bundle, entry, before, prune=prune, allow_downgrade=allow_downgrade
         )
         changes = plan.changes
-        moved = bundle.resolved != entry.resolved or bool(changes.added or changes.replaced)
+        is_other_version = isinstance(entry.source, RegistrySource) and bundle.resolved != entry.resolved
+        moved = is_other_version or bool(changes.added or changes.replaced or changes.removed)
         status = "edited" if changes.kept else "updated" if moved else "current"
-        return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
+        return Report(name, status, entry.resolved, bundle.resolved, changes=changes, new_facts=news)
+
+    def _new_facts(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, list[str]]:
+        return {} if bundle.hashes == entry.files else news_of(bundle, self._folder.facts(name))
 
     def _bring(
         self, bundle: Bundle, entry: Entry, before: dict[str, bytes], *, prune: bool, allow_downgrade: bool
@@ -252,14 +283,23 @@ class Upkeep:
             changes=FileChanges(kept=edited),
         )
 
-    async def _outdated(self, name: str, entry: Entry, asked: AskedOnce) -> Report:
+    async def _outdated(self, name: str, entry: Entry, asked: AskedOnce, *, facts: bool) -> Report:
         available = await asked.current(entry)
         # A registry's pre-release may be newer than what its latest tag names.
         newer = available != entry.resolved and not is_older(available, entry.resolved)
+        if newer and not isinstance(entry.source, RegistrySource) and not is_pinned(entry):
+            # Another commit need not have changed this skill.
+            bundle = await asked.bundle(entry)
+            newer = bundle.hashes != entry.files or bundle.executable != frozenset(entry.executable)
+        news: dict[str, list[str]] = {}
+        if newer and facts and not is_pinned(entry):
+            news = await self._threads.run(self._new_facts, name, entry, await asked.bundle(entry))
         disk, _ = await self._threads.run(self._folder.look, name, ())
         behind = _behind(entry, disk)
         status = "outdated" if newer else "edited" if behind else "current"
-        return Report(name, status, entry.resolved, available, pinned=is_pinned(entry), behind=behind)
+        return Report(
+            name, status, entry.resolved, available, pinned=is_pinned(entry), behind=behind, new_facts=news
+        )
 
     async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
         disk, _ = await self._threads.run(self._folder.look, name, ())
@@ -288,11 +328,33 @@ class Upkeep:
         here = {path: await self._threads.run(self._folder.read, name, path) for path in paths}
         return unified_diff(name, [(path, was[path], here[path]) for path in paths])
 
-    async def _news(self, name: str, entry: Entry) -> str:
-        """What the source changed in files that are edited here, since they were edited."""
+    async def _news(self, name: str, entry: Entry, asked: AskedOnce) -> str:
+        """Show what the source has changed by now in files that are edited here, since they were edited."""
+        disk, _ = await self._threads.run(self._folder.look, name, ())
+        origins = {
+            path: entry.edited_from.get(path, entry.files[path])
+            for path in verify_entry(entry, disk)["edited"]
+        }
+        if not origins or isinstance(entry.source, WrittenSource):
+            return ""
+        try:
+            now = await asked.bundle(entry)
+            digests, files = now.hashes, now.files
+        except DirectoryError:
+            if not entry.edited_from:
+                raise
+            # Without its source, what an update has brought is known all the same.
+            origins = dict(entry.edited_from)
+            digests = entry.files
+            kept = {path: await self._original(name, digests[path]) for path in origins}
+            files = {path: text for path, text in kept.items() if text is not None}
+        was = {path: await self._original(name, digest) for path, digest in origins.items()}
+        if None in was.values() and (old := await self._before(entry)) is not None:
+            was = {path: text if text is not None else old.files.get(path) for path, text in was.items()}
         changes = [
-            (path, await self._original(name, origin), await self._original(name, entry.files[path]))
-            for path, origin in entry.edited_from.items()
+            (path, was[path], files.get(path))
+            for path, digest in origins.items()
+            if digests.get(path) != digest
         ]
         return unified_diff(name, changes)
 
@@ -316,6 +378,31 @@ def _compared(entry: Entry | None) -> set[str]:
     if entry is None:
         return set()
     return {*entry.edited_from.values(), *(entry.files[path] for path in entry.edited_from)}
+
+
+def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
+    """Give the namespaces that words stand for: each its own name, or the address of its source; or all."""
+    meant: dict[str, None] = {}
+    for word in words:
+        found = (
+            []
+            if word in lock.namespaces
+            else [name for name, entry in lock.namespaces.items() if _is_from(entry, word)]
+        )
+        meant.update(dict.fromkeys(found or [word]))
+    return list(meant) if words else _names(lock)
+
+
+def _is_from(entry: Entry, word: str) -> bool:
+    """Whether a source goes by these words: owner/repo, its address, its folder or its site."""
+    source = entry.source
+    if isinstance(source, RepoSource):
+        address = source.repo.rstrip("/").removesuffix(".git")
+        wanted = word.rstrip("/").removesuffix(".git")
+        return address == wanted or ("/" in wanted and address.endswith((f"/{wanted}", f":{wanted}")))
+    if isinstance(source, SiteSource):
+        return source.url.rstrip("/") == word.rstrip("/")
+    return isinstance(source, LocalSource) and "/" in word and source.path.startswith(os.path.abspath(word))
 
 
 def _names(lock: LockFile) -> list[str]:

@@ -162,9 +162,14 @@ _INSTALLED: Final = obj(
         "skills_written": rows({"type": "string"}, "The paths of the skills, below the namespace."),
         "prompts_written": rows({"type": "string"}, "The names of the prompts."),
         "files_written": rows({"type": "string"}, "The paths of other files: scripts, assets."),
+        "new_facts": {
+            "type": "object",
+            "description": "What it can do that what was installed before could not, by kind as in "
+            "directory::skills::facts; left out where nothing is new.",
+        },
         "source": one_of_any("Where it came from, with the version or tag, or the branch and the commit."),
     },
-    optional=("files_written",),
+    optional=("files_written", "new_facts"),
 )
 _ALL_OR_NOTHING: Final = (
     "All or nothing; what it brings replaces files of the same path and leaves the others."
