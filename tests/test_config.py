@@ -307,7 +307,7 @@ def test_a_value_that_cannot_be_used_leaves_what_was_before_it() -> None:
 
     found = {row.key: (row.value, row.origin) for row in rows}
     assert found["state_timeout_ms"] == (5000, "config.yaml")
-    assert found["show_paths"] == (False, "default")
+    assert found["show_paths"] == ("auto", "default")
     assert found["filter_unregistered"] == (False, "the engine")
     assert problems == [
         f"the engine: 'state_timeout_ms' must be a number of milliseconds from 1000 to {MAX_SETTING_MS}",

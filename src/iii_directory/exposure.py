@@ -15,7 +15,7 @@ from iii_directory.shapes import is_object, is_text_list, object_of
 from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 Row = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Hints:
         }
 
 
-_READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 _ASKS_THE_REGISTRY: Final = Hints(read_only=True, destructive=False, idempotent=True)
 _INSTALLS: Final = Hints(idempotent=True)
 _WRITES: Final = Hints(open_world=False)
@@ -72,19 +72,19 @@ FETCH: Final = "skill::fetch"
 FETCHES: Final = (FETCH, "skills::fetch_skill", "directory::skills::fetch-skill")
 OFFERED: Final[Mapping[str, Hints]] = {
     # It runs functions behind iii://fn/ links: see `_hints`.
-    FETCH: _READS,
-    SEARCH: _READS,
-    "directory::skills::index": _READS,
-    "directory::skills::list": _READS,
-    "directory::skills::get": _READS,
-    "directory::skills::files": _READS,
-    "directory::skills::file": _READS,
-    "directory::prompts::list": _READS,
-    "directory::prompts::get": _READS,
-    "directory::function-list": _READS,
-    "directory::engine::functions::info": _READS,
-    "directory::diagnostics": _READS,
-    "directory::skills::explain": _READS,
+    FETCH: READS,
+    SEARCH: READS,
+    "directory::skills::index": READS,
+    "directory::skills::list": READS,
+    "directory::skills::get": READS,
+    "directory::skills::files": READS,
+    "directory::skills::file": READS,
+    "directory::prompts::list": READS,
+    "directory::prompts::get": READS,
+    "directory::function-list": READS,
+    "directory::engine::functions::info": READS,
+    "directory::diagnostics": READS,
+    "directory::skills::explain": READS,
     "directory::registry::workers::list": _ASKS_THE_REGISTRY,
     "directory::registry::workers::info": _ASKS_THE_REGISTRY,
     "directory::skills::download_from_registry": _INSTALLS,
@@ -112,12 +112,23 @@ def is_internal(row: Mapping[str, Any]) -> bool:
     return marked or is_guarded(str(row.get("function_id")))
 
 
-def exposed(rows: Iterable[Mapping[str, Any]], globs: Sequence[str], namespace: str) -> list[Exposed]:
-    """The tools of an engine's function list, sorted by name; ``globs`` ask for more than is offered."""
+def exposed(
+    rows: Iterable[Mapping[str, Any]],
+    globs: Sequence[str],
+    namespace: str,
+    offered: Collection[str] | None = None,
+) -> list[Exposed]:
+    """The tools of an engine's function list, sorted by name; ``globs`` ask for more than is offered.
+
+    Without ``offered`` every function of `OFFERED` is.
+    """
+    wanted = OFFERED.keys() if offered is None else offered
     shown = {
         str(row["function_id"]): row
         for row in rows
-        if row.get("namespace", namespace) == namespace and not is_internal(row) and _is_asked_for(row, globs)
+        if row.get("namespace", namespace) == namespace
+        and not is_internal(row)
+        and _is_asked_for(row, globs, wanted)
     }
     return [
         Exposed(name, function_id, _hints(function_id, shown[function_id]))
@@ -157,6 +168,7 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
     row: Row = {
         "name": tool.name,
         "inputSchema": _schema_of_tool(tool.function_id, input_schema(detail.get("request_schema"))),
+        "title": visible(tool.function_id),
         "annotations": tool.hints.as_annotations(),
     }
     description = detail.get("description")
@@ -193,11 +205,11 @@ def result_text(result: object) -> str:
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
-def _is_asked_for(row: Mapping[str, Any], globs: Sequence[str]) -> bool:
+def _is_asked_for(row: Mapping[str, Any], globs: Sequence[str], offered: Collection[str]) -> bool:
     function_id = str(row["function_id"])
     if object_of(row.get("metadata")).get(WRITING) is False:
         return False
-    return function_id in OFFERED or any(fnmatchcase(function_id, glob) for glob in globs)
+    return function_id in offered or any(fnmatchcase(function_id, glob) for glob in globs)
 
 
 # Names: what every client takes, one name a function, the same every time

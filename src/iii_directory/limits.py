@@ -391,6 +391,10 @@ MCP_REQUEST_SECONDS: Final = 15.0
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
 # Resources that clients are told of one by one; each is read again after every change.
 MAX_MCP_SUBSCRIPTIONS: Final = 1000
+# One page of a list for a model: about 3,000 tokens of skills, or 6,000 of documents, and a line of each.
+MAX_LISTED_CHARS: Final = 11_000
+MAX_LISTED_DOCUMENT_CHARS: Final = 2 * MAX_LISTED_CHARS
+MAX_LIST_DESCRIPTION_CHARS: Final = 160
 # What every known MCP client takes as the name of a tool.
 MAX_TOOL_NAME_CHARS: Final = 64
 # A tool in a list: what a model reads before it calls, and a schema that a client still shows.

@@ -104,7 +104,7 @@ class Session:
     def call(self, tool: str, **arguments: Any) -> str:
         """The text of a call that works."""
         result = self.ask("call_tool", tool, arguments)
-        (content,) = result.content
+        content, *_ = result.content
         assert not result.is_error, content.text
         return content.text
 
@@ -158,7 +158,7 @@ def command(url: str, *arguments: str) -> StdioServerParameters:
     """The bridge as a client starts it."""
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "iii_directory", "mcp", "--url", url, *arguments],
+        args=["-m", "iii_directory", "mcp", "--url", url, "--tools", "all", *arguments],
         env=environment(),
     )
 
@@ -171,12 +171,14 @@ def http_bridge(
     host: str = "127.0.0.1",
     token: str | None = None,
     expose: Sequence[str] = (),
+    show_all: bool = True,
+    secret: str | None = None,
     limits: HttpLimits | None = None,
 ) -> Generator[str]:
     """A bridge on a free port, joined to an engine or inside one; the address that clients ask at."""
     listener = Listener(host, 0, token, limits=limits)
     bus = inside.on_loop(lambda: bus_inside(inside.server)) if inside else joined_bus(url, token=token)
-    bridge = Bridge.on(bus, expose=expose)
+    bridge = Bridge.on(bus, expose=expose, show_all=show_all, secret=secret)
     try:
         bus.run(bridge.start_http(listener))
         yield listener.url

@@ -202,8 +202,8 @@ def test_the_tools_of_the_directory_are_offered(client: Session) -> None:
 def test_a_tool_says_what_it_takes_and_what_it_may_do(client: Session) -> None:
     fetch = client.tools()["skill__fetch"]
 
-    assert set(fetch.input_schema["properties"]) == {"uri", "uris"}
-    assert "uris" in fetch.description
+    assert set(fetch.input_schema["properties"]) == {"uris"}
+    assert fetch.title
     assert fetch.output_schema is None
     assert fetch.annotations.read_only_hint
     assert not fetch.annotations.destructive_hint
@@ -234,17 +234,17 @@ def test_a_tool_reads_several_links_at_once(client: Session) -> None:
 
 
 def test_a_tool_searches_by_filter(client: Session) -> None:
-    found = json.loads(client.call("directory__skills__list", search="beans"))
+    found = client.call("directory__skills__list", search="beans")
 
-    assert [row["id"] for row in found["skills"]] == ["coffee/beans/origin"]
+    assert found == "coffee/beans/origin: Where beans come from."
 
 
 def test_a_search_answers_in_text_with_links_to_what_it_found(client: Session) -> None:
     answer = client.ask("call_tool", "search", {"query": "coffee", "kinds": ["skill"]})
 
     text, *links = answer.content
-    (result,) = json.loads(text.text)["results"]
-    assert result["fits"]
+    assert text.text.startswith("- skill coffee ")
+    assert text.text.count("How to order coffee.") == 1
     assert {"iii://coffee"} <= {link.uri for link in links}
     assert all(client.text(link.uri) for link in links)
 

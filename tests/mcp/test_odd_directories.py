@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 ROW = {"uri": "iii://a", "name": "A"}
 ANSWERS: dict[str, Any] = {
     "skills::resources-list": {"resources": [ROW, {"uri": "iii://b\x00", "name": "B"}, {"uri": 7}, None]},
-    "skills::resources-read": {"contents": [{"uri": "iii://a", "blob": "aGk="}]},
+    "skills::resources-read": {"contents": [{"uri": "iii://a", "blob": 7}]},
     "skills::resources-templates": "none",
     "prompts::mcp-list": {"prompts": [{"name": "p"}, {"name": "q\nr"}]},
     "prompts::mcp-get": {"messages": "none"},
-    "skill::fetch": None,
+    "directory::diagnostics": None,
 }
 
 
@@ -67,12 +67,12 @@ def test_a_prompt_of_another_shape_is_an_error(client: Session) -> None:
 
 
 def test_a_tool_without_a_description_has_one_and_takes_anything(client: Session) -> None:
-    tool = client.tools()["skill__fetch"]
+    tool = client.tools()["directory__diagnostics"]
 
-    assert tool.description == "Calls skill::fetch on the engine."
+    assert tool.description == "Calls directory::diagnostics on the engine."
     assert tool.input_schema["type"] == "object"
     assert "properties" not in tool.input_schema
-    assert client.call("skill__fetch", anything=1) == "null"
+    assert client.call("directory__diagnostics", anything=1) == "null"
 
 
 # What a bridge keeps, and for how long

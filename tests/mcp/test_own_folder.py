@@ -41,7 +41,7 @@ class Project:
 
     def bridge(self, usual_port: int, *, folder: Path | None = None) -> StdioServerParameters:
         """The bridge as a client starts it in the project."""
-        program, *arguments = with_usual_port(usual_port, "mcp")
+        program, *arguments = with_usual_port(usual_port, "mcp", "--tools", "all")
         return StdioServerParameters(
             command=program,
             args=arguments,

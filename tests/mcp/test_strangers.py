@@ -39,7 +39,7 @@ def test_the_folder_wins_at_every_door_of_an_mcp_client(
     assert client.text(uri) == text
     assert "Of the operator" in client.call("skill__fetch", uri=uri)
     assert "Of the operator" in client.call("directory__skills__get", id=read_as)
-    titles = [row.name for row in client.ask("list_resources").resources if name in row.uri]
+    titles = [row.name for row in client.ask("list_resources").resources if f"iii://{name}" in row.uri]
     assert titles == ["Of the operator"]
     for tool, arguments in (
         ("directory__skills__list", {"prefix": name}),

@@ -183,3 +183,21 @@ def _read(look: Look, file: SkillFile, offset: int, limit: int) -> FilePart:
     raw = look.read_document(file.document).raw.encode()
     digest = hashlib.sha256(raw).hexdigest()
     return FilePart(raw[offset : offset + limit], len(raw), digest, file.document.modified_at)
+
+
+def with_places(look: Look, answer: Row) -> Row:
+    """Add to the skills and pages among the hits of a search where they lie."""
+
+    def placed(hit: Row, kind: str) -> Row:
+        skill = look.snapshot.find(hit["id"]) if kind == "skill" else None
+        return hit if skill is None else hit | look.files.place_of(folder_of(skill) or skill.path)
+
+    results: list[Row] = []
+    for result in answer["results"]:
+        sections = [
+            section | {"hits": [placed(hit, section["kind"]) for hit in section["hits"]]}
+            for section in result["sections"]
+        ]
+        nearest = [placed(hit, hit["kind"]) for hit in result["nearest"]]
+        results.append(result | {"sections": sections, "nearest": nearest})
+    return answer | {"results": results}

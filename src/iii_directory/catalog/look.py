@@ -59,6 +59,10 @@ class Look(NamedTuple):
         """The documents that lists, indexes and search show."""
         return self.snapshot if self.offered is None else self.offered
 
+    def telling_paths(self) -> Look:
+        """The same look, for a caller who may know where files lie."""
+        return self._replace(files=self.files.telling_paths())
+
     def revision_of(self, namespace: str | None) -> int | None:
         """The revision of a namespace of the folder, or with None of the registrations."""
         return self.revisions.get(REGISTERED if namespace is None else namespace)

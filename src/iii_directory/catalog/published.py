@@ -10,6 +10,7 @@ manifest is kept until a file of its namespace changes, which the revisions of a
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
@@ -337,8 +338,8 @@ class Publisher:
             raise DirectoryError(FILE_NOT_FOUND, f"{quoted(uri)} is not a folder of a skill")
         return {"resources": [_child(look, f"{path}/{name}", children[name]) for name in sorted(children)]}
 
-    def archive(self, look: Look, asked: str) -> tuple[Entry, bytes]:
-        """A deterministic ``.tar.gz`` of the whole skill that an id means."""
+    def archive(self, look: Look, asked: str) -> Row:
+        """``directory::skills::archive``: a deterministic ``.tar.gz`` of the whole skill that an id means."""
         skill = skill_meant(look, {"id": asked})
         found = publication(look.snapshot).by_path.values()
         item = next((item for item in found if item.skill is skill), None)
@@ -347,11 +348,16 @@ class Publisher:
         with self._lock:
             entry = self._entry(look, item)
         if entry.row["resources"] == _DYNAMIC:
-            problem = (
-                f"skill {quoted(asked)} has more than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES} bytes"
-            )
-            raise DirectoryError(TOO_LARGE, problem)
-        return entry, _archive(look, item)
+            bounds = f"{MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES} bytes"
+            raise DirectoryError(TOO_LARGE, f"skill {quoted(asked)} has more than {bounds}")
+        packed = _archive(look, item)
+        return {
+            "id": look.snapshot.display_id(skill),
+            "content": base64.b64encode(packed).decode("ascii"),
+            "encoding": "base64",
+            "bytes": len(packed),
+            "sha256": hashlib.sha256(packed).hexdigest(),
+        }
 
     def index(self, look: Look) -> list[Row]:
         """The skills as a well-known index offers them: each with its artifact, whose name is unique."""

@@ -7,6 +7,7 @@ in.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import threading
@@ -59,6 +60,14 @@ class SkillFiles:
             return {}
         place = self._folders.place_of(path)
         return {} if place is None else {"path": place}
+
+    def telling_paths(self) -> SkillFiles:
+        """The same files and hashes, for a caller who may know where they lie."""
+        if self.show_paths:
+            return self
+        telling = copy.copy(self)
+        telling.show_paths = True
+        return telling
 
     def layer_of(self, path: str) -> str | None:
         """What the folder is called that a path belongs to; None of the one that can be written."""

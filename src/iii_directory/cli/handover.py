@@ -72,7 +72,7 @@ class Handover:
             if self._own is None:
                 self._own = await self._start_own()
                 self._upstream.attach(self._own.bus)
-                self._upstream.use(self._own.bus)
+                self._upstream.use(self._own.bus, secret=self._own.worker.secret)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class Handover:
             return None
         log.info("joined the directory of %s at %s", run.home, run.url)
         self._joined = bus
-        self._upstream.use(bus)
+        self._upstream.use(bus, secret=run.secret)
         if self._own is not None:
             self._later(self._retire(self._own))
             self._own = None

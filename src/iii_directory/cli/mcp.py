@@ -79,6 +79,11 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
     metavar="GLOB",
     help="Offer more functions of the engine as tools, by their ids, such as 'mail::*'. Repeatable.",
 )
+@click.option(
+    "--tools",
+    type=click.Choice(["small", "all"]),
+    help="Show the few tools for reading skills, or every tool of the directory.  [default: as configured]",
+)
 @click.option("--up", is_flag=True, help="Accepted for older configurations; the folder is always served.")
 @click.option(
     "--print-config",
@@ -94,6 +99,7 @@ def command(
     http_host: str,
     token: str | None,
     expose: tuple[str, ...],
+    tools: str | None,
     up: bool,
     print_config: str | None,
 ) -> None:
@@ -105,7 +111,7 @@ def command(
         _print_config(print_config, _target(address, expose, where, skills_folder))
         return
     project = project_of(config_path, skills_folder)
-    face = Face(address, project, expose)
+    face = Face(address, project, expose, show_all=tools == "all")
     if http:
         asyncio.run(_serve_http(face, http_host, http_port, rule_for(token, project.data)))
         return
@@ -120,10 +126,18 @@ class Face(NamedTuple):
     url: str | None
     project: Project
     expose: Sequence[str]
+    show_all: bool
 
 
 async def start_beside(
-    url: str, token: str | None, port: int, rule: TokenRule, *, host: str, inside: EngineServer | None
+    url: str,
+    token: str | None,
+    port: int,
+    rule: TokenRule,
+    *,
+    host: str,
+    inside: EngineServer | None,
+    secret: str,
 ) -> Beside | None:
     """Serve MCP over HTTP beside a directory that runs; if it cannot be served, say why.
 
@@ -140,7 +154,7 @@ async def start_beside(
         bus = bridges.bus_inside(inside)
     else:
         bus = bridges.joined_bus(url, token=token, loop=asyncio.get_running_loop())
-    bridge = bridges.Bridge.on(bus)
+    bridge = bridges.Bridge.on(bus, secret=secret)
     await bridge.start_http(listener)
     return Beside(listener.url, bridge, bus)
 
@@ -240,14 +254,14 @@ async def _bridge(face: Face) -> AsyncGenerator[Bridge]:
         token = engine_token(face.url, face.project.home, named=True)
         bus = bridges.joined_bus(face.url, token=token, loop=asyncio.get_running_loop())
         try:
-            yield bridges.Bridge.on(bus, expose=face.expose)
+            yield bridges.Bridge.on(bus, expose=face.expose, show_all=face.show_all)
         finally:
             await asyncio.to_thread(bus.close)
         return
     from iii_directory.cli.handover import Handover
 
     upstream = bridges.Upstream(wait_seconds=MCP_START_SECONDS)
-    bridge = bridges.Bridge(upstream, expose=face.expose)
+    bridge = bridges.Bridge(upstream, expose=face.expose, show_all=face.show_all)
     handover = Handover(upstream, face.project)
     following = asyncio.create_task(handover.follow())
     try:

@@ -44,6 +44,8 @@ class Run(NamedTuple):
     """The settings of its file that only a start applies, as they were at its own; None if not known."""
     instance: str | None = None
     """The random id that this directory tells with its functions; None of an engine alone."""
+    secret: str | None = None
+    """What a bridge of the same user shows to be told paths."""
 
 
 @contextmanager

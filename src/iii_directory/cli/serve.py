@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.config import Settings
+    from iii_directory.worker.main import DirectoryWorker
 
 _LOOK_SECONDS: Final = 0.5
 
@@ -62,7 +63,7 @@ async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> 
     reread_on_hangup(worker.reread_settings, stopped)
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
     data = default_data(config.parent, settings.skills_folder)
-    with announced(_run(settings, config.parent, url, worker.instance), data):
+    with announced(_run(settings, config.parent, url, worker), data):
         # Not by waiting in a thread, which Ctrl-C would have to wait for.
         with suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)
@@ -73,7 +74,7 @@ async def _serve(settings: Settings, config: Path, url: str, *, named: bool) -> 
     say("stopped")
 
 
-def _run(settings: Settings, home: Path, url: str, instance: str) -> Run:
+def _run(settings: Settings, home: Path, url: str, worker: DirectoryWorker) -> Run:
     return Run(
         pid=os.getpid(),
         home=str(home),
@@ -83,7 +84,8 @@ def _run(settings: Settings, home: Path, url: str, instance: str) -> Run:
         data=None,
         mcp=None,
         at_start=at_next_start(settings),
-        instance=instance,
+        instance=worker.instance,
+        secret=worker.secret,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,6 +22,7 @@ from iii_directory.cli.output import (
     print_rows,
     print_string,
     print_table,
+    say,
     with_sources,
 )
 from iii_directory.cli.source import answer, place_of, reading_options
@@ -140,6 +142,25 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
 def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     reply = place_of(where, skill_id, path)
     print_json(reply) if as_json else print_place(reply["path"])
+
+
+@command.command(
+    help="Write a whole skill into a folder of its name below DIR. A file there that differs is never "
+    "overwritten.",
+    epilog=EXIT_CODES,
+)
+@click.argument("skill_id", metavar="ID", shell_complete=skill_ids())
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@reading_options
+def export(skill_id: str, folder: Path, as_json: bool, where: Where) -> None:
+    from iii_directory.cli.exporting import write_skill
+
+    reply = answer(where, "directory::skills::archive", id=skill_id)
+    place, count = write_skill(reply["content"], folder)
+    if as_json:
+        print_json({"id": reply["id"], "path": str(place), "files": count})
+    else:
+        say(f"wrote {count} files to {place}")
 
 
 @command.command(

@@ -152,6 +152,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
     """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
     from iii_directory.catalog import replies
     from iii_directory.catalog.file_replies import skill_file, skill_files
+    from iii_directory.catalog.published import Publisher
 
     answers: dict[str, Callable[[Look, Answer], object]] = {
         "directory::search": _search,
@@ -159,6 +160,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::skills::get": replies.skill,
         "directory::skills::files": skill_files,
         "directory::skills::file": skill_file,
+        "directory::skills::archive": lambda look, asked: Publisher().archive(look, asked["id"]),
         "directory::skills::budget": lambda look, _: _budget(look, settings),
         "directory::skills::index": replies.skills_index,
         "directory::skills::facts": _facts,
@@ -202,7 +204,7 @@ def loaded(settings: Settings) -> Generator[Look]:
     # What the catalogue has to say is for `doctor` to show, not for stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
     folders = layers_of(settings)
-    catalogue = Catalogue(folders, show_paths=settings.show_paths, levels=Levels(settings.visibility))
+    catalogue = Catalogue(folders, show_paths=settings.show_paths is True, levels=Levels(settings.visibility))
     try:
         yield catalogue.load()
     finally:

@@ -209,7 +209,7 @@ async def _start(plan: Plan) -> Started:
         )
     http_port = _first_free(plan.http_host, DEFAULT_PORT) if plan.http_port is None else plan.http_port
     beside = await start_beside(
-        place.url, place.token, http_port, plan.rule, host=plan.http_host, inside=server
+        place.url, place.token, http_port, plan.rule, host=plan.http_host, inside=server, secret=worker.secret
     )
     return Started(place, server, worker, beside, await asyncio.to_thread(worker.summary))
 
@@ -327,6 +327,7 @@ def _run(plan: Plan, started: Started) -> Run:
         mcp=started.beside.url if started.beside else None,
         at_start=plan.at_start,
         instance=started.worker.instance,
+        secret=started.worker.secret,
     )
 
 

@@ -125,6 +125,10 @@ def _is_scopes(value: object) -> bool:
     return is_text_map(value) and value.keys() <= set(Scopes._fields) and all(map(str.strip, value.values()))
 
 
+def _read_paths(value: object) -> bool | str:
+    return "auto" if value == "auto" else _read_flag(value)
+
+
 _TEXT: Final[Json] = {"type": "string"}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
 _FLAG: Final = _Type({"type": "boolean"}, _read_flag)
@@ -171,6 +175,15 @@ _SURFACES: Final = _type(
     f"'all' or a list of {', '.join(SURFACES)}",
     lambda value: value == "all" or (is_text_list(value) and set(value) <= set(SURFACES)),
     lambda value: SURFACES if value == "all" else tuple(value),
+)
+_PATHS: Final = _Type({"enum": ["auto", True, False]}, _read_paths)
+_TOOLS: Final = _type({"enum": ["small", "all"]}, "'small' or 'all'", lambda value: value in ("small", "all"))
+_CALLS: Final = _type(
+    {"enum": ["off", "read-only", "all"]},
+    "'off', 'read-only' or 'all'",
+    # To YAML 1.1 and to people off is false.
+    lambda value: value in ("off", "read-only", "all") or value is False,
+    lambda value: value or "off",
 )
 _VARIABLES: Final = _Type(_TEXTS, _read_variables)
 
@@ -288,7 +301,19 @@ class Settings:
     surfaces: tuple[str, ...] = _setting(
         _SURFACES, "the generations of functions that are offered, or 'all'", default=SURFACES, hot=False
     )
-    show_paths: bool = _setting(_FLAG, "tell callers where a skill lies on this machine", default=False)
+    show_paths: bool | str = _setting(
+        _PATHS,
+        "tell callers where a skill lies on this machine; auto tells MCP clients of the same user",
+        default="auto",
+    )
+    mcp_tools: str = _setting(
+        _TOOLS, "the tools that MCP clients see: 'small' for reading skills, or 'all'", default="small"
+    )
+    mcp_calls: str = _setting(
+        _CALLS,
+        "which functions MCP clients may call: off, read-only (those that say they only read) or all",
+        default="off",
+    )
     allow_writing: bool = _setting(
         _FLAG, "let callers create, change and delete skills of skills_folder", default=False
     )

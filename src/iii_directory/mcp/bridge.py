@@ -57,13 +57,13 @@ _LISTS: Final[tuple[CacheableMethod, ...]] = (
 class Bridge:
     """An MCP server for the directory behind ``upstream``; everything runs on the loop of its buses."""
 
-    def __init__(self, upstream: Upstream, *, expose: Sequence[str] = ()) -> None:
+    def __init__(self, upstream: Upstream, *, expose: Sequence[str] = (), show_all: bool = False) -> None:
         self._upstream = upstream
         self._page: Page | None = None
         self._announcer = Announcer(
             lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
         )
-        self._tools = Tools(upstream, expose)
+        self._tools = Tools(upstream, expose, show_all=show_all)
         self._server = build_server(upstream, self._tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
         changed = self._changed
@@ -74,16 +74,18 @@ class Bridge:
         upstream.on_back(lambda: changed(EVERYTHING))
 
     @classmethod
-    def on(cls, bus: WorkerBus, *, expose: Sequence[str] = ()) -> Bridge:
+    def on(
+        cls, bus: WorkerBus, *, expose: Sequence[str] = (), show_all: bool = False, secret: str | None = None
+    ) -> Bridge:
         """Make a bridge for the engine of one bus, and connect; any thread may call it."""
         upstream = Upstream()
-        bridge = cls(upstream, expose=expose)
+        bridge = cls(upstream, expose=expose, show_all=show_all)
 
         async def connected() -> None:
             log.info("connected to the engine at %s", bus.url)
 
         bus.on_connected(connected)
-        upstream.use(bus)
+        upstream.use(bus, secret=secret)
         upstream.attach(bus)
         return bridge
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from iii_directory.documents.uris import READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
+from iii_directory.access.http_server import USER
+from iii_directory.documents.uris import LOCAL, READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.exposure import (
     FETCH,
     FETCHES,
@@ -23,18 +25,20 @@ from iii_directory.exposure import (
     RESOURCES_LIST,
     RESOURCES_READ,
     RESOURCES_TEMPLATES,
-    SEARCH,
     read_payload,
     result_text,
     with_defaults,
 )
 from iii_directory.limits import MCP_PROGRESS_SECONDS
 from iii_directory.mcp import rows
+from iii_directory.mcp.face import CALL, OFF, Answer, payload_of
 from iii_directory.mcp.failures import INTERNAL_ERROR, INVALID_PARAMS, BridgeError, protocol_errors
-from iii_directory.text import quoted
+from iii_directory.mcp.tools import face_of
+from iii_directory.shapes import object_of
+from iii_directory.text import quoted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable
 
     from mcp.server.context import ServerRequestContext
 
@@ -110,20 +114,45 @@ class Handlers:
             return types.ListToolsResult.model_validate({"tools": await self._tools.listed()})
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = params.arguments or {}
         try:
             tool = await self._tools.find(params.name)
+            if params.name == CALL and self._tools.calls.setting != OFF:
+                return _said(await self._function_called(ctx, arguments))
             if tool is None:
                 raise MCPError(
                     INVALID_PARAMS, f"there is no tool {quoted(params.name)}; tools/list has them all"
                 )
-            answer = await self._called(ctx, tool, params.arguments or {})
+            face = face_of(tool)
+            payload = arguments if face is None else payload_of(face, arguments) | self._local(ctx)
+            answer = await self._called(ctx, tool, payload)
+            meta = rows.provenance_meta(answer)
+            if tool.function_id in FETCHES:
+                answer, meta = rows.fetched(answer)
+            if face is None:
+                return _said(Answer(result_text(answer)), meta=meta)
+            return _said(face.render(answer, arguments, self._tools.calls), meta=meta)
         except BridgeError as failure:
-            return _said(str(failure), is_error=True)
-        links = rows.links(answer) if tool.function_id == SEARCH else []
-        meta = rows.provenance_meta(answer)
-        if tool.function_id in FETCHES:
-            answer, meta = rows.fetched(answer)
-        return _said(result_text(answer), links=links, meta=meta)
+            return _said(Answer(str(failure)), is_error=True)
+
+    async def _function_called(self, ctx: Context, arguments: dict[str, Any]) -> Answer:
+        """Call the function that a client names, if the operator lets clients call it."""
+        function_id = str(arguments.get("function_id"))
+        problem = self._tools.calls.problem(function_id)
+        if problem is not None:
+            raise BridgeError(problem, "request")
+        async with _progress(ctx, f"{visible(function_id)} is at work"):
+            payload = object_of(arguments.get("payload"))
+            answer = await self._upstream.call(function_id, payload, repeatable=False)
+        return Answer(result_text(answer))
+
+    def _local(self, ctx: Context) -> dict[str, Any]:
+        """The secret that lets the directory tell paths, if the client is a process of this user."""
+        secret = self._upstream.secret
+        request = ctx.request
+        # Over stdio there is no request: the client has started this very process.
+        mine = request is None or request.scope.get(USER) == os.getuid()
+        return {LOCAL: secret} if secret is not None and mine else {}
 
     # Completion
 
@@ -205,9 +234,11 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(INVALID_PARAMS, "there is no such page: every list comes whole, without a cursor")
 
 
-def _said(
-    text: str, *, is_error: bool = False, links: Sequence[rows.Row] = (), meta: rows.Row | None = None
-) -> types.CallToolResult:
-    found = [types.ResourceLink.model_validate(link) for link in links]
-    content: list[types.ContentBlock] = [types.TextContent(text=text), *found]
-    return types.CallToolResult(content=content, is_error=is_error, _meta=meta or None)
+def _said(answer: Answer, *, is_error: bool = False, meta: rows.Row | None = None) -> types.CallToolResult:
+    links = [types.ResourceLink.model_validate(link) for link in answer.links]
+    return types.CallToolResult(
+        content=[types.TextContent(text=answer.text), *links],
+        structured_content=answer.structured,
+        is_error=is_error,
+        _meta=meta or None,
+    )

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 NAME: Final = "iii-directory"
 TITLE: Final = "iii directory"
 INSTRUCTIONS: Final = (
-    "Skills of an iii engine: documents that say what its workers can do and how to use them. For a task, "
-    "call the tool search with what you need in words; to see what there is, directory__skills__index or the "
-    "resource iii://skills. Then read what you need: skill__fetch takes iii:// links, several at once. Texts "
-    "name functions as a::b; where there is a tool for one it is called a__b. Prompts are slash-commands for "
-    "the user."
+    "Skills of this project: instructions, often with scripts, that say how a task is done here. Before a "
+    "task, call the tool search with what you need in words; then read what fits with skill__fetch, several "
+    "ids or files at once. directory__skills__list shows every skill. Read a skill before you act on it, and "
+    "run its scripts from the place that search and directory__skills__files tell. Texts name functions as "
+    "a::b; search says whether one can be called here. Prompts are slash-commands for the user."
 )
 # The versions that begin with a handshake, and what the SDK's server makes of the handlers it is given. A
 # test holds both against the SDK.

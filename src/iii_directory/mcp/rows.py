@@ -13,7 +13,7 @@ from iii_directory.documents.provenance import META_KEY
 from iii_directory.documents.uris import SCHEME
 from iii_directory.exposure import is_internal
 from iii_directory.limits import MAX_COMPLETIONS
-from iii_directory.shapes import object_of, rows_of
+from iii_directory.shapes import is_count, is_object, object_of, rows_of
 from iii_directory.text import visible
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LABELS: Final = ("name", "title", "description")
 def resources(answer: object) -> list[Row]:
     """The entries of ``skills::resources-list``."""
     found = (row for row in rows_of(answer, "resources") if _handles(row, "uri") and _texts(row, "name"))
-    return [_labelled(row, "uri", "mimeType") | _kept(row, "size", "annotations", "_meta") for row in found]
+    return [_labelled(row, "uri", "mimeType") | _about(row) for row in found]
 
 
 def templates(answer: object) -> list[Row]:
@@ -61,24 +61,6 @@ def contents(answer: object) -> list[Row] | None:
     return found if found and all(usable) else None
 
 
-def links(answer: object) -> list[Row]:
-    """What ``directory::search`` found and a client can read as a resource: documents, each once."""
-    found: dict[str, Row] = {}
-    for result in rows_of(answer, "results"):
-        for section in rows_of(result, "sections"):
-            for hit in rows_of(section, "hits") if section.get("kind") == "skill" else ():
-                uri = f"{SCHEME}{hit.get('in') or hit.get('id')}"
-                link: Row = {
-                    "type": "resource_link",
-                    "uri": uri,
-                    "name": visible(str(hit.get("title") or uri)),
-                }
-                said = visible(str(hit.get("description") or ""))
-                link |= {"mimeType": "text/markdown", **({"description": said} if said else {})}
-                found[uri] = link | ({"_meta": meta} if (meta := provenance_meta(hit)) else {})
-    return list(found.values())
-
-
 def skill_ids(answer: object) -> list[str]:
     """What ``{skill_id}`` can stand for, from the list of resources."""
     return [uri.removeprefix(SCHEME) for row in resources(answer) if (uri := row["uri"]).startswith(SCHEME)]
@@ -108,8 +90,10 @@ def _labelled(row: Row, *others: str) -> Row:
     return cleaned | {key: row[key] for key in others if isinstance(row.get(key), str)}
 
 
-def _kept(row: Row, *keys: str) -> Row:
-    return {key: row[key] for key in keys if key in row}
+def _about(row: Row) -> Row:
+    """The size of a resource, and what clients and other programs are told beside it."""
+    told = {key: row[key] for key in ("annotations", "_meta") if is_object(row.get(key))}
+    return told | ({"size": row["size"]} if is_count(row.get("size")) else {})
 
 
 def fetched(answer: object) -> tuple[object, Row]:

@@ -46,6 +46,7 @@ class Upstream:
         self._wait_seconds = wait_seconds
         """How long a request waits for a bus; None means `MCP_ENGINE_SECONDS`."""
         self._bus: WorkerBus | None = None
+        self.secret: str | None = None
         self._connected: set[WorkerBus] = set()
         self._ready = asyncio.Event()
         self._ready_at = 0.0
@@ -79,8 +80,12 @@ class Upstream:
         bus.on_lost(lambda: self._lost(bus))
         bus.start()
 
-    def use(self, bus: WorkerBus | None) -> None:
-        """Send the calls from now on over this bus; None holds them back."""
+    def use(self, bus: WorkerBus | None, *, secret: str | None = None) -> None:
+        """Send the calls from now on over this bus; None holds them back.
+
+        With the directory's ``secret`` clients of the same user are told paths.
+        """
+        self.secret = secret
         if bus is not None and self._bus is not bus:
             self._missed_something = self._missed_something or self._ready_at > 0
         self._bus = bus

@@ -71,7 +71,7 @@ class DirectoryWorker:
             self._installed,
             notes=self._notes,
             filter_unregistered=settings.filter_unregistered,
-            show_paths=settings.show_paths,
+            show_paths=settings.show_paths is True,
             levels=Levels(settings.visibility),
         )
         calls = EngineCalls(bus, settings)
@@ -106,6 +106,9 @@ class DirectoryWorker:
         )
         self.instance = secrets.token_hex(8)
         """Tells this directory from every other one, in its run file and in a function's metadata."""
+        self.secret = secrets.token_hex(16)
+        """Bridges of the same user know it, from this process or from the run file, and are told paths."""
+        self._parts.secret = self.secret
         self._offered = OwnFunctions(bus, settings, self._functions, self.instance)
         self._live = LiveSettings(settings, config, bus, calls, self._notes, changed=self._settings_changed)
 
@@ -195,7 +198,7 @@ class DirectoryWorker:
         now = self._settings
         self._catalogue.settings_changed(
             filter_unregistered=now.filter_unregistered,
-            show_paths=now.show_paths,
+            show_paths=now.show_paths is True,
             levels=Levels(now.visibility),
         )
         self._parts.settings_changed()

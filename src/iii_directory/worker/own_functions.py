@@ -53,5 +53,9 @@ class OwnFunctions:
         if "mcp" in metadata:
             metadata["sections"] = self._settings.sections or READ_ONLY
         if row.id == INSTANCE_FUNCTION:
-            metadata[INSTANCE] = self._instance
+            metadata |= {
+                INSTANCE: self._instance,
+                "mcp_tools": self._settings.mcp_tools,
+                "mcp_calls": self._settings.mcp_calls,
+            }
         return replace(row, metadata=metadata) if metadata else row

@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import cached_property
+from hmac import compare_digest
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.tasks import Tasks
 from iii_directory.disk.files import FolderAtStart
+from iii_directory.documents.uris import LOCAL
 from iii_directory.worker.metrics import CallMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from iii_directory.bus.seam import WorkerBus
+    from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.look import Look
     from iii_directory.catalog.notes import Notes
@@ -91,8 +93,17 @@ class Parts:
         self._disk_edits = disk_edits
         self._folder = FolderAtStart.of(settings.skills_folder)
         self._look: Look | None = None
+        self.secret: str | None = None
+        """What callers show who may know where files lie."""
         self._tasks = Tasks()
         self._coming: asyncio.Task[None] | None = None
+
+    def may_know_paths(self, payload: Payload) -> bool:
+        """Whether a caller is a bridge of the same user, and the settings tell such callers paths."""
+        shown = payload.get(LOCAL)
+        if self._settings.show_paths != "auto" or self.secret is None or not isinstance(shown, str):
+            return False
+        return compare_digest(shown.encode(), self.secret.encode())
 
     def connected(self) -> None:
         """The worker can be called from now on: have the parts imported before they are asked for."""
@@ -189,7 +200,9 @@ class Parts:
     def reading(self) -> Reading:
         from iii_directory.worker.handlers.reading import Reading
 
-        return Reading(self._catalogue, self._bus, self._engine, self._settings, self.publisher)
+        return Reading(
+            self._catalogue, self._bus, self._engine, self._settings, self.publisher, self.may_know_paths
+        )
 
     @cached_property
     def publishing(self) -> Publishing:
@@ -215,7 +228,7 @@ class Parts:
     def searching(self) -> Searching:
         from iii_directory.worker.handlers.searching import Searching
 
-        return Searching(self._catalogue, self.documents, self.on_engine)
+        return Searching(self._catalogue, self.documents, self.on_engine, self.may_know_paths)
 
     @cached_property
     def introspection(self) -> Introspection:

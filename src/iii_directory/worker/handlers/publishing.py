@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.published import MARKDOWN
@@ -52,15 +50,7 @@ class Publishing:
 
     async def archive(self, payload: Payload) -> Row:
         asked = text(payload, "id")
-        entry, packed = await self._in_thread(lambda look: self._publisher.archive(look, asked))
-        snapshot = (await self._catalogue.look()).snapshot
-        return {
-            "id": snapshot.display_id(entry.published.skill),
-            "content": base64.b64encode(packed).decode("ascii"),
-            "encoding": "base64",
-            "bytes": len(packed),
-            "sha256": hashlib.sha256(packed).hexdigest(),
-        }
+        return await self._in_thread(lambda look: self._publisher.archive(look, asked))
 
     def _resources(self, look: Look) -> list[Row]:
         """The index, then the skills, then every document."""

@@ -16,6 +16,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.catalog import replies
 from iii_directory.catalog.composed import tree_index
 from iii_directory.catalog.file_replies import file_provenance, no_text, skill_file, skill_files
+from iii_directory.catalog.published import uri_of
 from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, find_prompt
 from iii_directory.catalog.rows import MARKDOWN, meta_of
 from iii_directory.documents.arguments import rendered
@@ -25,6 +26,9 @@ from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.payload_fields import flag, mapping, optional_text, optional_texts, text
 from iii_directory.documents.uris import (
     READ_ONLY,
+    SCHEME,
+    SKILL_SCHEME,
+    UNREADABLE,
     FileUri,
     IndexUri,
     SectionUri,
@@ -36,11 +40,14 @@ from iii_directory.documents.uris import (
     skill_path,
 )
 from iii_directory.errors import (
+    BAD_SKILL_ID,
     ENGINE_FAILED,
     ENGINE_NOT_FOUND,
     FILE_NOT_FOUND,
     GUARDED,
+    NO_TEXT,
     PROMPT_SHAPE,
+    SKILL_NOT_FOUND,
     TOO_LARGE,
     DirectoryError,
 )
@@ -50,7 +57,7 @@ from iii_directory.text import cut, one_line, quoted, rfc3339
 from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.bus.seam import Bus, Payload
     from iii_directory.catalog.catalogue import Catalogue
@@ -85,30 +92,39 @@ class Reading:
     """``directory::skills::get``, every fetch, and what MCP bridges read."""
 
     def __init__(
-        self, catalogue: Catalogue, bus: Bus, engine: EngineView, settings: Settings, publisher: Publisher
+        self,
+        catalogue: Catalogue,
+        bus: Bus,
+        engine: EngineView,
+        settings: Settings,
+        publisher: Publisher,
+        may_know_paths: Callable[[Payload], bool],
     ) -> None:
         self._publisher = publisher
+        self._may_know_paths = may_know_paths
         self._catalogue = catalogue
         self._bus = bus
         self._engine = engine
         self._settings = settings
 
     async def get(self, payload: Payload) -> Row:
-        found = replies.skill(await self._catalogue.look(), payload)
+        found = replies.skill(await self._look(payload), payload)
         if not isinstance(found, Undocumented):
             return found
         description, functions = await self._known(found.worker)
         return replies.overview(found, description, functions, rfc3339(time.time_ns()))
 
     async def files(self, payload: Payload) -> Row:
-        return await asyncio.to_thread(skill_files, await self._catalogue.look(), payload)
+        return await asyncio.to_thread(skill_files, await self._look(payload), payload)
 
     async def file(self, payload: Payload) -> Row:
         return await asyncio.to_thread(skill_file, await self._catalogue.look(), payload)
 
     async def fetch(self, payload: Payload) -> str | Row:
         uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
-        read = await self._each_once(Counter(uris), only_reading=self._only_reading(payload))
+        named = await self._look(payload) if payload.get(UNREADABLE) == "name" else None
+        only_reading = self._only_reading(payload)
+        read = await self._each_once(Counter(uris), only_reading=only_reading, named=named)
         text = _BETWEEN.join(read[uri].text for uri in uris)
         if not flag(payload, "with_provenance", default=False):
             return text
@@ -140,6 +156,10 @@ class Reading:
 
     # Inner workings
 
+    async def _look(self, payload: Payload) -> Look:
+        look = await self._catalogue.look()
+        return look.telling_paths() if self._may_know_paths(payload) else look
+
     async def _known(self, worker: str) -> tuple[str, list[tuple[str, str]]]:
         """What a worker says of itself, and its functions; nothing for one that is not connected."""
         try:
@@ -157,7 +177,9 @@ class Reading:
         wanted = self._settings.sections or payload.get("sections")
         return wanted == READ_ONLY
 
-    async def _each_once(self, times: Mapping[str, int], *, only_reading: bool) -> dict[str, _Fetched]:
+    async def _each_once(
+        self, times: Mapping[str, int], *, only_reading: bool, named: Look | None
+    ) -> dict[str, _Fetched]:
         """The text of every address, a few read at once; after a failure nothing more is begun."""
         few, turn = asyncio.Semaphore(MAX_FETCHES_AT_ONCE), asyncio.Lock()
         size, failed = 0, False
@@ -173,7 +195,7 @@ class Reading:
                 if failed:
                     raise asyncio.CancelledError
                 try:
-                    found = await self._fetched(uri, only_reading=only_reading)
+                    found = await self._fetched(uri, only_reading=only_reading, named=named)
                     size += times[uri] * (_size_of(found.text) + len(_BETWEEN))
                     if size > MAX_FETCH_BYTES:
                         raise _too_large("together these addresses have")
@@ -193,10 +215,12 @@ class Reading:
             # What was raised holds this frame, which must not hold all that was read until it is collected.
             reads.clear()
 
-    async def _fetched(self, uri: str, *, only_reading: bool) -> _Fetched:
+    async def _fetched(self, uri: str, *, only_reading: bool, named: Look | None) -> _Fetched:
         try:
-            content = await self._read(uri, only_reading=only_reading)
+            content = await self._read_or_file(uri, only_reading=only_reading)
         except DirectoryError as error:
+            if named is not None and error.kind in (TOO_LARGE, NO_TEXT):
+                return _Fetched(_named_alone(named, uri, error.problem), None)
             if uri in error.problem:
                 raise
             raise DirectoryError(
@@ -205,9 +229,23 @@ class Reading:
                 did_you_mean=error.did_you_mean,
                 next_steps=error.next_steps,
             ) from None
-        if isinstance(content.content, bytes):
-            raise no_text((await self._catalogue.look()).snapshot, skill_path(uri))
-        return _Fetched(f"# {uri}\n\n{content.content.rstrip()}", content.provenance)
+        if not isinstance(content.content, bytes):
+            return _Fetched(f"# {uri}\n\n{content.content.rstrip()}", content.provenance)
+        if named is not None:
+            problem = f"this file is not text; it has {len(content.content)} bytes"
+            return _Fetched(_named_alone(named, uri, problem), content.provenance)
+        raise no_text((await self._catalogue.look()).snapshot, _path_in(uri))
+
+    async def _read_or_file(self, uri: str, *, only_reading: bool) -> Content:
+        """Read an address, or a file of a skill whose path was written where an id is expected."""
+        try:
+            return await self._read(uri, only_reading=only_reading)
+        except DirectoryError as error:
+            look = await self._catalogue.look()
+            found = find_file(look.snapshot, _path_in(uri))
+            if found is None or error.kind not in (BAD_SKILL_ID, SKILL_NOT_FOUND):
+                raise
+            return await asyncio.to_thread(file_content, look, self._publisher, found)
 
     async def _read(self, uri: str, *, only_reading: bool) -> Content:
         match parse_uri(uri):
@@ -277,6 +315,19 @@ def file_content(look: Look, publisher: Publisher, path: str) -> Content:
     content = text_of_bytes(part.raw)
     provenance = file_provenance(look, found, part.sha256)
     return Content(media_type(found), part.raw if content is None else content, provenance)
+
+
+def _path_in(uri: str) -> str:
+    """The path of a file in an address of either scheme."""
+    return skill_path(uri) if uri.startswith(SKILL_SCHEME) else uri.removeprefix(SCHEME)
+
+
+def _named_alone(look: Look, uri: str, problem: str) -> str:
+    """What stands for a file that a text cannot hold: its address and, where it may be told, its place."""
+    path = find_file(look.snapshot, _path_in(uri)) or _path_in(uri)
+    place = look.files.place_of(path).get("path")
+    where = f"\nOn this machine: {place}" if place else ""
+    return f"# {uri}\n\n{problem}\nRead it as the resource {uri_of(path)}{where}"
 
 
 def _size_of(found: str | bytes) -> int:

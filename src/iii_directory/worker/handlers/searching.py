@@ -6,12 +6,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+from iii_directory.catalog.file_replies import with_places
 from iii_directory.search.replies import found_by, functions_reply, parse_functions_request, reply
 from iii_directory.search.request import parse_request
 from iii_directory.worker.indexing import DocumentLibrary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
@@ -36,18 +37,28 @@ class _Everything(DocumentLibrary):
 class Searching:
     """Answers ``directory::search`` and ``directory::search_functions``."""
 
-    def __init__(self, catalogue: Catalogue, documents: DocumentIndexes, engine: EngineIndexes) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        documents: DocumentIndexes,
+        engine: EngineIndexes,
+        may_know_paths: Callable[[Payload], bool],
+    ) -> None:
         self._catalogue = catalogue
         self._documents = documents
         self._engine = engine
+        self._may_know_paths = may_know_paths
 
     async def search(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
         request = parse_request(payload)
         listing = request.asks_registry and self._engine.list_published()
         library = await self._library(listing=listing)
-        found = await self._found(library, request)
-        return {**reply(library, request, found), "latency_ms": _milliseconds(started)}
+        answer = reply(library, request, await self._found(library, request))
+        if self._may_know_paths(payload):
+            look = await self._catalogue.look()
+            answer = with_places(look.telling_paths(), answer)
+        return {**answer, "latency_ms": _milliseconds(started)}
 
     async def search_functions(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
