@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,13 +107,14 @@ def test_a_request_while_it_stops_is_told_so() -> None:
     async def receive() -> Any:
         raise AssertionError("nothing is read")
 
+    no_page: Any = SimpleNamespace(complete=None)
     # Without a socket nobody can tell whose the request is, so it brings a token.
     listener = Listener("127.0.0.1", 0, "a-token-of-sixteen")
     with listener.socket:
         host = f"127.0.0.1:{listener.port}".encode()
         headers = [(b"host", host), (b"authorization", b"Bearer a-token-of-sixteen")]
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
-        endpoint = HttpEndpoint(BridgeServer("test"), listener)
+        endpoint = HttpEndpoint(BridgeServer("test"), listener, no_page)
         asyncio.run(endpoint._answer(scope, receive, send))
 
     assert sent[0]["status"] == 503

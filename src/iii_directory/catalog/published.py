@@ -265,7 +265,7 @@ class Publisher:
 
     def is_ready(self, look: Look) -> bool:
         """Whether the list of a look is known, so that nothing has to be read for it."""
-        return self._of is not None and self._of[0] is look.snapshot
+        return self._of is not None and self._of[0] is look.listed
 
     def content_at(self, look: Look, path: str) -> Content:
         """Read what is served at a path behind ``skill://``."""
@@ -393,7 +393,7 @@ class Publisher:
         """The listed skills by their paths, and what differs when any of them differs."""
         with self._lock:
             known = self._of
-            if known is not None and known[0] is look.snapshot:
+            if known is not None and known[0] is look.listed:
                 return known[1], known[2]
             found = publication(look.snapshot)
             entries: list[Entry] = []
@@ -408,7 +408,7 @@ class Publisher:
                 del self._kept[gone]
                 self._archives.pop(gone, None)
             every = hashlib.sha256("".join(entry.fingerprint for entry in entries).encode())
-            self._of = look.snapshot, entries, every.hexdigest()[:16]
+            self._of = look.listed, entries, every.hexdigest()[:16]
             return entries, self._of[2]
 
     def _entry(self, look: Look, item: Published) -> Entry:
