@@ -236,7 +236,7 @@ def test_a_tool_reads_several_links_at_once(client: Session) -> None:
 def test_a_tool_searches_by_filter(client: Session) -> None:
     found = client.call("directory__skills__list", search="beans")
 
-    assert found == "coffee/beans/origin: Where beans come from."
+    assert found == "coffee/beans/origin (file): Where beans come from."
 
 
 def test_a_search_answers_in_text_with_links_to_what_it_found(client: Session) -> None:

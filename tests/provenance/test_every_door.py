@@ -261,10 +261,13 @@ def test_mcp_clients_find_it_in_the_results_of_tools(doors: Doors) -> None:
     for key, source in expected.items():
         result = doors.mcp.ask("call_tool", "directory__skills__get", {"id": key})
         assert result.meta[META] == source
-        assert json.loads(result.content[0].text)["provenance"] == source
+        assert result.structured_content["provenance"] == source
+    listed = doors.mcp.call("directory__skills__list", search="mail")
+    assert "mail (registered by mailer): Sends letters." in listed
     found = doors.mcp.ask("call_tool", "search", {"query": "sends letters"})
     (link,) = [part for part in found.content if getattr(part, "uri", "") == "iii://mail"]
     assert link.meta[META]["worker"] == "mailer"
+    assert "- skill mail (registered by mailer)" in found.content[0].text
 
 
 def test_the_command_line_has_it_in_json(doors: Doors) -> None:
