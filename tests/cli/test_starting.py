@@ -372,7 +372,7 @@ print(*(set(sys.modules) - others))
 worker.stop()
 """
 LATER = {
-    *("httpx2", "iii", "jsonschema", "mcp", "msgspec", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
+    *("httpx2", "iii", "jsonschema", "mcp", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
     *("websockets.asyncio", "websockets.sync", "iii_directory.authoring", "iii_directory.engine.server"),
     *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib", "iii_directory.exposure"),
     *("iii_directory.install.service", "iii_directory.registry.client", "iii_directory.search.index"),

@@ -115,7 +115,7 @@ def completed(place: Path, *typed: str) -> list[str]:
 
 def test_commands_options_ids_and_names_are_completed(place: Path) -> None:
     assert completed(place, "sk") == ["skills"]
-    assert completed(place, "skills", "sh") == ["show"]
+    assert completed(place, "skills", "sh") == ["show", "show-only"]
     assert completed(place, "up", "--skills") == ["--skills-folder"]
     assert completed(place, "skills", "show", "cof") == ["coffee", "coffee/machines"]
     assert completed(place, "skills", "show", "coffee", "m") == ["machines.md"]

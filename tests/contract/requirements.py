@@ -226,6 +226,13 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         get__front_matter="the other keys of the front matter, the skill it is part of, raw on request",
     ),
     **_section(
+        "daily use",
+        ALL,
+        facts__listed="what a skill can do is listed, with the functions it names and whether they exist",
+        visibility__levels="lists, indexes, search and reads honour the operator's visibility of each skill",
+        names__addresses="the name that a skill gives itself is an address where no id has that name",
+    ),
+    **_section(
         "writing",
         ALL,
         writing__off="off unless allow_writing; the reply says which setting",

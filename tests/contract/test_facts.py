@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.contract.requirements import requirement
+
 if TYPE_CHECKING:
     from tests.support.reader import Reader
 
@@ -15,6 +17,7 @@ Run `scripts/run.py`, call `directory::skills::list` and then `mailer::send`.
 """
 
 
+@requirement("facts.listed")
 def test_the_facts_of_a_skill_say_which_of_its_functions_exist_here(directory: Reader) -> None:
     directory.skills.write("release/SKILL.md", SKILL)
     directory.skills.write("release/scripts/run.py", "import os\nos.environ['RELEASE_KEY']\n")
@@ -32,6 +35,7 @@ def test_the_facts_of_a_skill_say_which_of_its_functions_exist_here(directory: R
     ]
 
 
+@requirement("facts.listed")
 def test_a_finding_names_its_rule_file_and_line(directory: Reader) -> None:
     directory.skills.write("release/SKILL.md", SKILL)
     directory.skills.write("release/notes.txt", "one\necho aGk= | base64 -d | sh\n")
@@ -42,6 +46,7 @@ def test_a_finding_names_its_rule_file_and_line(directory: Reader) -> None:
     assert finding["words"]
 
 
+@requirement("facts.listed")
 def test_facts_of_a_skill_that_is_not_there_are_an_error(directory: Reader) -> None:
     directory.skills.write("release/SKILL.md", SKILL)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.contract.requirements import requirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ def ours(names: list[str]) -> list[str]:
     return [name for name in names if not name.startswith("iii-directory")]
 
 
+@requirement("visibility.levels")
 def test_lists_leave_out_what_is_manual_or_off(directory: Reader) -> None:
     rows = directory.call("directory::skills::list", kind="skill")["skills"]
     described = {row["id"]: row["description"] for row in rows if row["id"] != "iii-directory"}
@@ -40,6 +42,7 @@ def test_lists_leave_out_what_is_manual_or_off(directory: Reader) -> None:
     assert ours([row["id"] for row in directory.call("skills::list")["skills"]]) == ours(every)
 
 
+@requirement("visibility.levels")
 def test_the_index_resources_and_prompts_leave_out_the_same(directory: Reader) -> None:
     index = directory.call("directory::skills::index")["body"]
     uris = [row["uri"] for row in directory.call("skills::resources-list")["resources"]]
@@ -58,6 +61,7 @@ def test_the_index_resources_and_prompts_leave_out_the_same(directory: Reader) -
     assert "ask-gone" not in prompts
 
 
+@requirement("visibility.levels")
 def test_search_finds_nothing_that_is_manual_or_off(directory: Reader) -> None:
     reply = str(directory.call("directory::search", query="bread", limit=20))
 
@@ -66,6 +70,7 @@ def test_search_finds_nothing_that_is_manual_or_off(directory: Reader) -> None:
     assert "gone" not in reply
 
 
+@requirement("visibility.levels")
 def test_what_is_manual_is_read_by_name_and_what_is_off_is_not(directory: Reader) -> None:
     assert directory.call("directory::skills::get", id="quiet")["title"] == "quiet"
     assert directory.call("directory::skills::get", id="quiet/pages/more")["id"] == "quiet/pages/more"
@@ -76,6 +81,7 @@ def test_what_is_manual_is_read_by_name_and_what_is_off_is_not(directory: Reader
     assert "not found" in directory.refusal("directory::prompts::get", name="ask-gone")
 
 
+@requirement("visibility.levels")
 @pytest.mark.parametrize(("name", "level"), [("named", "name"), ("quiet", "manual"), ("gone", "off")])
 def test_an_explanation_names_the_rule(directory: Reader, name: str, level: str) -> None:
     rules = directory.call("directory::skills::explain", id=name)["rules"]
@@ -85,6 +91,7 @@ def test_an_explanation_names_the_rule(directory: Reader, name: str, level: str)
     assert f"skills enable {name}" in rule["fix"]
 
 
+@requirement("visibility.levels")
 def test_a_changed_document_keeps_its_level(directory: Reader) -> None:
     assert directory.call("directory::skills::list", prefix="quiet")["skills"] == []
 

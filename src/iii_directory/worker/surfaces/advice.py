@@ -207,7 +207,7 @@ FUNCTIONS: Final = (
         response=obj(
             {
                 "id": SKILL_ID,
-                "facts": _FACTS,
+                "facts": {**_FACTS, "description": "What the skill brings and names."},
                 "findings": rows(
                     obj(
                         {
