@@ -58,7 +58,9 @@ def by_id(rows: list[tuple[Document, str]]) -> dict[str, tuple[Document, str]]:
 def ranked(index: Index, request: str) -> list[Match]:
     question = parse_question(request)
     unknown = frozenset(w for w in question.words if w not in index and not index.thesaurus.knows(w))
-    return by_words(index, question, groups_of(index, question, unknown))
+    scores = by_words(index, question, groups_of(index, question, unknown))
+    found = [Match(index.document(number).id, number, score, 0.0, 0) for number, score in scores.items()]
+    return sorted(found, key=Match.place)
 
 
 @settings(max_examples=300, deadline=None)

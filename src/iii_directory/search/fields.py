@@ -42,11 +42,6 @@ class Document(NamedTuple):
     provenance: Provenance | None = None
     """The source of a skill or a prompt."""
 
-    @property
-    def is_manual(self) -> bool:
-        """Whether it is a page of this package's own manual."""
-        return self.provenance is not None and self.provenance.kind == "built-in"
-
 
 class Field(NamedTuple):
     weight: float
@@ -104,12 +99,10 @@ class Weighed(NamedTuple):
     """For each word the field that says it loudest, by its place in :data:`SHOWN`."""
     pairs: array[int]
     """Hashes of neighbouring words of its id, title and description, in order."""
-    vector: Vector
-    """Its meaning, see :mod:`iii_directory.search.meaning`."""
 
 
-def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
-    """How strongly a document says each of its words."""
+def weigh(document: Document, body: str, thesaurus: Thesaurus) -> tuple[Weighed, Vector]:
+    """Return how strongly a document says each of its words, and its vector."""
     said: dict[str, float] = {}
     loudest: dict[str, int] = {}
     for name, found in _loudest_first(short_fields(document)):
@@ -129,7 +122,7 @@ def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
     terms = sorted(said)
     strengths = array("H", (strength_of(said[term], share) for term in terms))
     fields = bytes(loudest.get(term, _SHOWN_AT["body"]) for term in terms)
-    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document), vector)
+    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document)), vector
 
 
 def _parts(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from iii_directory.limits import MAX_CORRECTED_WORDS
 from iii_directory.search.alternatives import SLIPS
 from iii_directory.search.fit import HIGH_LEAD, HIGH_SHARE, Evidence
 from iii_directory.search.question import parse_question, parts_of
-from iii_directory.search.ranking import Answer, merged
+from iii_directory.search.ranking import MANUAL_ORDER, Answer, merged
 from iii_directory.search.request import KINDS
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ class _Ranking:
         number = index.number(exact) if exact and index.find(exact) else None
         self.exact = number if among is None or number in among else None
         ranked = merged(self.answers)
-        manual = [one for one in ranked if index.document(one.match.number).is_manual]
-        others = [one for one in ranked if not index.document(one.match.number).is_manual]
+        manual = [one for one in ranked if one.match.order == MANUAL_ORDER]
+        others = [one for one in ranked if one.match.order != MANUAL_ORDER]
         self._best = _surest(others)
         # The manual of this package comes last, and alone it fits only if it is plainly what was asked for.
         self._ranked = [*others, *manual] if self.fits else ranked

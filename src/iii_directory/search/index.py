@@ -74,9 +74,9 @@ class Index:
         self.drop(document.id)
         self._changed()
         number = self._numbers[document.id] = self._number_of(document.id)
-        weighed = weigh(document, body, self.thesaurus)
+        weighed, vector = weigh(document, body, self.thesaurus)
         self._entries[number] = _Entry(document, weighed)
-        self.vectors.put(number, weighed.vector)
+        self.vectors.put(number, vector)
         for name in _names(document.id):
             self._named[name] = (*self._named.get(name, ()), document.id)
         for word, strength in zip(weighed.words, weighed.strengths, strict=True):

@@ -37,6 +37,7 @@ _LONGEST_WORD: Final = 40
 _LENGTH: Final = 2**8.5 * 0.98
 _SAME: Final = _LENGTH**2
 _CLOSE_BYTE: Final = 71
+_LEVELS: Final = bytes(range(256))
 _IS_CLOSE: Final = bytes(255 if byte == _CLOSE_BYTE else 0 for byte in range(256))
 
 # Its types are those of numpy, which is not there.
@@ -179,12 +180,13 @@ class Closeness:
         raw = self._products.tobytes()
         close = int.from_bytes(raw[3::4].translate(_IS_CLOSE), "little")
         levels = (close & int.from_bytes(raw[2::4], "little")).to_bytes(len(self._products), "little")
-        found, level = 0, 256
-        while level > 1 and found < (most if among is None else len(levels)):
-            level -= 1
-            found += levels.count(level)
-        if not found:
-            return []
+        level = 1
+        if among is None:
+            # The highest level that enough documents reach: half of the levels are ruled out in each step.
+            for step in (128, 64, 32, 16, 8, 4, 2, 1):
+                higher = level + step
+                if higher < len(_LEVELS) and len(levels.translate(None, _LEVELS[:higher])) >= most:
+                    level = higher
         places = (match.start() for match in re.finditer(b"[%b-\xff]" % re.escape(bytes((level,))), levels))
         numbers = [(-self._products[place], self._numbers[place]) for place in places]
         ranked = sorted(one for one in numbers if among is None or one[1] in among)

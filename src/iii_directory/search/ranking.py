@@ -12,6 +12,7 @@ from math import sqrt
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory.documents.provenance import Provenance
 from iii_directory.limits import MAX_READ_POSTINGS, MAX_READ_SOFT_POSTINGS
 from iii_directory.search.alternatives import FORM, SLIPS, SYNONYM, Alternative, alternatives, synonyms
 from iii_directory.search.fields import pair_hash
@@ -33,6 +34,8 @@ _STRADDLING: Final = 0.5
 BY_MEANING: Final = 0.6
 """What closeness in meaning counts; the rest is the score by words."""
 _MOST_BY_WORDS: Final = 1.5
+MANUAL_ORDER: Final = Provenance("built-in").order
+"""The place of this package's own manual among the sources of documents."""
 PART_SHARE: Final = 0.9
 """What an answer to a part of a question counts beside one to all of it."""
 CANDIDATES: Final = 60
@@ -73,19 +76,13 @@ def groups_of(index: Index, question: Question, misspelt: frozenset[str]) -> lis
 
 def by_words(
     index: Index, question: Question, groups: Sequence[Group], among: frozenset[int] | None = None
-) -> list[Match]:
-    """Return the best documents by their words alone, best first; equal ones by `tie_order`."""
+) -> dict[int, float]:
+    """Return the best documents by their words alone, with their scores."""
     scores: dict[int, float] = {}
     for group in groups:
         _merge(scores, _best_of(index, group, among), add)
     pairs = _pairs(index, question)
-    ranked = [
-        (-scores[number] - index.together(number, pairs), *tie_order(index.document(number)), number)
-        for number in _best(scores)
-    ]
-    return [
-        Match(document_id, number, -score, 0.0, order) for score, order, document_id, number in sorted(ranked)
-    ]
+    return {number: scores[number] + index.together(number, pairs) for number in _best(scores)}
 
 
 def tie_order(document: Document) -> tuple[int, str]:
@@ -101,14 +98,12 @@ class Answer:
     ) -> None:
         self._index = index
         self.groups = groups_of(index, question, misspelt)
-        matches = by_words(index, question, self.groups, among)
+        said = by_words(index, question, self.groups, among)
         vector = word_vectors().vector(_corrected(question, self.groups))
         self._closeness = index.vectors.closeness(vector)
         self._listened_for = frozenset(word for group in self.groups for word, _ in group.alternatives)
         self._heard: dict[int, dict[str, float]] = {}
-        said = {match.number: match.score for match in matches}
-        best = matches[0].score if matches else 0.0
-        usual = sqrt(best * sum(group.information for group in self.groups)) or 1.0
+        usual = sqrt(max(said.values(), default=0.0) * sum(group.information for group in self.groups)) or 1.0
         found: list[Match] = []
         for number in {*said, *self._closeness.closest(CANDIDATES, among)}:
             close = self._closeness[number]
