@@ -395,6 +395,8 @@ MAX_MCP_SUBSCRIPTIONS: Final = 1000
 MAX_LISTED_CHARS: Final = 11_000
 MAX_LISTED_DOCUMENT_CHARS: Final = 2 * MAX_LISTED_CHARS
 MAX_LIST_DESCRIPTION_CHARS: Final = 160
+# All bodies of /llms-full.txt together.
+MAX_LLMS_BYTES: Final = 4 * MIB
 # What every known MCP client takes as the name of a tool.
 MAX_TOOL_NAME_CHARS: Final = 64
 # A tool in a list: what a model reads before it calls, and a schema that a client still shows.

@@ -114,7 +114,7 @@ def test_a_request_while_it_stops_is_told_so() -> None:
         host = f"127.0.0.1:{listener.port}".encode()
         headers = [(b"host", host), (b"authorization", b"Bearer a-token-of-sixteen")]
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
-        endpoint = HttpEndpoint(BridgeServer("test"), listener, no_page)
+        endpoint = HttpEndpoint(BridgeServer("test"), listener, no_page, no_page)
         asyncio.run(endpoint._answer(scope, receive, send))
 
     assert sent[0]["status"] == 503

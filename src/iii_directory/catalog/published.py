@@ -59,6 +59,8 @@ _DYNAMIC: Final = "dynamic"
 _OVERVIEW_SUFFIX: Final = f"/{OVERVIEW}"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 _HASH_CHARS: Final = 4
+# With the dots that stand for the rest it is as long as the standard allows.
+_DESCRIPTION_CHARS: Final = MAX_SKILL_DESCRIPTION_CHARS - 3
 
 
 class Published(NamedTuple):
@@ -218,7 +220,7 @@ def _overview(look: Look, item: Published) -> tuple[bytes, Row]:
             return raw, read.values
     made: Row = {
         "name": item.name,
-        "description": cut(visible(skill.description), MAX_SKILL_DESCRIPTION_CHARS),
+        "description": cut(visible(skill.description), _DESCRIPTION_CHARS),
     }
     lines = (f"{key}: {_quoted(value)}" for key, value in made.items())
     body = document_of(text).body
@@ -382,7 +384,7 @@ class Publisher:
             "id": look.snapshot.display_id(entry.published.skill),
             "path": path,
             "name": entry.published.name,
-            "description": cut(entry.row["frontmatter"]["description"], MAX_SKILL_DESCRIPTION_CHARS),
+            "description": cut(entry.row["frontmatter"]["description"], _DESCRIPTION_CHARS),
             "type": "archive" if len(resources) > 1 else "skill-md",
             "digest": digest,
         }

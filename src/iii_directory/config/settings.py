@@ -314,6 +314,9 @@ class Settings:
         "which functions MCP clients may call: off, read-only (those that say they only read) or all",
         default="off",
     )
+    public_index: bool = _setting(
+        _FLAG, "let web pages of any origin read the well-known index of skills and its files", default=False
+    )
     allow_writing: bool = _setting(
         _FLAG, "let callers create, change and delete skills of skills_folder", default=False
     )

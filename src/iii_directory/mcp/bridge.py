@@ -16,6 +16,7 @@ from mcp.server.stdio import stdio_server
 from iii_directory import __version__
 from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
 from iii_directory.exposure import RESOURCES_READ, read_payload
+from iii_directory.mcp.discovery import Discovery
 from iii_directory.mcp.extension import LIST_TTL_MS, SkillsExtension
 from iii_directory.mcp.failures import BridgeError
 from iii_directory.mcp.handlers import Handlers
@@ -108,7 +109,7 @@ class Bridge:
             ("for a project", "iii-directory mcp --print-config cursor"),
         ]
         self._page = Page(self._read, self._work, listener.access, connect)
-        endpoint = HttpEndpoint(self._server, listener, self._page)
+        endpoint = HttpEndpoint(self._server, listener, self._page, Discovery(self._upstream))
         await endpoint.start()
         self._endpoint = endpoint
 

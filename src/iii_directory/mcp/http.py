@@ -16,6 +16,7 @@ from iii_directory.limits import (
     MCP_REQUEST_SECONDS,
     MCP_SESSION_IDLE_SECONDS,
 )
+from iii_directory.mcp.discovery import is_discovery
 from iii_directory.mcp.sessions import Ledger
 from iii_directory.wire.json_text import is_long
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from iii_directory.access.http_server import Listener
     from iii_directory.mcp.bridge import BridgeServer
+    from iii_directory.mcp.discovery import Discovery
     from iii_directory.page.site import Page
 
 log = logging.getLogger("iii_directory.mcp")
@@ -43,11 +45,12 @@ _STOPPING: Final = Refused(503, "The server is stopping.\n")
 class HttpEndpoint:
     """The bridge's server behind one listener; lives on the loop of the bridge's bus."""
 
-    def __init__(self, server: BridgeServer, listener: Listener, page: Page) -> None:
+    def __init__(self, server: BridgeServer, listener: Listener, page: Page, discovery: Discovery) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         self._listener = listener
         self._page = page
+        self._discovery = discovery
         self._sessions = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=MCP_SESSION_IDLE_SECONDS,
@@ -98,6 +101,8 @@ class HttpEndpoint:
         whole = await _whole(receive, self._listener.limits.request_seconds)
         if isinstance(whole, Refused):
             await refuse(whole, send, (b"connection", b"close"))
+        elif is_discovery(scope["path"]):
+            await self._discovery(scope, whole, send)
         elif scope["path"] != MCP_PATH:
             await self._page(scope, whole, send)
         elif (session_id := _header(scope, _SESSION_HEADER)) is not None:

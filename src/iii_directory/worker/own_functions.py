@@ -52,6 +52,8 @@ class OwnFunctions:
             metadata[WRITING] = self._settings.allow_writing
         if "mcp" in metadata:
             metadata["sections"] = self._settings.sections or READ_ONLY
+        if row.id == "directory::mcp::index":
+            metadata["public_index"] = self._settings.public_index
         if row.id == INSTANCE_FUNCTION:
             metadata |= {
                 INSTANCE: self._instance,
