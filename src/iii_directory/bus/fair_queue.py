@@ -43,6 +43,7 @@ class FairQueue(Generic[T]):
         """Callers that left in this pass, while calls were released."""
         self._is_due = False
         self._is_closed = False
+        self._was_deferred = False
         self._is_releasing = False
         """Whether calls that waited were released and may still have to go back."""
 
@@ -50,14 +51,15 @@ class FairQueue(Generic[T]):
         """Release a call, or let it wait behind those that came before."""
         if self._is_closed:
             return
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._next_pass)
         if self._waiting or self._put_back or self._is_releasing:
             self._waiting.setdefault(caller, deque()).append(call)
         else:
             self._released += 1
             self._release(caller, call)
+        if not self._is_due:
+            # Behind the call, so that one call alone takes no further pass.
+            self._is_due = True
+            self._loop.call_soon(self._next_pass)
 
     def has_time(self, caller: str, call: T) -> bool:
         """Whether a released call may begin in this pass; it is queued again if not."""
@@ -89,6 +91,12 @@ class FairQueue(Generic[T]):
     def _next_pass(self) -> None:
         if self._is_closed:
             return
+        if self._released and not self._was_deferred:
+            # Calls that came with the first one begin later in this pass, and count towards its time.
+            self._was_deferred = True
+            self._loop.call_soon(self._next_pass)
+            return
+        self._was_deferred = False
         self._began = None
         wanted = self._at_once // 2 if self._put_back else 2 * self._at_once
         self._at_once = min(max(wanted, 1), _MOST_AT_ONCE)

@@ -21,6 +21,13 @@ _LONG_ROWS: Final = 100
 _SLICE_ROWS: Final = 250
 
 
+def has_long_list(result: object) -> bool:
+    """Whether a result, or one of its fields, is a long list."""
+    if is_object(result):
+        return any(map(_is_long, result.values()))
+    return _is_long(result)
+
+
 class LongLists:
     """The long lists that were answered last, with their texts."""
 

@@ -19,7 +19,7 @@ import orjson
 from iii_directory import __version__
 from iii_directory.bus.calls import Calls, new_id
 from iii_directory.bus.fair_queue import FairQueue
-from iii_directory.bus.long_lists import LongLists
+from iii_directory.bus.long_lists import LongLists, has_long_list
 from iii_directory.bus.seam import Refusal, Subscription, guarded, is_forged, listener, own_namespace
 from iii_directory.bus.tasks import Tasks
 from iii_directory.errors import DirectoryError
@@ -224,12 +224,14 @@ class MessageBus(ABC):
                 problem = too_long_sentence(f"{function_id} reads what a call carries")
                 self._loop.call_soon(self._refuse, message, protocol.LIMIT_EXCEEDED, problem)
                 return
-            data = message.data = read(data)
+            data = read(data)
+        else:
+            data = whole(data)
+        message.data = data
         if function_id in self._listeners:
             # Not at once: an engine in this process is still carrying out what it decided.
             self._loop.call_soon(self._heard, message)
         elif function_id in self._handlers:
-            message.data = whole(data)
             self._queue.add(str(object_of(data).get(protocol.CALLER)), message)
         elif function_id in self._owners:
             # It is there to be observed; to call it does nothing.
@@ -315,7 +317,8 @@ class MessageBus(ABC):
             if not self._queue.has_time(caller, message):
                 return
             result = await self._handlers[message.function_id](message.data)
-            result = await self._long_lists.written(result)
+            if has_long_list(result):
+                result = await self._long_lists.written(result)
         except DirectoryError as failure:
             self._refuse(message, protocol.INVOCATION_FAILED, str(failure))
         else:
@@ -330,9 +333,9 @@ class MessageBus(ABC):
         # our mark: data that somebody published can look like any event.
         try:
             if listening.hears_workers or (message.metadata == self._mark and not is_forged(data)):
-                listening.heard(object_of(whole(data)))
+                listening.heard(object_of(data))
             elif not self._marks_come_back and not is_forged(data):
-                listening.doubted(object_of(whole(data)))
+                listening.doubted(object_of(data))
         finally:
             self._answer(message, None)
 
