@@ -17,7 +17,7 @@ from iii_directory import __version__
 from iii_directory.access.ownership import can_tell, user_of
 from iii_directory.access.policy import Access, is_loopback, refused_token
 from iii_directory.engine.builtins import World, build_engine
-from iii_directory.engine.engine_state import Close, EndChannel, Send, StartTimer
+from iii_directory.engine.engine_state import Close, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.errands import ErrandThread
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.relay import Relays
@@ -296,23 +296,25 @@ class EngineServer:
     def _apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             try:
-                self._carry_out(effect)
+                if type(effect) is Send:
+                    # Nearly every effect, so it is not handed on.
+                    link = self._links[effect.connection_id]
+                    link.deliver(effect.message, is_event=effect.is_event)
+                    self._dirty[link] = None
+                else:
+                    self._carry_out(effect)
             except Exception:  # noqa: BLE001 (it is logged with its traceback)
                 self._failures.failed("the engine could not carry out an effect", _addressee(effect))
 
     def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            link = self._links[effect.connection_id]
-            link.deliver(effect.message, is_event=effect.is_event)
-            self._dirty[link] = None
-        elif isinstance(effect, Close):
+        if isinstance(effect, Close):
             link = self._links[effect.connection_id]
             (link.abort if effect.abrupt else link.close)()
         elif isinstance(effect, StartTimer):
             self._start_timer(effect.key, effect.seconds)
         elif isinstance(effect, EndChannel):
             self._relays.end(effect.channel_id)
-        else:
+        elif isinstance(effect, Log):
             log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _start_timer(self, key: tuple[str, str], seconds: float) -> None:

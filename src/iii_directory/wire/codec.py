@@ -40,6 +40,8 @@ _TOO_LONG: Final = "neither call nor answer, and too long to be anything else"
 _TOO_DEEP: Final = "nested too deeply"
 _PIECE_BYTES: Final = 64 * KIB
 _REASON_CHARS: Final = 160
+# A frame up to this size cannot be nested too deeply.
+_SHORT_BYTES: Final = 2 * MAX_JSON_DEPTH
 _DECODER: Final = msgspec.json.Decoder(m.Message)
 _ENCODER: Final = msgspec.json.Encoder()
 _NULL: Final = msgspec.Raw(b"null")
@@ -111,11 +113,17 @@ def decode(frame: bytes) -> m.Message | None:
     """
     try:
         message = _DECODER.decode(frame)
-        if not is_utf8(frame):
+        # Most frames are short and plain, and are told so without a further call.
+        if not frame.isascii() and not is_utf8(frame):
             raise UndecodableError("not UTF-8")
-        if frame.count(b"{") + frame.count(b"[") > MAX_JSON_DEPTH and _Depth().exceeds(frame):
+        is_wide = len(frame) > _SHORT_BYTES and frame.count(b"{") + frame.count(b"[") > MAX_JSON_DEPTH
+        if is_wide and _Depth().exceeds(frame):
             raise UndecodableError(_TOO_DEEP)
-        return _checked(message, is_odd=type(message) is m.InvokeFunction and has_odd_number(frame))
+        is_odd = False
+        if type(message) is m.InvokeFunction:
+            digits = frame.translate(_DIGITS)
+            is_odd = (_LONG_EXPONENT in digits or _LONG_NUMBER in digits) and has_odd_number(frame)
+        return _checked(message, is_odd=is_odd)
     except (UndecodableError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _explained(error, frame)
 
@@ -169,9 +177,10 @@ def _checked(message: m.Message, *, is_odd: bool) -> m.Message:
             raise UndecodableError("field 'invocation_id' must be a UUID")
         message.invocation_id = message.invocation_id.lower()
         # A null result counts as no value, as on the real engine.
-        if _carried(message.result) is None:
+        if type(message.result) is msgspec.Raw and carried(message.result) is None:
             message.result = ABSENT
-        message.error = _error_body(message.error)
+        if message.error is not None:
+            message.error = _error_body(message.error)
     elif isinstance(message, m.TriggerRegistrationResult):
         message.error = _error_body(message.error)
     elif isinstance(message, m.RegisterTrigger) and message.config is ABSENT:
@@ -179,16 +188,12 @@ def _checked(message: m.Message, *, is_odd: bool) -> m.Message:
     return message
 
 
-def _carried(payload: object) -> msgspec.Raw | None:
-    return carried(payload) if type(payload) is msgspec.Raw else None
-
-
 def _check_call(message: m.InvokeFunction) -> None:
     if message.invocation_id is not None and not _is_uuid(message.invocation_id):
         raise UndecodableError("field 'invocation_id' must be a UUID")
     if message.action is not None and message.action.type == "enqueue" and message.action.queue is None:
         raise UndecodableError("field 'action' must name the queue")
-    message.data = _carried(message.data)
+    message.data = carried(message.data) if type(message.data) is msgspec.Raw else None
     # What is kept for as long as a call goes on, unless it is longer than a trace is.
     if message.traceparent is not None and len(message.traceparent) > MAX_TRACE_CHARS:
         message.traceparent = None
