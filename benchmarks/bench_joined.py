@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import itertools
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from benchmarks.harness import Measurement, goal, interleave
-from benchmarks.processes import call_frame, engine, flood, process, settle
+from benchmarks.harness import Measurement, goal, interleave, repeat
+from benchmarks.processes import Answers, call_frame, engine, flood, process, settle
 from benchmarks.trees import path_of, tree
 
 if TYPE_CHECKING:
@@ -76,6 +79,47 @@ def start() -> Measurement:
             lambda: _until_answered(url, ("-c", by_sdk, *options), compiled),
             rounds=STARTS,
         )
+
+
+@goal("joined.delayed-calls", at_least=2.5)
+def delayed_calls() -> Measurement:
+    """Calls one at a time on an engine that delays small frames: the rate against that without quick ACKs."""
+    from tests.bus.test_stalls import Joined
+
+    from iii_directory.wire import message_socket
+
+    quick = message_socket._QUICKACK
+
+    with ExitStack() as stack:
+        joined = Joined(stack, nagle=True)
+
+        def rate(option: int | None) -> float:
+            message_socket._QUICKACK = option  # pyright: ignore[reportConstantRedefinition]
+            return 1 / statistics.median(joined.seconds() for _ in range(40))
+
+        return interleave(lambda: rate(quick), lambda: rate(None), rounds=5)
+
+
+@goal("joined.delayed-register", at_most=5.0, unit="ms")
+def delayed_register() -> Measurement:
+    """The slowest hundredth of ``skills::register`` one at a time, on an engine that delays small frames."""
+    from tests.support.engine import EngineThread
+
+    with EngineThread(nagle=True) as engine, process(ours, engine.url, tree(DOCUMENTS)):
+
+        def slowest() -> float:
+            taken: list[float] = []
+            with closing(Answers(engine.url)) as client:
+                client.wait_for(1)
+                for _ in range(300):
+                    text = _registration(next(_numbers)).encode()
+                    began = time.perf_counter()
+                    client.send([Frame(Opcode.TEXT, text).serialize(mask=True)])
+                    client.wait_for(1)
+                    taken.append(time.perf_counter() - began)
+            return sorted(taken)[-len(taken) // 100] * 1e3
+
+        return repeat(slowest, rounds=5)
 
 
 def _compared(frames: Callable[[], list[str]]) -> Measurement:

@@ -208,6 +208,7 @@ class WireSocket(MessageSocket):
     def _flush_now(self) -> None:
         self._flush_is_due = False
         self.flush()
+        self._acknowledge()
 
     def _send_in_fragments(self, text: bytes) -> None:
         view = memoryview(text)

@@ -222,6 +222,7 @@ class Peer(MessageSocket):
         self.flush()
         self._count_unfinished()
         self._engine.flush_after_read()
+        self._acknowledge()
 
     def _decide(self, request: Request) -> None:
         headers: dict[str, list[str]] = {}

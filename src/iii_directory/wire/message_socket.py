@@ -43,6 +43,7 @@ class MessageSocket(asyncio.BufferedProtocol):
         self._bounds = unsent_bytes, unsent_event_bytes
         self._event_bytes = 0
         """Of what is queued, the bytes of events."""
+        self._owes_acknowledgement = False
         self._transport: asyncio.Transport
         self._outbox: Outbox
         self._socket: socket.socket
@@ -74,8 +75,19 @@ class MessageSocket(asyncio.BufferedProtocol):
         """Write what is queued."""
         data, event_bytes = self._framing.to_send(), self._event_bytes
         if data and not self._transport.is_closing():
+            self._owes_acknowledgement = False
             self._event_bytes = 0
             self._outbox.write(data, event_bytes)
+
+    def _acknowledge(self) -> None:
+        """Acknowledge what was read, unless something was written since, which does it along the way.
+
+        Linux delays an acknowledgement by up to 40 ms in the hope of an answer to send along, and a peer
+        without TCP_NODELAY sends nothing more until then. The option holds for one read.
+        """
+        if self._owes_acknowledgement and _QUICKACK is not None and not self._transport.is_closing():
+            self._owes_acknowledgement = False
+            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def abort(self) -> None:
         self._transport.abort()
@@ -100,12 +112,9 @@ class MessageSocket(asyncio.BufferedProtocol):
         return self._read_into
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._owes_acknowledgement = True
         self._framing.received(self._read_into[:nbytes])
         self._taken_in()
-        # Linux delays an acknowledgement by up to 40 ms in the hope of an answer to send along, and a peer
-        # without TCP_NODELAY sends nothing more until then. The option holds for one read.
-        if _QUICKACK is not None and not self._transport.is_closing():
-            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def pause_writing(self) -> None:
         self._outbox.paused()
