@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.search.corpora import ask, documents, ids, index_of, own, read_yaml
+from tests.search.corpora import ask, documents, ids, index_of, own, read_yaml, skill_of
 
+from iii_directory.documents.provenance import Provenance
+from iii_directory.search.answers import row_of
 from iii_directory.search.fields import Document
 from iii_directory.search.finding import find
+from iii_directory.search.sources import of_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,3 +161,48 @@ def test_keywords_are_found_like_a_title() -> None:
 
 def test_the_same_question_gives_the_same_answer() -> None:
     assert find(BOTH, "send a message to people") == find(BOTH, "send a message to people")
+
+
+def test_one_word_of_a_document_does_not_count_for_two_words_of_a_question() -> None:
+    events = (Document("sessions/events", "Events", "Send events to a session."), "")
+
+    finding = find({"skill": index_of([events])}, "send mail")
+
+    assert not finding.fits
+
+
+def test_a_page_of_a_skill_is_shown_with_its_own_title_and_the_id_of_its_skill() -> None:
+    (best, *_) = find({"skill": own("skills")}, "fill in a form", skill_of=skill_of).sections[0].hits
+
+    row = row_of(best, "brief", {})
+
+    page = own("skills").find("office/pdf/forms")
+    assert page is not None
+    assert (row["id"], row["in"], row["title"]) == ("office/pdf", "office/pdf/forms", page.title)
+    assert page.description.startswith(row["description"].rstrip("…"))
+
+
+def test_the_manual_of_this_package_comes_after_everything_that_fits() -> None:
+    manual = Document(
+        "iii-directory/prompts", "Prompts", "Send mail with a prompt.", provenance=Provenance("built-in")
+    )
+    mailer = Document("mailer/send", "", "Sends mail to people.", provenance=Provenance("registered"))
+    both = index_of([(manual, ""), (mailer, "")])
+
+    hits = find({"skill": both}, "send mail with a prompt").sections[0].hits
+
+    assert [hit.document.id for hit in hits] == ["mailer/send", "iii-directory/prompts"]
+
+
+def test_a_function_that_is_switched_off_says_so() -> None:
+    off = of_function(
+        {
+            "function_id": "skills::create",
+            "description": "Create a skill.",
+            "metadata": {"allow_writing": False},
+        }
+    )
+
+    (hit,) = find({"function": index_of([(off, "")])}, "create a skill").sections[0].hits
+
+    assert row_of(hit, "brief", {})["callable"] is False

@@ -64,6 +64,8 @@ def row_of(hit: Hit, detail: Detail, read: Row) -> Row:
     row |= {"why": hit.why, "confidence": "high" if hit.high else "fair"}
     if hit.inside:
         row["in"] = hit.inside
+    if hit.document.switched_off:
+        row["callable"] = False
     return {**row, "read": read}
 
 

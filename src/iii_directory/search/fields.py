@@ -41,6 +41,8 @@ class Document(NamedTuple):
     arguments: tuple[str, ...] = ()
     provenance: Provenance | None = None
     """The source of a skill or a prompt."""
+    switched_off: bool = False
+    """Whether the operator keeps callers from a function."""
 
 
 class Field(NamedTuple):

@@ -73,8 +73,9 @@ def evidence(
     """
     asked = told = 0.0
     words = 0
+    wanted = frozenset(group.word for group in groups)
     for group in groups:
-        said = _said(heard, group)
+        said = _said(heard, group, wanted - {group.word})
         asked += group.information
         told += group.information * said
         words += said > 0
@@ -82,13 +83,14 @@ def evidence(
     return Evidence(told / asked if asked else 0.0, told, words, closeness, literal)
 
 
-def _said(heard: Mapping[str, float], group: Group) -> float:
+def _said(heard: Mapping[str, float], group: Group, others: frozenset[str]) -> float:
     """In how far a document says a word: by its best alternative, or by several synonyms together."""
     best, unsaid = 0.0, 1.0
     # What looks like a slip may bring a document up, but a word that exists is not taken for another one.
     unlikely = SLIPS if group.word in word_vectors() else ()
     for word, weight in group.alternatives:
-        if word in heard and weight not in unlikely:
+        # A word that the question asks for itself does not count for another one as well.
+        if word in heard and weight not in unlikely and word not in others:
             said = weight * _plainly(heard[word])
             best = max(best, said)
             if weight == SYNONYM:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.documents.ids import namespace_of
+from iii_directory.documents.uris import WRITING
 from iii_directory.search.fields import Document
 from iii_directory.shapes import is_text_list, object_of, text_of
 
@@ -42,13 +43,15 @@ def of_prompt(prompt: Prompt) -> Document:
 
 def of_function(row: Row) -> Document:
     """A function with the names of its arguments, and what its owner says it should be found by."""
-    keywords = object_of(row.get("metadata")).get("keywords")
+    metadata = object_of(row.get("metadata"))
+    keywords = metadata.get("keywords")
     return Document(
         str(row["function_id"]),
         description=text_of(row.get("description")) or "",
         worker=text_of(row.get("worker_name")) or "",
         keywords=tuple(keywords) if is_text_list(keywords) else (),
         arguments=tuple(object_of(object_of(row.get("request_schema")).get("properties"))),
+        switched_off=metadata.get(WRITING) is False,
     )
 
 
