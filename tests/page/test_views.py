@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -10,8 +11,11 @@ from urllib.parse import quote
 import httpx2
 import pytest
 from tests.page.conftest import TOKEN
+from tests.support.commands import run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.page.conftest import Site
     from tests.support.engine import RawClient
 
@@ -195,6 +199,19 @@ def test_the_token_is_asked_for_once_and_kept_in_a_cookie(guarded: Site) -> None
         assert "samesite=strict" in cookie
         assert TOKEN not in str(right.headers.get("location"))
         assert "coffee" in client.get(f"{guarded.url}/skills").text
+
+
+def test_the_command_open_knows_the_page_of_the_running_directory(site: Site) -> None:
+    done = run("open", "--json", cwd=site.folder.parent)
+
+    assert json.loads(done.stdout) == {"url": f"{site.url}/"}
+
+
+def test_the_command_open_says_what_to_start_where_nothing_runs(tmp_path: Path) -> None:
+    done = run("open", cwd=tmp_path, XDG_RUNTIME_DIR=str(tmp_path), TMPDIR=str(tmp_path))
+
+    assert done.returncode == 1
+    assert "start one here" in done.stderr
 
 
 def test_probes_learn_that_the_directory_lives_and_is_ready(site: Site) -> None:

@@ -14,6 +14,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "engine": ("engine", "engine --port 0 --in-memory"),
     "serve": ("serve", "serve --url ws://engine.example:49134"),
     "status": ("status", "status --json"),
+    "open": ("open", "open --json"),
     "search": ("search fill in a form", "search send mail --kind function", "search excel --json"),
     "skills": ("skills list", "skills show iii-directory", "skills outdated"),
     "skills list": ("skills list", "skills list --all --search mail", "skills list --json"),

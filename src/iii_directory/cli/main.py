@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "engine": ("engine", "run the embedded engine alone"),
     "serve": ("serve", "run the worker alone, on an engine that is already there"),
     "status": ("status", "say what runs where, and whose folder it shows"),
+    "open": ("open_page", "open the web page of the running directory"),
     "search": ("search", "find skills, prompts, functions and workers by words"),
     "skills": ("skills", "list, show, install and update skills, with or without an engine"),
     "prompts": ("prompts", "list or show the prompts, with or without an engine"),

@@ -342,6 +342,7 @@ def _welcome(plan: Plan, started: Started) -> str:
     everything = "everything" if started.server else "the worker; the engine goes on"
     return "\n".join(
         (
+            *((f"page     {started.beside.url.removesuffix('mcp')}",) if started.beside else ()),
             f"engine   {engine}",
             f"worker   {started.summary}",
             f"folder   {plan.settings.skills_folder}",
