@@ -199,9 +199,9 @@ def against_a_scan(index: Index, must: str) -> Measurement:
     return Measurement(measured.values, (f"{times}; an idle machine must have {must}",))
 
 
-@goal("search.512-documents", at_most=4)
+@goal("search.512-documents", at_most=6)
 def small() -> Measurement:
-    return against_a_scan(filled(512), "1 and 5")
+    return against_a_scan(filled(512), "1.5 and 5")
 
 
 @goal("search.10000-documents", at_most=0.5)
