@@ -91,7 +91,8 @@ def worker(site: Site) -> Iterator[RawClient]:
         yield client
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while it is open, an event loop runs in this thread and asyncio.run fails.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine; `make browser` installs it")

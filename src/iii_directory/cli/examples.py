@@ -20,6 +20,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "skills list": ("skills list", "skills list --all --search mail", "skills list --json"),
     "skills show": ("skills show iii-directory", "skills show pdf scripts/fill.py"),
     "skills files": ("skills files pdf", "skills files pdf --json"),
+    "skills export": ("skills export pdf ./copy",),
     "skills path": ("skills path pdf", "skills path pdf scripts/fill.py"),
     "skills budget": ("skills budget", "skills budget --host codex"),
     "skills index": ("skills index",),
