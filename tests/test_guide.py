@@ -138,7 +138,7 @@ def test_what_the_page_on_mcp_prints_is_printed(place: tuple[Path, str]) -> None
 
     printed = "".join(run(["sh", "-e", "-c", block], place) for block in blocks)
 
-    assert printed.count('"mcp"') == 2
+    assert printed.count('"iii-directory": {') == 2
     assert printed.count('"--skills-folder"') == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from tests.support.commands import COMMAND, START_SECONDS, environment, free_por
 from tests.support.directory import directory
 from tests.support.engine import WAIT
 
-from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.client_files import CLIENTS, Launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,59 +182,141 @@ def test_up_goes_on_where_mcp_cannot_be_served(tmp_path: Path) -> None:
 # What clients need
 
 
-LAUNCH = Launch("/bin/iii-directory", ["mcp", "--url", URL, "--expose", "mail::*"])
+USERS = {name for name, client in CLIENTS.items() if client.is_users}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "project" / "skills").mkdir(parents=True)
+    return tmp_path
+
+
+def set_up(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return run("mcp", *arguments, cwd=home / "project", HOME=str(home), **env)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_printed_configuration_starts_the_bridge(client: str) -> None:
-    done = run("mcp", "--print-config", client, "--url", URL, "--expose", "mail::*")
-    entry = _entry(client, done.stdout)
+def test_the_printed_configuration_starts_the_bridge(client: str, home: Path) -> None:
+    done = set_up(home, "--print-config", client, "--expose", "mail::*")
+    command, *arguments = _command(client, done.stdout)
 
+    folder = ["--skills-folder", str(home / "project" / "skills")] if client in USERS else []
     assert done.returncode == 0
-    assert entry["command"] == COMMAND
-    assert entry["args"] == ["mcp", "--url", URL, "--expose", "mail::*"]
-    assert "env" not in entry
-    assert client.partition("-")[0].removesuffix("claude") in done.stderr.lower()
+    assert command == (COMMAND if client in USERS else "iii-directory")
+    assert arguments == ["mcp", *folder, "--expose", "mail::*"]
+    assert CLIENTS[client].file in done.stderr
+    if client not in USERS:
+        assert str(home) not in done.stdout
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_printed_configuration_names_the_address(client: str) -> None:
-    done = run("mcp", "--print-config", client, "--http", "--http-port", "4000")
+def test_an_address_is_printed_only_where_one_was_given(client: str, home: Path) -> None:
+    named = set_up(home, "--print-config", client, "--url", URL).stdout
+    served = set_up(home, "--print-config", client, "--http", "--http-port", "4000").stdout
 
-    entry = _entry(client, done.stdout)
+    assert _command(client, named)[2:4] == ["--url", URL]
     found = {"windsurf": "serverUrl", "gemini": "httpUrl"}.get(client, "url")
+    entry = _entry(client, served)
     address = entry["args"][-1] if client == "claude-desktop" else entry[found]
     assert address == "http://127.0.0.1:4000/mcp"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_token_is_not_printed_but_its_place_is(client: str) -> None:
-    started = run("mcp", "--print-config", client, "--url", URL, III_TOKEN="s3cret").stdout
-    served = run("mcp", "--print-config", client, "--http", III_TOKEN="s3cret").stdout
+def test_a_token_is_not_printed_but_its_place_is(client: str, home: Path) -> None:
+    started = set_up(home, "--print-config", client, "--url", URL, III_TOKEN="s3cret").stdout
+    served = set_up(home, "--print-config", client, "--http", III_TOKEN="s3cret").stdout
 
-    assert _entry(client, started)["env"] == {"III_TOKEN": "<the engine's token>"}
-    entry = _entry(client, served)
-    headers = entry.get("headers") or entry.get("http_headers")
-    if client == "claude-desktop":
-        assert entry["args"][-2:] == ["--header", "Authorization: Bearer <the engine's token>"]
-    else:
-        assert headers == {"Authorization": "Bearer <the engine's token>"}
+    assert "<the engine's token>" in started
+    assert "Bearer <the engine's token>" in served
     assert "s3cret" not in started + served
 
 
-@pytest.mark.parametrize(
-    ("client", "kind"), [("claude", True), ("cursor", False), ("vscode", True), ("codex", False)]
-)
-def test_clients_that_want_it_are_told_the_kind(client: str, kind: bool) -> None:
-    started = _entry(client, snippet(client, LAUNCH).text)
-    served = _entry(client, snippet(client, Address("http://127.0.0.1:3117/mcp")).text)
+@pytest.mark.parametrize(("client", "start"), [("claude", "claude mcp add"), ("vscode", "code --add-mcp")])
+def test_a_clients_own_command_is_printed_too(client: str, start: str, home: Path) -> None:
+    assert f"Or run: {start} " in set_up(home, "--print-config", client).stderr
 
-    assert started.get("type") == ("stdio" if kind else None)
-    assert served.get("type") == ("http" if kind else None)
+
+JSON_FILES = (
+    "",
+    "{}",
+    "{\n}\n",
+    '{"mcpServers": {}}',
+    '{\n  "mcpServers": {\n  }\n}\n',
+    '{\n  // mine\n  "other": [1, {"a": "}"}],\n  "mcpServers": {\n    "x": {"y": 1}, // end\n  },\n}\n',
+    '{"theme":"dark","servers":{"x":{}},"mcp":{"y":{}},"context_servers":{"z":{}},"mcpServers":{"w":{}}}',
+    '{\r\n\t"a": "\\"{",\r\n\t/* no { */ "b": null\r\n}',
+)
+TOML_FILES = ("", "a = 1\n", "a = 1", "[x]\ny = 2\n\n[mcp_servers.other]\ncommand = 'z'\n\n\n")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_is_put_in_and_taken_out_byte_for_byte(client: str) -> None:
+    known = CLIENTS[client]
+    entry = known.entry(Launch("iii-directory", ["mcp", "--expose", "a::*"]))
+    for before in TOML_FILES if known.is_toml else JSON_FILES:
+        after = known.installed(before, entry)
+        assert _entry(client, _without_comments(after) if not known.is_toml else after)
+        assert known.installed(after, entry) == after
+        assert known.uninstalled(after) == before, (before, after)
+        # It is the old file with one piece put in.
+        places = range(len(before) + 1)
+        assert any(after.startswith(before[:at]) and after.endswith(before[at:]) for at in places)
+    assert known.uninstalled("" if known.is_toml else "{}") is None
+
+
+def test_a_file_is_changed_in_its_place_with_its_mode_and_link(home: Path) -> None:
+    real = home / "real.json"
+    real.write_text('{"mcpServers": {"x": {}}}\n')
+    real.chmod(0o640)
+    link = home / "project" / ".mcp.json"
+    link.symlink_to(real)
+    before = real.read_bytes()
+
+    refused = set_up(home, "--install", "claude-code")
+    installed = set_up(home, "--install", "claude-code", "--yes")
+    after = real.read_bytes()
+    removed = set_up(home, "--uninstall", "claude-code", "--yes")
+
+    assert refused.returncode == 1
+    assert "--yes" in refused.stderr
+    assert '+    "iii-directory": {' in installed.stdout
+    assert b"iii-directory" in after
+    assert (removed.returncode, real.read_bytes()) == (0, before)
+    assert (link.is_symlink(), real.stat().st_mode & 0o777) == (True, 0o640)
+
+
+def test_a_file_that_was_not_there_is_gone_again(home: Path) -> None:
+    set_up(home, "--install", "codex", "--yes")
+    written = tomllib.loads((home / ".codex" / "config.toml").read_text())
+    set_up(home, "--uninstall", "codex", "--yes")
+
+    assert written["mcp_servers"]["iii-directory"]["command"] == COMMAND
+    assert not (home / ".codex" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(("client", "text"), [("cursor", '{"mcpServers": ['), ("codex", "a = = 1")])
+def test_a_file_that_cannot_be_read_is_left_as_it_is(client: str, text: str, home: Path) -> None:
+    path = (home if CLIENTS[client].is_users else home / "project") / CLIENTS[client].file
+    path.parent.mkdir()
+    path.write_text(text)
+    done = set_up(home, "--install", client, "--yes")
+
+    assert done.returncode == 1
+    assert "was not changed" in done.stderr
+    assert path.read_text() == text
+
+
+def _without_comments(text: str) -> str:
+    plain = re.sub(r"// (mine|end)|/\* no { \*/", "", text)
+    return re.sub(r",(\s*[\]}])", r"\1", plain)
 
 
 def _entry(client: str, text: str) -> dict[str, Any]:
-    if client == "codex":
-        return tomllib.loads(text)["mcp_servers"]["iii-directory"]
-    key = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
-    return json.loads(text)[key]["iii-directory"]
+    known = CLIENTS[client]
+    document = tomllib.loads(text) if known.is_toml else json.loads(text)
+    return document[known.section]["iii-directory"]
+
+
+def _command(client: str, text: str) -> list[str]:
+    entry = _entry(client, text)
+    return entry["command"] if client == "opencode" else [entry["command"], *entry["args"]]

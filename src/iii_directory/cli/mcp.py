@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
+import shlex
+import stat
 import sys
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -13,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from iii_directory.access.http_server import HttpLimits, Listener, endpoint_url
-from iii_directory.cli.common import engine_url, fail, is_named, log, set_up_log
-from iii_directory.cli.config_snippets import CLIENTS, Address, Launch, snippet
+from iii_directory.cli.client_files import CLIENTS, Address, Launch, UnusableFileError, command_line
+from iii_directory.cli.common import PROGRAM, engine_url, fail, is_named, log, set_up_log
 from iii_directory.cli.output import say
 from iii_directory.cli.project import project_of
 from iii_directory.cli.tokens import engine_token, rule_for, token_option
-from iii_directory.config import TOKEN_VARIABLE, real_path
+from iii_directory.config import TOKEN_VARIABLE
 from iii_directory.limits import MCP_START_SECONDS
 from iii_directory.mcp.http import DEFAULT_HOST, DEFAULT_PORT
 from iii_directory.text import shown_url
@@ -90,6 +93,11 @@ def http_port_option(command: click.decorators.FC) -> click.decorators.FC:
     type=click.Choice(list(CLIENTS)),
     help="Print what this client needs in its configuration, and end.",
 )
+@click.option(
+    "--install", type=click.Choice(list(CLIENTS)), help="Put that into the client's own file, and end."
+)
+@click.option("--uninstall", type=click.Choice(list(CLIENTS)), help="Take it out again, and end.")
+@click.option("--yes", is_flag=True, help="Change the client's file without asking.")
 def command(
     url: str | None,
     config_path: Path | None,
@@ -102,15 +110,23 @@ def command(
     tools: str | None,
     up: bool,
     print_config: str | None,
+    install: str | None,
+    uninstall: str | None,
+    yes: bool,
 ) -> None:
     del up
     set_up_log()
     address = engine_url(url) if is_named(url) else None
-    if print_config is not None:
-        where = (http_host, http_port) if http else None
-        _print_config(print_config, _target(address, expose, where, skills_folder))
-        return
     project = project_of(config_path, skills_folder)
+    client = print_config or install or uninstall
+    if client is not None:
+        where = (http_host, http_port) if http else None
+        target = _target(client, address, expose, where, project, folder_named=skills_folder is not None)
+        if print_config is not None:
+            _print_config(client, target)
+        else:
+            _edit_file(client, project.home, target if install is not None else None, yes=yes)
+        return
     face = Face(address, project, expose, show_all=tools == "all")
     if http:
         asyncio.run(_serve_http(face, http_host, http_port, rule_for(token, project.data)))
@@ -175,24 +191,78 @@ class _NotServedError(Exception):
     """Why there is no MCP, in one sentence."""
 
 
-def _print_config(client: str, target: Launch | Address) -> None:
-    found = snippet(client, target)
-    say(f"This goes into {found.file}:", err=True)
-    say(found.text)
+def _print_config(name: str, target: Launch | Address) -> None:
+    client = CLIENTS[name]
+    where = "at home" if client.is_users else "in the project"
+    say(f"This goes into {client.file} {where}:", err=True)
+    say(client.installed("", client.entry(target)).rstrip("\n"))
+    if (typed := command_line(name, target)) is not None:
+        say(f"Or run: {shlex.join(typed)}", err=True)
+
+
+def _edit_file(name: str, home: Path, target: Launch | Address | None, *, yes: bool) -> None:
+    """Put the entry into the client's own file, or without a target take it out; show the change and ask."""
+    client = CLIENTS[name]
+    path = (Path.home() if client.is_users else home) / client.file
+    try:
+        # A link stays a link: what it leads to is written.
+        path = path.resolve() if path.exists() else path
+        old = path.read_bytes().decode() if path.exists() else ""
+        new = client.uninstalled(old) if target is None else client.installed(old, client.entry(target))
+    except (OSError, UnicodeDecodeError, UnusableFileError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        fail(f"{path} was not changed: {reason}")
+    if new is None or new == old:
+        say(f"{path} {'has no entry of ours' if target is None else 'has this entry already'}")
+        return
+    changes = difflib.unified_diff(old.splitlines(), new.splitlines(), str(path), str(path), lineterm="", n=1)
+    say("\n".join(changes))
+    if not yes and not (sys.stdin.isatty() and click.confirm(f"Change {path}?")):
+        fail("nothing was changed; pass --yes to change it without being asked")
+    _write_file(path, new)
+    say(f"changed {path}" if new else f"removed {path}")
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Replace a file whole, with the mode it had; an empty one is removed."""
+    try:
+        if not text:
+            path.unlink()
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_bytes(text.encode())
+        if path.exists():
+            draft.chmod(stat.S_IMODE(path.stat().st_mode))
+        draft.replace(path)
+    except OSError as error:
+        fail(f"{path} was not changed: {error.strerror}")
 
 
 def _target(
-    url: str | None, expose: Sequence[str], http: tuple[str, int] | None, skills_folder: Path | None
+    client: str,
+    url: str | None,
+    expose: Sequence[str],
+    http: tuple[str, int] | None,
+    project: Project,
+    *,
+    folder_named: bool,
 ) -> Launch | Address:
+    """What the client is to start, or where it is to ask.
+
+    A file of the project is shared with others and read by a client that starts servers there: it names the
+    command alone. A file of the user names the program and the folder, wherever the client starts it.
+    """
     if http is not None:
         return Address(endpoint_url(*http), needs_token=bool(os.environ.get(TOKEN_VARIABLE)))
     needs_token = url is not None and engine_token(url, named=True) is not None
-    # Beside the interpreter, since a client knows nothing of the environment this was installed in.
-    program = Path(sys.executable).with_name("iii-directory")
-    start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
     words = [] if url is None else ["--url", shown_url(url)]
-    if skills_folder is not None:
-        words += ["--skills-folder", str(real_path(skills_folder.expanduser()))]
+    start = [PROGRAM]
+    if CLIENTS[client].is_users:
+        program = Path(sys.executable).with_name(PROGRAM)
+        start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
+    if folder_named or (CLIENTS[client].is_users and url is None):
+        words += ["--skills-folder", str(project.settings.skills_folder)]
     globs = (part for glob in expose for part in ("--expose", glob))
     return Launch(start[0], [*start[1:], "mcp", *words, *globs], needs_token)
 
