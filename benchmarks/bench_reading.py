@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import multiprocessing
 import statistics
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from websockets.asyncio.client import connect
@@ -24,7 +27,6 @@ from benchmarks.trees import path_of, tree
 if TYPE_CHECKING:
     from collections.abc import Generator
     from multiprocessing.connection import Connection
-    from pathlib import Path
 
 DOCUMENTS = 1000
 # Many short rounds: on a busy machine each meets the same weather on both sides.
@@ -40,12 +42,12 @@ LIST = "directory::skills::list"
 SAME = "bench::same"
 
 
-def directory(report: Connection, url: str, root: Path) -> None:
+def directory(report: Connection, url: str, root: Path, usage: bool = True, data: Path | None = None) -> None:
     """The directory's worker over a folder."""
     from iii_directory.config import Settings
     from iii_directory.worker.main import DirectoryWorker
 
-    worker = DirectoryWorker.join(Settings(skills_folder=root), url)
+    worker = DirectoryWorker.join(Settings(skills_folder=root, usage=usage), url, data=data)
     report.send(worker.wait_ready(30))
     threading.Event().wait()
 
@@ -125,6 +127,39 @@ def list_of_one_namespace() -> Measurement:
             lambda: asyncio.run(median(url, [call_frame({}, SAME)] * CALLS)),
             rounds=ROUNDS,
         )
+
+
+@goal("reading.counting-usage", at_most=1.02)
+def counting_usage() -> Measurement:
+    """Processor time of a directory that counts and writes what is read, against one that does not."""
+    root = tree(DOCUMENTS)
+    with (
+        tempfile.TemporaryDirectory() as data,
+        process(engine) as counting,
+        process(engine) as plain,
+        process(directory, counting, root, True, Path(data)),
+        process(directory, plain, root, False, None),
+    ):
+        # The children in the order in which they were started: two engines, then both directories.
+        *_, of_counting, of_plain = sorted(child.pid or 0 for child in multiprocessing.active_children())
+        return interleave(
+            lambda: processor_seconds(of_counting, counting),
+            lambda: processor_seconds(of_plain, plain),
+            rounds=ROUNDS,
+        )
+
+
+def processor_seconds(pid: int, url: str) -> float:
+    """The processor time that a directory takes for some calls; a busy machine does not change it."""
+    before = _on_processor(pid)
+    for _ in range(4):
+        flood(url, reads(FLOOD), IN_FLIGHT)
+    return _on_processor(pid) - before
+
+
+def _on_processor(pid: int) -> float:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 async def median(url: str, calls: list[str]) -> float:

@@ -43,6 +43,13 @@ ADVISED_BODY_TOKENS: Final = 5000
 CHARS_PER_TOKEN: Final = 4
 # Markdown of one skill in which the check looks for the names of its files: four milliseconds a name.
 MAX_CHECKED_CHARS: Final = 4 * MIB
+# Usage: rows of skills and days that are kept, the file with them, searches that found nothing, calls that
+# may wait to be counted, and the seconds after which they are counted and written.
+MAX_USAGE_ROWS: Final = 20_000
+MAX_USAGE_BYTES: Final = 32 * MIB
+MAX_USAGE_MISSES: Final = 1000
+MAX_USAGE_NOTES: Final = 100_000
+USAGE_SECONDS: Final = 0.8
 # Rules of the table of visibility: a look at a changed document tries each.
 MAX_VISIBILITY_RULES: Final = 1000
 # Facts of a skill: bytes of a file that are read, rows of each kind in a reply, and characters of a row.

@@ -30,6 +30,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "skills hide": ("skills hide pdf", "skills hide 'draft-*' --off"),
     "skills enable": ("skills enable pdf",),
     "skills show-only": ("skills show-only pdf docx",),
+    "skills usage": ("skills usage", "skills usage --unused"),
     "skills link": ("skills link --to claude-code", "skills link pdf --to codex --to cursor"),
     "skills unlink": ("skills unlink pdf", "skills unlink pdf --to codex"),
     "skills facts": ("skills facts pdf", "skills facts ./skills/order-coffee"),

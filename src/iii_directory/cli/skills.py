@@ -183,6 +183,25 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
         _print_host(hosts[host], reply["skills"])
 
 
+@command.command(
+    help="Say how often each skill was offered, read and used on this machine, and which searches found "
+    "nothing. It is counted by a directory that runs, in its data folder, and sent nowhere.",
+    epilog=EXIT_CODES,
+)
+@click.option("--unused", is_flag=True, help="Only skills that were never read or used.")
+@reading_options
+def usage(unused: bool, as_json: bool, where: Where) -> None:
+    reply = answer(where, "directory::skills::usage")
+    if unused:
+        reply["skills"] = [row for row in reply["skills"] if not row["read"] and not row["used"]]
+    if as_json:
+        print_json(reply)
+        return
+    print_rows(reply["skills"], ("id", "offered", "read", "used"), empty="nothing was counted")
+    for miss in () if unused else reply["misses"][:10]:
+        note(f"nothing was found for {quoted(miss['words'])}, {miss['count']} times, last {miss['last']}")
+
+
 @command.command(help="Show one block per worker, as made for system prompts.", epilog=EXIT_CODES)
 @reading_options
 def index(as_json: bool, where: Where) -> None:

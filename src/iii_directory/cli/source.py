@@ -17,6 +17,7 @@ from iii_directory.cli.common import (
     as_command,
     chosen_folder,
     config_option,
+    default_data,
     engine_url,
     fail,
     folder_options,
@@ -164,6 +165,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::skills::budget": lambda look, _: _budget(look, settings),
         "directory::skills::index": replies.skills_index,
         "directory::skills::facts": _facts,
+        "directory::skills::usage": lambda look, _: _usage(look, settings),
         "directory::prompts::list": replies.prompts_list,
         "directory::prompts::get": replies.prompt,
         "directory::skills::explain": lambda look, asked: _explanation(look, settings, asked),
@@ -223,6 +225,15 @@ def _budget(look: Look, settings: Settings) -> Answer:
     from iii_directory.worker.surfaces import functions_of
 
     return budget(look, tool_rows(functions_of(settings.surfaces)))
+
+
+def _usage(look: Look, settings: Settings) -> Answer:
+    from iii_directory.catalog.skills import every_skill
+    from iii_directory.worker.usage import FILE_NAME, read_usage
+
+    home = real_path(click.get_current_context().params["config_path"]).parent
+    table = read_usage(default_data(home, settings.skills_folder) / FILE_NAME)
+    return table.reply(key for key, _ in every_skill(look.snapshot))
 
 
 def _facts(look: Look, payload: Answer) -> Answer:

@@ -328,6 +328,11 @@ class Settings:
         "how many bytes the skills that callers have written may take in all",
         default=32 * limits.MIB,
     )
+    usage: bool = _setting(
+        _FLAG,
+        "count how often skills are offered, read and used, in the data folder of this machine alone",
+        default=True,
+    )
     configuration_env: tuple[str, ...] = _setting(
         _VARIABLES,
         "environment variables that configuration values on the embedded engine may expand",

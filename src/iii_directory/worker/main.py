@@ -103,6 +103,7 @@ class DirectoryWorker:
             registrations=self._registrations,
             installs=self._installs,
             disk_edits=self._disk_edits,
+            data=data,
         )
         self.instance = secrets.token_hex(8)
         """Tells this directory from every other one, in its run file and in a function's metadata."""

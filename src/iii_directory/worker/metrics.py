@@ -11,7 +11,7 @@ from iii_directory.errors import DirectoryError
 from iii_directory.shapes import object_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.bus.seam import Handler, Payload
 
@@ -31,8 +31,10 @@ class CallMetrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._searches: Counter[str] = Counter()
 
-    def measured(self, function_id: str, handler: Handler) -> Handler:
-        """Wrap the handler of a function so that its calls are counted."""
+    def measured(
+        self, function_id: str, handler: Handler, note: Callable[[Payload, Any], None] | None = None
+    ) -> Handler:
+        """Wrap the handler of a function so that its calls are counted, and its answers noted."""
         counts = self._durations.setdefault(function_id, [0] * (len(BUCKETS) + 1))
         seconds, outcomes = self._seconds, self._outcomes
         clock = time.perf_counter
@@ -50,6 +52,8 @@ class CallMetrics:
                 counts[bisect_left(BUCKETS, took)] += 1
                 seconds[function_id] += took
                 outcomes[function_id, outcome] += 1
+            if note is not None:
+                note(payload, answer)
             if function_id == _SEARCH:
                 fits = any(result.get("fits") for result in rows_of(object_of(answer), "results"))
                 self._searches["fits" if fits else "nothing fits"] += 1

@@ -34,7 +34,10 @@ class OwnFunctions:
     def answer_with(self, catalogue: Catalogue, parts: Parts) -> None:
         """Connect each function with its handler and count its calls."""
         self._answering = {
-            row.id: parts.metrics.measured(row.id, handler_of(row, catalogue, parts)) for row in self._rows
+            row.id: parts.metrics.measured(
+                row.id, handler_of(row, catalogue, parts), parts.usage.noter(row.id)
+            )
+            for row in self._rows
         }
 
     def offer(self) -> None:

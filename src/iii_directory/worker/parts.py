@@ -18,9 +18,11 @@ from iii_directory.bus.tasks import Tasks
 from iii_directory.disk.files import FolderAtStart
 from iii_directory.documents.uris import LOCAL
 from iii_directory.worker.metrics import CallMetrics
+from iii_directory.worker.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
@@ -79,8 +81,10 @@ class Parts:
         registrations: Registrations,
         installs: InstallEvents,
         disk_edits: DiskEditEvents,
+        data: Path | None,
     ) -> None:
         self.metrics = CallMetrics()
+        self.usage = Usage(settings, catalogue, data)
         self._settings = settings
         self._bus = bus
         self._catalogue = catalogue
@@ -133,6 +137,7 @@ class Parts:
 
     async def close(self) -> None:
         self._tasks.cancel()
+        await self.usage.close()
         if self._is_made("automatic"):
             self.automatic.close()
         if self._is_made("documents"):

@@ -197,6 +197,41 @@ FUNCTIONS: Final = (
         example={},
     ),
     FunctionRow(
+        id="directory::skills::usage",
+        generations=(),
+        handler=lambda parts: parts.usage.reply,
+        description="How often each skill was offered, read and used here, and which searches found nothing. "
+        "Counted on this machine alone; empty where the setting usage is off.",
+        request=NOTHING,
+        response=obj(
+            {
+                "skills": rows(
+                    obj(
+                        {
+                            "id": SKILL_ID,
+                            "offered": count("Calls of lists, the index and search that had it."),
+                            "read": count("Calls that read a document of it."),
+                            "used": count("Calls that read another file of it."),
+                        }
+                    ),
+                    "Every skill, the most used first.",
+                ),
+                "misses": rows(
+                    obj(
+                        {
+                            "words": text("What was searched for."),
+                            "count": count("How often."),
+                            "last": text("When last: RFC 3339, UTC."),
+                        }
+                    ),
+                    "Searches for which nothing fitted, the newest first.",
+                ),
+                "since": maybe(text("The first day that is counted; null where nothing is.")),
+            }
+        ),
+        example={},
+    ),
+    FunctionRow(
         id="directory::skills::facts",
         generations=(),
         handler=lambda parts: parts.advice.facts,

@@ -1,0 +1,316 @@
+"""Count on this machine how often each skill is offered, read and used, and which searches found nothing.
+
+A call only notes what it answered. Within a second what was noted is counted and written to a file in the
+data folder, so that a process that dies loses at most the last second. Nothing is ever sent anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from iii_directory.catalog.resolve import resolve_skill
+from iii_directory.catalog.skills import every_skill, skill_at, skill_of, topmost_skills
+from iii_directory.documents.uris import SCHEME
+from iii_directory.errors import DirectoryError
+from iii_directory.limits import (
+    MAX_USAGE_BYTES,
+    MAX_USAGE_MISSES,
+    MAX_USAGE_NOTES,
+    MAX_USAGE_ROWS,
+    QUOTED_CHARS,
+    USAGE_SECONDS,
+)
+from iii_directory.shapes import is_count, is_list, is_object, items_of, object_of, rows_of
+from iii_directory.text import cut, one_line, rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from iii_directory.bus.seam import Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.look import Look
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.config import Settings
+
+    Row = dict[str, Any]
+    Noter = Callable[[Payload, Any], None]
+
+FILE_NAME: Final = "usage.json"
+KINDS: Final = ("offered", "read", "used")
+_LISTS: Final = frozenset({"directory::skills::list", "skills::list"})
+_INDEXES: Final = frozenset({"directory::skills::index"})
+_SEARCH: Final = "directory::search"
+_GET: Final = "directory::skills::get"
+_FILE: Final = "directory::skills::file"
+_FETCHES: Final = frozenset(
+    {"skill::fetch", "skills::fetch_skill", "directory::skills::fetch-skill", "skills::resources-read"}
+)
+_COUNTED: Final = _LISTS | _INDEXES | _FETCHES | {_SEARCH, _GET, _FILE}
+
+
+class UsageTable:
+    """What was counted, by day and skill; the oldest days go first when there is too much."""
+
+    def __init__(self, said: object = None) -> None:
+        self.days: dict[str, dict[str, list[int]]] = {}
+        self.misses: dict[str, tuple[int, str]] = {}
+        """How often nothing was found for some words, and when last; the newest are at the end."""
+        document = object_of(said)
+        for day, skills in sorted(object_of(document.get("days")).items()):
+            known = {
+                key: [int(str(number)) for number in items_of(counts)]
+                for key, counts in object_of(skills).items()
+                if is_list(counts) and len(counts) == len(KINDS) and all(map(is_count, counts))
+            }
+            self.days[day] = known
+        for row in rows_of(document, "misses"):
+            words, count, last = row.get("words"), row.get("count"), row.get("last")
+            if isinstance(words, str) and is_count(count) and isinstance(last, str):
+                self.misses[words] = count, last
+        self.trim()
+
+    def add(self, day: str, kind: str, skills: Iterable[str], times: int = 1) -> None:
+        at = KINDS.index(kind)
+        table = self.days.setdefault(day, {})
+        for skill in skills:
+            table.setdefault(skill, [0] * len(KINDS))[at] += times
+
+    def miss(self, words: str, now: str, times: int = 1) -> None:
+        count, _ = self.misses.pop(words, (0, ""))
+        self.misses[words] = count + times, now
+
+    def as_dict(self) -> Row:
+        misses = [
+            {"words": words, "count": count, "last": last} for words, (count, last) in self.misses.items()
+        ]
+        return {"days": self.days, "misses": misses}
+
+    def reply(self, known: Iterable[str] = ()) -> Row:
+        """Give the answer of ``directory::skills::usage``; skills of ``known`` that were never used, too."""
+        totals: dict[str, list[int]] = {skill: [0] * len(KINDS) for skill in known}
+        for skills in self.days.values():
+            for skill, counts in skills.items():
+                total = totals.setdefault(skill, [0] * len(KINDS))
+                for at, count in enumerate(counts):
+                    total[at] += count
+        ordered = sorted(totals.items(), key=lambda item: ([-count for count in reversed(item[1])], item[0]))
+        return {
+            "skills": [{"id": skill, **dict(zip(KINDS, counts, strict=True))} for skill, counts in ordered],
+            "misses": list(reversed(self.as_dict()["misses"])),
+            "since": min(self.days, default=None),
+        }
+
+    def trim(self) -> None:
+        """Let go of the oldest where there is more than is kept."""
+        while len(self.days) > 1 and sum(map(len, self.days.values())) > MAX_USAGE_ROWS:
+            del self.days[min(self.days)]
+        for skills in self.days.values():
+            for skill in list(skills)[MAX_USAGE_ROWS:]:
+                del skills[skill]
+        for words in list(self.misses)[: max(len(self.misses) - MAX_USAGE_MISSES, 0)]:
+            del self.misses[words]
+
+
+class _Noted(NamedTuple):
+    lists: list[tuple[list[Row], int]]
+    indexes: int
+    found: Counter[tuple[str, str]]
+    missed: dict[str, int]
+    by_kind: dict[str, dict[str, int]]
+
+
+class Usage:
+    """Notes what calls answer, on the event loop of the bus, and keeps the counts in a file."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, data: Path | None) -> None:
+        self._settings = settings
+        self._catalogue = catalogue
+        self._path = None if data is None else data / FILE_NAME
+        self._table: UsageTable | None = None
+        self._lists: dict[int, tuple[list[Row], int]] = {}
+        """Lists that were answered, which calls share, and how often."""
+        self._indexes = 0
+        self._found: Counter[tuple[str, str]] = Counter()
+        """How often a kind of use was made of what an id, a path or an address stands for."""
+        self._missed: dict[str, int] = {}
+        """How often nothing was found for some words, the newest at the end."""
+        self._read: dict[str, int] = {}
+        self._used: dict[str, int] = {}
+        self._waiting: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+        self._expanded: tuple[list[Row], list[str]] | None = None
+        """The list that was counted last, and its skills."""
+
+    def noter(self, function_id: str) -> Noter | None:
+        """Give what notes each answer of a function that offers, reads or uses skills; None for others."""
+        if function_id not in _COUNTED:
+            return None
+        settings, note = self._settings, self._notes_of(function_id)
+
+        def noting(payload: Payload, answer: Any) -> None:
+            if settings.usage:
+                note(payload, answer)
+                if self._waiting is None:
+                    self._waiting = asyncio.get_running_loop().create_task(self._soon())
+
+        return noting
+
+    async def reply(self, _: Payload) -> Row:
+        """Answer ``directory::skills::usage``."""
+        if not self._settings.usage:
+            return {"skills": [], "misses": [], "since": None}
+        look = await self._catalogue.look()
+        async with self._writing:
+            table = await asyncio.to_thread(self._count, look, self._taken())
+            return table.reply(key for key, _ in every_skill(look.snapshot))
+
+    async def close(self) -> None:
+        """Write what was noted until now."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await self._write()
+
+    def _notes_of(self, function_id: str) -> Noter:
+        if function_id in _LISTS:
+            return self._note_list
+        if function_id in _INDEXES:
+            return self._note_index
+        if function_id == _SEARCH:
+            return lambda _, answer: self._note_search(answer)
+        return self._note_read if function_id in (_GET, _FILE) else self._note_fetch
+
+    def _note_read(self, _: Payload, answer: Any) -> None:
+        # A file of a skill has its skill's id; a document and a text say which skill they are part of.
+        skill = answer["id"] if "encoding" in answer else answer.get("skill")
+        if skill is not None:
+            is_file = "encoding" in answer or answer["type"] == "file"
+            counts = self._used if is_file else self._read
+            counts[skill] = counts.get(skill, 0) + 1
+
+    def _note_list(self, _: Payload, answer: Any) -> None:
+        rows: list[Row] = answer["skills"]
+        if len(self._lists) < MAX_USAGE_NOTES:
+            self._lists[id(rows)] = rows, self._lists.get(id(rows), (rows, 0))[1] + 1
+
+    def _note_index(self, _: Payload, _answer: Any) -> None:
+        self._indexes += 1
+
+    def _note_fetch(self, payload: Payload, _: Any) -> None:
+        uris = [payload.get("uri"), *items_of(payload.get("uris"))]
+        if len(self._found) < MAX_USAGE_NOTES:
+            self._found.update(("read", uri) for uri in dict.fromkeys(map(str, filter(None, uris))))
+
+    def _note_search(self, answer: Row) -> None:
+        ids: dict[str, None] = {}
+        for result in rows_of(answer, "results"):
+            for section in rows_of(result, "sections"):
+                if section.get("kind") == "skill":
+                    ids.update((str(hit.get("id")), None) for hit in rows_of(section, "hits"))
+            if not result.get("fits"):
+                words = cut(one_line(str(result.get("capability"))), QUOTED_CHARS)
+                self._missed[words] = self._missed.pop(words, 0) + 1
+        self._found.update(("offered", one) for one in ids)
+
+    async def _soon(self) -> None:
+        await asyncio.sleep(USAGE_SECONDS)
+        self._waiting = None
+        await self._write()
+
+    async def _write(self) -> None:
+        look = await self._catalogue.look()
+        async with self._writing:
+            await asyncio.to_thread(self._count_and_write, look, self._taken())
+
+    def _taken(self) -> _Noted:
+        """Take what was noted; calls note anew from now on."""
+        by_kind = {"read": self._read, "used": self._used}
+        taken = _Noted(list(self._lists.values()), self._indexes, self._found, self._missed, by_kind)
+        self._lists, self._indexes, self._read, self._used = {}, 0, {}, {}
+        self._found, self._missed = Counter(), {}
+        return taken
+
+    def _count_and_write(self, look: Look, noted: _Noted) -> None:
+        table = self._count(look, noted)
+        if self._path is not None:
+            _replace(self._path, json.dumps(table.as_dict(), ensure_ascii=False).encode())
+
+    def _count(self, look: Look, noted: _Noted) -> UsageTable:
+        """Turn what was noted into counts, in a thread; a call counts a skill once."""
+        if self._table is None:
+            self._table = read_usage(self._path)
+        table, now = self._table, rfc3339(time.time_ns())
+        day = now[:10]
+        for rows, times in noted.lists:
+            table.add(day, "offered", self._skills_in(look.snapshot, rows), times)
+        if noted.indexes:
+            table.add(day, "offered", [key for key, _ in topmost_skills(look.listed)], noted.indexes)
+        for kind, skills in noted.by_kind.items():
+            for skill, times in skills.items():
+                table.add(day, kind, [skill], times)
+        for (kind, name), times in noted.found.items():
+            for actual, skill in _uses(look, kind, name):
+                table.add(day, actual, [skill], times)
+        for words, times in noted.missed.items():
+            table.miss(words, now, times)
+        table.trim()
+        return table
+
+    def _skills_in(self, snapshot: Snapshot, rows: list[Row]) -> list[str]:
+        """Give the skills of a list, which calls share until a document changes."""
+        if self._expanded is None or self._expanded[0] is not rows:
+            self._expanded = rows, _skills_of(snapshot, rows)
+        return self._expanded[1]
+
+
+def read_usage(path: Path | None) -> UsageTable:
+    """Read the counts that are kept in a file; one that cannot be read counts as empty."""
+    if path is None:
+        return UsageTable()
+    try:
+        with path.open("rb") as file:
+            return UsageTable(json.loads(file.read(MAX_USAGE_BYTES)))
+    except (OSError, ValueError):
+        return UsageTable()
+
+
+def _skills_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    found: dict[str, None] = {}
+    for row in rows:
+        document = snapshot.find(row["id"]) if is_object(row) else None
+        skill = None if document is None else skill_of(snapshot, document)
+        if skill is not None:
+            found[snapshot.display_id(skill)] = None
+    return list(found)
+
+
+def _uses(look: Look, kind: str, name: str) -> Iterator[tuple[str, str]]:
+    """Give what was made of what a name or an address stands for: a file of a skill that is read is used."""
+    snapshot = look.snapshot
+    path = name.removeprefix(SCHEME)
+    document, place = snapshot.find(path), None
+    if document is None:
+        try:
+            target = resolve_skill(snapshot, path)
+        except DirectoryError:
+            return
+        document, place = getattr(target, "skill", None), getattr(target, "path", None)
+    skill = skill_of(snapshot, document) if document is not None else skill_at(snapshot, place or "")
+    if skill is not None:
+        yield "used" if kind == "read" and document is None else kind, snapshot.display_id(skill)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}.{os.getpid()}")
+        new.write_bytes(content)
+        os.replace(new, path)
+    except OSError:
+        # A full or missing disk must not fail calls; the next second tries again.
+        return
