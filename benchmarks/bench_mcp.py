@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 READS = 40
 ROUNDS = 41
 STARTS = 7
+SKILLS = 1_000
 BODY = "# Benchmark\n\n" + "All work and no play makes a document. " * 100
 URI = "iii://bench"
 VERSION = "2026-07-28"
@@ -145,6 +147,38 @@ def _listing_tools(*arguments: str) -> float:
     return taken
 
 
+@goal("mcp.skills-list", at_most=3.0)
+def skills_list() -> Measurement:
+    """The whole of ``skills/list`` for 1,000 skills, warm, against a server that answers constant pages."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process(up_with_bridge_inside, _with_skills(folder)) as inside,
+    ):
+        ours = SkillsReader(inside)
+        pages = ours.pages()
+        with process(constant_pages, pages) as constant:
+            theirs = SkillsReader(constant)
+            return interleave(lambda: _listing(ours), lambda: _listing(theirs), rounds=STARTS)
+
+
+def _with_skills(folder: str) -> str:
+    for number in range(SKILLS):
+        place = Path(folder) / f"skill-{number}"
+        place.mkdir()
+        head = f"---\nname: skill-{number}\ndescription: Does number {number}. Use it for {number}.\n---\n"
+        (place / "SKILL.md").write_text(f"{head}# Skill\n", encoding="utf-8")
+        (place / "run.sh").write_text(f"echo {number}\n", encoding="utf-8")
+    return folder
+
+
+def _listing(reader: SkillsReader) -> float:
+    start = time.perf_counter()
+    found = sum(len(page["skills"]) for page in reader.pages())
+    if found < SKILLS:
+        raise AssertionError("that is not what was asked for")
+    return time.perf_counter() - start
+
+
 @contextlib.contextmanager
 def _directory() -> Generator[str]:
     """An engine with the directory and a constant function on it, each in a process of its own."""
@@ -194,13 +228,15 @@ class Reader(Protocol):
     def read(self) -> None: ...
 
 
+META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "0"},
+}
+
+
 def _request() -> str:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": VERSION,
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "0"},
-    }
-    params = {"uri": URI, "_meta": meta}
+    params = {"uri": URI, "_meta": META}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params})
 
 
@@ -228,6 +264,33 @@ class HttpReader:
     def read(self) -> None:
         self._connection.request("POST", "/mcp", self._body, self._headers)
         _check(self._connection.getresponse().read())
+
+
+class SkillsReader:
+    """Asks for every page of the skills over one kept connection."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
+        self._connection.connect()
+        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def pages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while not found or cursor is not None:
+            params: dict[str, Any] = {"_meta": META} if cursor is None else {"_meta": META, "cursor": cursor}
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": params})
+            headers = {
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": VERSION,
+                "Mcp-Method": "skills/list",
+            }
+            self._connection.request("POST", "/mcp", body, headers)
+            page = json.loads(self._connection.getresponse().read())["result"]
+            found.append(page)
+            cursor = page.get("nextCursor")
+        return found
 
 
 class StdioReader:
@@ -363,6 +426,28 @@ def constant_over_http(report: Connection) -> None:
     report.send(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
     app = _constant_server().streamable_http_app()
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+    asyncio.run(server.serve(sockets=[listener]))
+
+
+def constant_pages(report: Connection, pages: list[dict[str, Any]]) -> None:
+    """The SDK's server with constant pages of ``skills/list``, each behind the cursor of the one before."""
+    import mcp_types as types
+    import uvicorn
+
+    by_cursor = {None: pages[0]} | {page["nextCursor"]: later for page, later in pairwise(pages)}
+
+    async def listed(_: Any, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        return by_cursor[params.cursor]
+
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    report.send(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+    constant = _constant_server()
+    constant.add_request_handler("skills/list", types.PaginatedRequestParams, listed)
+    server = uvicorn.Server(
+        uvicorn.Config(constant.streamable_http_app(), log_level="error", access_log=False)
+    )
     asyncio.run(server.serve(sockets=[listener]))
 
 

@@ -139,7 +139,6 @@ def test_what_the_page_on_mcp_prints_is_printed(place: tuple[Path, str]) -> None
     printed = "".join(run(["sh", "-e", "-c", block], place) for block in blocks)
 
     assert printed.count('"iii-directory": {') == 2
-    assert printed.count('"--skills-folder"') == 1
 
 
 def test_the_commands_install_from_a_repository_and_a_folder(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ GET: Final = "directory::skills::get"
 LIST: Final = "directory::skills::list"
 FILES: Final = "directory::skills::files"
 OFF: Final = "off"
+# How long the answer of a search may be; descriptions are shortened first.
+_SEARCH_CHARS: Final = 750
 
 
 class Calls(NamedTuple):
@@ -150,9 +152,8 @@ def _searched(answer: Any, _: Row, calls: Calls) -> Answer:
 
 
 def _hit_line(kind: str, hit: Row, calls: Calls) -> str:
-    line = f"- {kind} {visible(str(hit.get('id')))}"
-    if hit.get("in"):
-        line += f" (page of {visible(str(hit['in']))})"
+    key = visible(str(hit.get("id")))
+    line = f"- {kind} {visible(str(hit['in']))} (page of {key})" if hit.get("in") else f"- {kind} {key}"
     line += _source(hit)
     if hit.get("confidence"):
         line += f" [{hit['confidence']}: {visible(str(hit.get('why') or ''))}]"
@@ -310,6 +311,8 @@ BY_FUNCTION: Final = {tool.function_id: tool for tool in TOOLS}
 def payload_of(tool: FaceTool, arguments: Row) -> Row:
     """The payload of the function that a tool calls."""
     payload = {key: value for key, value in arguments.items() if key != "cursor"} | dict(tool.fixed)
+    if tool.function_id == SEARCH:
+        payload.setdefault("budget_chars", _SEARCH_CHARS)
     if tool.function_id == LIST and not payload.get("search") and not payload.get("prefix"):
         payload.setdefault("kind", "skill")
     return payload
