@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -177,14 +178,19 @@ def http_bridge(
 ) -> Generator[str]:
     """A bridge on a free port, joined to an engine or inside one; the address that clients ask at."""
     listener = Listener(host, 0, token, limits=limits)
-    bus = inside.on_loop(lambda: bus_inside(inside.server)) if inside else joined_bus(url, token=token)
-    bridge = Bridge.on(bus, expose=expose, show_all=show_all, secret=secret)
-    try:
-        bus.run(bridge.start_http(listener))
-        yield listener.url
-    finally:
-        bus.run(bridge.close())
-        bus.close()
+    # A loop that ends what its libraries leave behind, as that of a command does.
+    with anyio.from_thread.start_blocking_portal() as portal:
+        if inside is None:
+            bus = portal.call(lambda: joined_bus(url, token=token, loop=asyncio.get_running_loop()))
+        else:
+            bus = inside.on_loop(lambda: bus_inside(inside.server))
+        bridge = Bridge.on(bus, expose=expose, show_all=show_all, secret=secret)
+        try:
+            bus.run(bridge.start_http(listener))
+            yield listener.url
+        finally:
+            bus.run(bridge.close())
+            bus.close()
 
 
 def wait_for_stream(one: Session, change: Callable[[], object]) -> None:

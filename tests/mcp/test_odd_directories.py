@@ -13,7 +13,7 @@ from tests.support.engine import EngineThread
 from tests.support.reader import OtherWorker, until
 
 from iii_directory.access.http_server import Listener
-from iii_directory.mcp.bridge import Bridge, BridgeServer, joined_bus
+from iii_directory.mcp.bridge import Bridge, BridgeServer, bus_inside
 from iii_directory.mcp.http import HttpEndpoint
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def test_a_tool_without_a_description_has_one_and_takes_anything(client: Session
 
 def test_nothing_is_kept_of_clients_that_left() -> None:
     with EngineThread() as engine:
-        bus, listener = joined_bus(engine.url), Listener("127.0.0.1", 0, None)
+        listener = Listener("127.0.0.1", 0, None)
+        bus = engine.on_loop(lambda: bus_inside(engine.server))
         bridge = Bridge.on(bus)
         try:
             bus.run(bridge.start_http(listener))

@@ -83,7 +83,6 @@ class HttpEndpoint:
         await sessions
         self._http.stop()
         await http
-        await _end_watchers()
 
     async def _keep_sessions(self, ready: asyncio.Event) -> None:
         async with self._sessions.run():
@@ -206,15 +205,3 @@ def _has_no_sessions(scope: Scope) -> bool:
 
 def _header(scope: Scope, wanted: bytes) -> str | None:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)
-
-
-async def _end_watchers() -> None:
-    """The SDK's library for streams leaves a task on every loop it served on, to wait for a signal."""
-    watchers = [
-        task
-        for task in asyncio.all_tasks()
-        if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher"
-    ]
-    for task in watchers:
-        task.cancel()
-    await asyncio.gather(*watchers, return_exceptions=True)
