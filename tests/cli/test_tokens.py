@@ -138,7 +138,7 @@ def test_mcp_over_http_takes_no_token_that_can_be_guessed(tmp_path: Path, words:
 
 def test_mcp_over_http_makes_a_token_of_its_own_folder(tmp_path: Path) -> None:
     with running("mcp", "--http", "--http-port", "0", "--token", "auto", cwd=tmp_path) as bridge:
-        bridge.wait_for("token kept in .iii-directory/token")
+        bridge.wait_for(".iii-directory/token")
         bridge.wait_for("MCP at")
         assert kept(tmp_path) not in bridge.output
 
@@ -274,7 +274,8 @@ def test_a_token_that_was_made_for_our_own_engine_is_found_from_another_folder(t
 
 
 def test_a_printed_configuration_has_room_for_the_token_whoever_listens(tmp_path: Path) -> None:
-    output = said(free_port(), "mcp", "--print-config", "cursor", cwd=tmp_path)
+    port = free_port()
+    output = said(port, "mcp", "--print-config", "cursor", "--url", f"ws://127.0.0.1:{port}", cwd=tmp_path)
 
     entry = json.loads(output[output.index("{") :])["mcpServers"]["iii-directory"]
     assert entry["env"] == {"III_TOKEN": "<the engine's token>"}

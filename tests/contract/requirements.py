@@ -230,6 +230,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
         ALL,
         facts__listed="what a skill can do is listed, with the functions it names and whether they exist",
         visibility__levels="lists, indexes, search and reads honour the operator's visibility of each skill",
+        usage__counted="what is offered, read and used is counted here, within bounds and for a while",
         names__addresses="the name that a skill gives itself is an address where no id has that name",
     ),
     **_section(

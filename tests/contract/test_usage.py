@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from tests.contract.requirements import requirement
 from tests.support.commands import COMMAND, free_port, run, running_program
 from tests.support.engine import WAIT
 from tests.support.reader import until
@@ -32,6 +33,7 @@ def fill(directory: Reader) -> None:
     directory.skills.write("pdf/run.py", "print()\n")
 
 
+@requirement("usage.counted")
 def test_what_is_offered_read_and_used_is_counted_once_a_call(directory: Reader) -> None:
     fill(directory)
     assert counts(directory)["pdf"] == (0, 0, 0)
@@ -52,6 +54,7 @@ def test_what_is_offered_read_and_used_is_counted_once_a_call(directory: Reader)
     assert directory.call("directory::skills::usage")["since"]
 
 
+@requirement("usage.counted")
 def test_searches_that_found_nothing_are_kept_newest_first(directory: Reader) -> None:
     fill(directory)
     for words in ("zzyzx quux", "plugh xyzzy", "zzyzx quux"):
@@ -62,6 +65,7 @@ def test_searches_that_found_nothing_are_kept_newest_first(directory: Reader) ->
     assert [(row["words"], row["count"]) for row in misses] == [("zzyzx quux", 2), ("plugh xyzzy", 1)]
 
 
+@requirement("usage.counted")
 def test_nothing_is_counted_where_it_is_switched_off(start: Callable[..., Reader]) -> None:
     directory = start(usage=False)
     fill(directory)
@@ -70,6 +74,7 @@ def test_nothing_is_counted_where_it_is_switched_off(start: Callable[..., Reader
     assert directory.call("directory::skills::usage") == {"skills": [], "misses": [], "since": None}
 
 
+@requirement("usage.counted")
 def test_the_table_never_grows_beyond_its_bounds() -> None:
     table = UsageTable()
     for day in range(40):
@@ -88,6 +93,7 @@ def test_the_table_never_grows_beyond_its_bounds() -> None:
     assert again.as_dict() == table.as_dict()
 
 
+@requirement("usage.counted")
 def test_odd_files_are_read_as_far_as_they_make_sense() -> None:
     day = {"a": [1, 2], "b": [1, -2, 3], "c": "x", "d": [1, 2, 3]}
     odd = {"days": {"2026-01-01": day}, "misses": [1, {"words": 1}]}
@@ -97,6 +103,7 @@ def test_odd_files_are_read_as_far_as_they_make_sense() -> None:
     assert UsageTable(odd).reply()["skills"] == [{"id": "d", "offered": 1, "read": 2, "used": 3}]
 
 
+@requirement("usage.counted")
 def test_a_killed_directory_loses_no_more_than_the_last_second(tmp_path: Path) -> None:
     (tmp_path / "skills/pdf").mkdir(parents=True)
     (tmp_path / "skills/pdf/SKILL.md").write_text(SKILL)

@@ -54,6 +54,7 @@ def test_a_published_worker_is_installed_and_listed_at_once(depot: Depot, functi
         "prompts_written": ["ask"],
         "files_written": ["run.py"],
         "source": {"kind": "registry", "worker": "db", "tag": "latest"},
+        "new_facts": {"scripts": ["run.py (python)"]},
     }
     assert depot.ids() == ["db", "db/get"]
     assert depot.title("db") == "db one"
@@ -80,6 +81,7 @@ def test_a_folder_of_a_repository_is_installed_and_listed_at_once(
             "branch": "main",
             "commit": git(repo, "rev-parse", "HEAD"),
         },
+        "new_facts": {"scripts": ["scripts/run.sh (sh)"]},
     }
     assert depot.ids() == ["web"]
     (left_out,) = [row for row in depot.findings("skipped") if row["subject"] == "web/.hidden"]

@@ -142,7 +142,7 @@ def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(name, *rest, **named)\n"
         "builtins.__import__ = imported\n"
-        "importlib.import_module = lambda name: imported(name) and sys.modules[name]\n"
+        "importlib.import_module = lambda name, package=None: imported(name) and sys.modules[name]\n"
         "from iii_directory.cli.main import main\n"
         "main(sys.argv[1:])\n"
     )

@@ -54,6 +54,11 @@ class Room(NamedTuple):
 def room_for_sockets() -> Room:
     """What the files leave, once the limit is raised: two in three for the engine when they are short."""
     files = raised_file_limit()
+    if files < RESERVED_FILES:
+        # A crowd can take every file for a moment, and no module can be imported then.
+        from iii_directory.worker.parts import import_all
+
+        import_all()
     left = files - min(RESERVED_FILES, files // 2)
     return Room(min(MAX_ENGINE_CONNECTIONS, left * 2 // 3), min(MAX_MCP_CONNECTIONS, left // 3))
 

@@ -273,7 +273,7 @@ class Parts:
 
     async def _come_later(self) -> None:
         await asyncio.sleep(AFTER_START_SECONDS)
-        await asyncio.to_thread(_import_all)
+        await asyncio.to_thread(import_all)
         if self._look is not None:
             self.documents.follow(self._look)
 
@@ -281,6 +281,7 @@ class Parts:
         return await self.installer.auto_download(worker)
 
 
-def _import_all() -> None:
+def import_all() -> None:
+    """Import the modules that the first answer does not need."""
     for name in _LATER:
         import_module(name)
