@@ -174,7 +174,8 @@ class Usage:
         """Write what was noted until now."""
         if self._waiting is not None:
             self._waiting.cancel()
-            await self._write()
+            # An ordinary look would wait for the engine to say what is installed, and that has been closed.
+            await self._write(self._catalogue.load())
 
     def _notes_of(self, function_id: str) -> Noter:
         if function_id in _LISTS:
@@ -220,10 +221,9 @@ class Usage:
     async def _soon(self) -> None:
         await asyncio.sleep(USAGE_SECONDS)
         self._waiting = None
-        await self._write()
+        await self._write(await self._catalogue.look())
 
-    async def _write(self) -> None:
-        look = await self._catalogue.look()
+    async def _write(self, look: Look) -> None:
         async with self._writing:
             await asyncio.to_thread(self._count_and_write, look, self._taken())
 
