@@ -135,14 +135,17 @@ def with_usual_port(port: int, *arguments: str) -> tuple[str, ...]:
 def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
     """Our command as a program in which Ctrl-C is pressed when it imports a module."""
     program = (
-        "import builtins, importlib, os, signal, sys\n"
+        "import builtins, importlib.util, os, signal, sys\n"
         "real = builtins.__import__\n"
         "def imported(name, *rest, **named):\n"
         f"    if name == {module!r}:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(name, *rest, **named)\n"
         "builtins.__import__ = imported\n"
-        "importlib.import_module = lambda name, package=None: imported(name) and sys.modules[name]\n"
+        "def import_module(name, package=None):\n"
+        "    name = importlib.util.resolve_name(name, package)\n"
+        "    return imported(name) and sys.modules[name]\n"
+        "importlib.import_module = import_module\n"
         "from iii_directory.cli.main import main\n"
         "main(sys.argv[1:])\n"
     )
