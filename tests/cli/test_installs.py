@@ -490,8 +490,10 @@ def test_a_terminal_is_asked_about_what_an_install_can_newly_do(desk: Desk, answ
 
     output = on_a_terminal(desk, "skills", "add", "db", answered=answered, code=code)
 
-    assert "db: new scripts: run.py (python)" in output
-    assert "go on with db?" in output
+    bar, asked = output.split("iii-directory: db: new scripts: run.py (python)", 1)
+    assert "\u2501" in bar
+    assert bar.endswith("\x1b[2K")  # the bar was cleared before the question
+    assert "\u2501" not in asked.split("go on with db?")[0]
     assert (desk.skills / "db/SKILL.md").exists() == (answered == "y")
 
 

@@ -90,7 +90,7 @@ def test_a_list_on_a_wide_terminal_uses_its_width(place: Path) -> None:
     )
     head, row = words(drawn).rstrip().split("\n")
 
-    assert head.split() == ["ID", "TITLE", "TYPE", "DESCRIPTION"]
+    assert head.split() == ["ID", "TITLE", "TYPE", "DESCRIPTION", "SOURCE"]
     assert row.startswith(f"{LONG_ID}  Sandboxes that you host")
     assert 190 < len(row) <= 200
 

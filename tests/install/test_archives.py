@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 MAX_RSS = 256 * MIB
 MAX_SECONDS = 10.0
+
+# Started directly, the command would be charged with the memory of the test process it was forked from.
+MEASURE = """
+import resource, subprocess, sys
+with open("out", "wb") as out, open("err", "wb") as err:
+    subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
 
 
 class ArchiveSite:
@@ -62,14 +71,15 @@ class Done:
     def __init__(self, site: ArchiveSite, folder: Path) -> None:
         with RawServer(site.respond) as server:
             command = [COMMAND, "skills", "add", server.url, "--all", "--json"]
-            with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-                process = subprocess.Popen(
-                    command, cwd=folder, env=environment(), stdout=out, stderr=err, stdin=subprocess.DEVNULL
-                )
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
+            measured = subprocess.run(
+                [sys.executable, "-c", MEASURE, *command],
+                cwd=folder,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                check=True,
+            )
         site.asked.append(time.monotonic())
-        self.peak = usage.ru_maxrss * 1024
+        self.peak = int(measured.stdout) * 1024
         self.errors = (folder / "err").read_text(encoding="utf-8")
         self.rows: list[dict[str, Any]] = json.loads((folder / "out").read_bytes())["namespaces"]
 
