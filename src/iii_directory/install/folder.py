@@ -116,7 +116,8 @@ class SkillsFolder:
         # Only here, because a worker starts without it.
         from iii_directory.documents.facts import fact_content, facts_of
 
-        _, known = self.look(namespace, ())
+        # No scan: it would fail where an install exchanges the folder meanwhile.
+        known = self.lock().namespaces.get(namespace)
         contents: dict[str, FileContent] = {}
         for path in () if known is None else known.files:
             raw = self.read(namespace, path)
