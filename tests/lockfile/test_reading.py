@@ -38,6 +38,7 @@ class NoWorkers:
     names: frozenset[str] = frozenset()
     are_all = True
     left: frozenset[str] = frozenset()
+    connected: dict[str, str | None] | None = None
 
     async def known(self) -> frozenset[str]:
         return self.names
