@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -154,7 +153,7 @@ def add(
         offers = run_installer(settings, lambda installer: installer.offers(typed))
         _print_offers(offers, source, as_json=as_json)
     else:
-        with progress_shown(words.__getitem__, is_quiet=approve is not None) as progress:
+        with progress_shown(words.__getitem__, approve) as (progress, approve):
             offers, added = run_installer(
                 settings,
                 lambda installer: installer.add(
@@ -228,7 +227,7 @@ def _add_worker(
         preview = run_installer(settings, lambda installer: installer.preview(request, **how))
         print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
         return
-    with progress_shown(words.__getitem__, is_quiet=approve is not None) as progress:
+    with progress_shown(words.__getitem__, approve) as (progress, approve):
         done = run_installer(
             settings, lambda installer: installer.download(request, progress=progress, **how), approve
         )
@@ -237,15 +236,13 @@ def _add_worker(
 
 
 def asking(*, goes_on: bool) -> Approve | None:
-    """Give the question about what an install or update can newly do; None where nobody is to be asked."""
+    """Give the question about what an install or update can newly do; None where no person can be asked."""
     if goes_on or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    turn = threading.Lock()
 
     def ask(name: str, news: Mapping[str, list[str]]) -> bool:
-        with turn:
-            say_news(name, news)
-            return click.confirm(f"go on with {name}?", err=True)
+        say_news(name, news)
+        return click.confirm(f"go on with {name}?", err=True)
 
     return ask
 

@@ -84,7 +84,7 @@ def update(
     as_json: bool,
 ) -> None:
     approve = asking(goes_on=goes_on)
-    with progress_shown(lambda name: f"update {name}", is_quiet=approve is not None) as progress:
+    with progress_shown(lambda name: f"update {name}", approve) as (progress, approve):
         found = run_installer(
             settings,
             lambda installer: installer.upkeep.update(
@@ -106,7 +106,7 @@ def update(
 @click.option("--facts", is_flag=True, help="Say what the newer files can do that the installed ones cannot.")
 @options
 def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_json: bool) -> None:
-    with progress_shown(lambda name: f"ask for {name}") as progress:
+    with progress_shown(lambda name: f"ask for {name}") as (progress, _):
         found = run_installer(
             settings, lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress)
         )
@@ -122,7 +122,7 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_js
 @force_option("Replace files that were edited by hand.")
 @options
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
-    with progress_shown(lambda name: f"restore {name}") as progress:
+    with progress_shown(lambda name: f"restore {name}") as (progress, _):
         found = run_installer(
             settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
         )
