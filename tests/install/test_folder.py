@@ -315,3 +315,24 @@ def test_a_name_that_is_no_namespace_reaches_no_disk(tmp_path: Path, name: str) 
         with pytest.raises(DirectoryError, match=r"^D340 "):
             act()
     assert contents(tmp_path) == {"x/SKILL.md": b"canary", "skills/y/SKILL.md": b"y"}
+
+
+def test_facts_are_collected_while_another_install_exchanges_the_folder(tmp_path: Path) -> None:
+    before = bundle_of({"index.md": b"one", "old/run.py": b"print(1)"})
+    after = bundle_of({"index.md": b"two", "new/run.py": b"print(2)"}, "2.0.0")
+    moment, operations = 0, 1
+
+    def exchange(count: int, name: str, arguments: tuple[Any, ...]) -> None:
+        if count == moment:
+            install(tmp_path, after, prune=True)
+
+    # At every operation on the disk in turn.
+    while moment < operations:
+        install(tmp_path, before, prune=True, allow_downgrade=True)
+        moment += 1
+        files = WatchedFiles(exchange)
+        scripts = SkillsFolder(tmp_path, files=files).facts("db").inventory["scripts"]
+        operations = files.count
+        # A file of the old version that is gone already counts as absent.
+        assert scripts in ([], ["old/run.py (python)"], ["new/run.py (python)"])
+    assert operations > 5
