@@ -81,7 +81,8 @@ def test_up_joins_an_engine_that_answers(tmp_path: Path, engine: EngineThread) -
     assert index["workers_count"] == 1
     assert f"{engine.url} (already there)" in up.output
     assert code == 0
-    assert not (tmp_path / ".iii-directory").exists()
+    # The state is the other engine's; only what finds a running directory may be kept here.
+    assert not (tmp_path / ".iii-directory" / "engine.db").exists()
 
 
 def test_up_refuses_a_port_where_something_else_listens(tmp_path: Path) -> None:
