@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.commands import COMMAND, START_SECONDS, environment, run
+from tests.support.commands import COMMAND, START_SECONDS, environment, run, running
 from tests.support.git import commit, git, make_repo
 from tests.support.installs import contents, put
 from tests.support.registry import RawServer
@@ -244,16 +244,12 @@ def test_ctrl_c_ends_an_add_at_once_while_a_host_is_silent(desk: Desk) -> None:
 
     with RawServer(silent) as server:
         desk.configure(repo_mirrors={"https://github.com/": f"{server.url}/"}, download_timeout_ms=600_000)
-        process = subprocess.Popen(
-            [COMMAND, "skills", "add", "o/r"], cwd=desk.tmp_path, env=environment(), stderr=subprocess.PIPE
-        )
-        assert asked.wait(START_SECONDS)
-        process.send_signal(signal.SIGINT)
-        # The host stays silent for ten minutes if nobody ends git.
-        _, errors = process.communicate(timeout=START_SECONDS)
+        with running("skills", "add", "o/r", cwd=desk.tmp_path) as adding:
+            assert asked.wait(START_SECONDS)
+            # The host stays silent for ten minutes unless the command ends git.
+            assert adding.stop(signal.SIGINT) == 130, adding.output
 
-    assert process.returncode == 130, errors
-    assert b"Traceback" not in errors
+    assert "Traceback" not in adding.output
     assert not desk.skills.exists()
 
 

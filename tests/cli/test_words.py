@@ -181,13 +181,12 @@ def test_ctrl_c_ends_an_install_from_a_git_host_that_says_nothing(tmp_path: Path
         repository = f"https://127.0.0.1:{silent.getsockname()[1]}/some/skills"
         with at_a_terminal("skills", "add", repository, "--skill", "pdf", cwd=tmp_path) as terminal:
             silent.settimeout(WAIT * 3)
-            connection, _ = silent.accept()
-            terminal.press("\x03")
-            assert terminal.end() == 130
-            # git has gone too: it was what kept the connection.
-            connection.settimeout(WAIT)
-            while connection.recv(65536):
-                pass
-            connection.close()
+            with silent.accept()[0] as connection:
+                terminal.press("\x03")
+                assert terminal.end() == 130
+                # git has gone too: it was what kept the connection.
+                connection.settimeout(WAIT)
+                while connection.recv(65536):
+                    pass
 
     assert "Traceback" not in terminal.screen
