@@ -24,6 +24,7 @@ from iii_directory.bus.seam import (
 from iii_directory.bus.tasks import Tasks
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
+from iii_directory.wire.failure_log import FailureLog
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -83,11 +84,12 @@ class SdkBus:
             ),
         )
         self._loop: asyncio.AbstractEventLoop = self._client._loop
+        self._failures = FailureLog(log)
 
     # Registering, from any thread
 
     def register_function(self, function: Function, handler: Handler) -> None:
-        run = guarded(function, handler)
+        run = guarded(function, handler, self._failures)
         # The SDK makes schemas out of annotations; ours are in the table of functions, or left out.
         run.__annotations__ = {}
         self._client.register_function(

@@ -41,11 +41,13 @@ class Worker:
         self.client = client
         self.kind = kind
         self.closed = False
-        names = {"name": "inside", "description": "A worker of the house."}
+        name, about = "inside", "A worker of the house."
         if kind == "inside":
-            self.bus: WorkerBus = engine.on_loop(lambda: LocalBus(engine.server, **names))
+            self.bus: WorkerBus = engine.on_loop(
+                lambda: LocalBus(engine.server, name=name, description=about)
+            )
         else:
-            self.bus = WireBus(engine.url, **names)
+            self.bus = WireBus(engine.url, name=name, description=about)
 
     def start(self) -> None:
         self.bus.start()

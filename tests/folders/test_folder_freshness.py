@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.documents.provenance import Provenance
 
 
 class RecordingParse:
@@ -29,7 +30,7 @@ class RecordingParse:
     def __init__(self) -> None:
         self.paths: list[str] = []
 
-    def __call__(self, path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
+    def __call__(self, path: str, raw: bytes, size: int, modified_at: str, root: Provenance) -> ParsedFile:
         self.paths.append(path)
         return parse_file(path, raw, size, modified_at, root)
 
@@ -105,7 +106,7 @@ def test_a_write_is_seen_before_the_file_is_closed(skills: Folder, view: View) -
 def test_a_file_read_half_written_does_not_stay_so(skills: Folder, watcher: Any) -> None:
     skills.document("a.md", "Before")
 
-    def writing_parse(path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
+    def writing_parse(path: str, raw: bytes, size: int, modified_at: str, root: Provenance) -> ParsedFile:
         if b"Before" in raw:
             skills.document("a.md", "Behind")
         return parse_file(path, raw, size, modified_at, root)
@@ -368,7 +369,7 @@ def test_while_one_thread_reads_another_is_told_so(skills: Folder, watcher: Any)
     skills.document("a.md", "A")
     reading, go_on = threading.Event(), threading.Event()
 
-    def slow_parse(path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
+    def slow_parse(path: str, raw: bytes, size: int, modified_at: str, root: Provenance) -> ParsedFile:
         reading.set()
         assert go_on.wait(10)
         return parse_file(path, raw, size, modified_at, root)
@@ -540,7 +541,7 @@ def test_a_round_that_breaks_off_is_made_up_for_by_the_next(skills: Folder, watc
     skills.document("b/c.md", "C")
     broken = True
 
-    def breaking_parse(path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
+    def breaking_parse(path: str, raw: bytes, size: int, modified_at: str, root: Provenance) -> ParsedFile:
         if broken:
             raise MemoryError
         return parse_file(path, raw, size, modified_at, root)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.documents.model import ParsedFile
+    from iii_directory.documents.provenance import Provenance
 
 CANARY = b"CANARY-OUTSIDE"
 SWAPPED = ("ns", "deep/er", "flip.md")
@@ -80,7 +81,7 @@ def race(tmp_path: Path, *, readers: int, seconds: float, iterations: int) -> in
         outside.write(path, f"# {CANARY.decode()}\n")
     leaked_to_parse: list[str] = []
 
-    def watching_parse(path: str, raw: bytes, size: int, modified_at: str, root: str) -> ParsedFile:
+    def watching_parse(path: str, raw: bytes, size: int, modified_at: str, root: Provenance) -> ParsedFile:
         if CANARY in raw:
             leaked_to_parse.append(path)
         return parse_file(path, raw, size, modified_at, root)

@@ -54,6 +54,7 @@ def test_a_download_from_the_registry_lands_and_says_what_it_wrote(world: World)
         "prompts_written": ["ask"],
         "files_written": ["run.py"],
         "source": {"kind": "registry", "worker": "db", "tag": "latest"},
+        "new_facts": {"scripts": ["run.py (python)"]},
     }
     assert contents(world.skills / "db") == {
         "SKILL.md": b"# db one\n",

@@ -99,6 +99,7 @@ def test_the_name_of_a_worker_cannot_write_into_an_index(house: House) -> None:
 
 @pytest.mark.parametrize("bus", ["inside", "joined"])
 def test_registrants_are_known_after_a_restart(tmp_path: Path, bus: str) -> None:
+    before: dict[str, Any] = {}
     for round_ in ("first", "second"):
         with EngineThread(database=Database(tmp_path / "data")) as engine:
             inside = engine if bus == "inside" else None

@@ -132,7 +132,7 @@ def test_a_broken_edit_keeps_what_was_and_is_a_finding(house: House, broken: str
     until(lambda: len(house.findings()) == 1, "the edit is a finding")
     assert said in house.findings()[0]
     assert house.call("directory::skills::create", CREATE)["id"] == "notes/page"
-    assert house.worker._settings.show_paths == ("show_paths" in broken)
+    assert house.worker._settings.show_paths == (True if "show_paths" in broken else "auto")
     house.write("allow_writing: true\n")
     until(lambda: house.findings() == [], "the finding goes with its cause")
 
