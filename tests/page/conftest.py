@@ -68,6 +68,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running("up", "--in-memory", "--port", str(port), "--http-port", str(http), cwd=home) as up:
         up.wait_for("Ctrl-C stops")
         yield made
+        # Not killed, so that the lines that the command ran are counted.
+        up.stop()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running("up", *options, cwd=home, III_TOKEN=TOKEN) as up:
         up.wait_for("Ctrl-C stops")
         yield made
+        # Not killed, so that the lines that the command ran are counted.
+        up.stop()
 
 
 @pytest.fixture
