@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help run test setup lint types unit bench soak format requirements docs browser measure walks clean
+.PHONY: help run test setup lint types unit bench soak format requirements docs browser pictures measure walks clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,11 +56,14 @@ format: $(VENV)/.dev  ## let ruff rewrite the code
 browser:  ## install the Chromium that the tests of the web page drive (Debian)
 	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; } || echo "install Chromium with your package manager; the tests of the page are skipped without it"
 
+pictures: $(VENV)/.dev  ## take the pictures of the web page in docs/pictures anew
+	@$(BIN)/python -m tools.pictures $(ARGS)
+
 measure:  ## size and readability of the source, beside the goals
 	@$(PYTHON) -m tools.measure $(ARGS)
 
 walks: $(VENV)/.dev  ## how many package borders each everyday request crosses
-	@$(BIN)/python -m tools.walks
+	@$(BIN)/python -m tools.walks $(ARGS)
 
 docs: $(VENV)/.dev  ## write the reference anew from the tables of the code
 	@$(BIN)/python -m docs.generate

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from websockets.frames import Frame, Opcode
 
-from benchmarks.harness import Measurement, goal, repeat
+from benchmarks.harness import Measurement, goal, measure, repeat
 from benchmarks.processes import Answers, call_frame, process, run_up
 from benchmarks.trees import path_of, tree
 from iii_directory.limits import MAX_FETCH_BYTES
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 DOCUMENTS = 10_000
 LARGE = 100
 LARGE_BYTES = 256 * 1024
-VALUE_BYTES = 8_000_000
+# From just above what is decoded at once to just below what one frame may have.
+VALUES_BYTES = (4_000_000, 8_000_000, 16_000_000)
 CALLS = 400
 ROUNDS = 3
 CLIENTS = 5_000
 ALLOWED_SECONDS = 0.010
 
 
-@goal("beside.registering", at_most=1.0)
+@measure("beside.registering")
 def registering() -> Measurement:
     """Somebody registers skills of 256 KiB, one after the other."""
     return _beside(register_large)
@@ -54,23 +55,23 @@ def fetching() -> Measurement:
 
 @goal("beside.values", at_most=1.0)
 def values() -> Measurement:
-    """Somebody writes and reads values of 8 MB in the state."""
+    """Another client writes and reads values of 4, 8 and 16 MB in the state."""
     return _beside(set_and_get)
 
 
-@goal("beside.messages", at_most=1.0)
+@measure("beside.messages")
 def messages() -> Measurement:
     """Somebody sends what takes long to read: a long text, a junk field, what is no JSON at its end."""
     return _beside(send_long)
 
 
-@goal("beside.missing", at_most=1.0)
+@measure("beside.missing")
 def missing() -> Measurement:
     """Somebody asks for what is not there, and is told what was probably meant."""
     return _beside(miss)
 
 
-@goal("beside.clients-5000", at_most=0, unit="err")
+@measure("beside.clients-5000", unit="err")
 def clients() -> Measurement:
     """Clients that ask for a skill at the same time and are not answered with it."""
     with tempfile.TemporaryDirectory() as data, process(up, _folder(), data) as url:
@@ -107,7 +108,7 @@ def _slowest(url: str) -> float:
 
 def _unanswered(url: str) -> float:
     """How many of so many clients do not get what they ask for."""
-    from iii_directory.cli.running import raised_file_limit
+    from iii_directory.cli.processes import raised_file_limit
 
     raised_file_limit()
     asked = _frame({"id": path_of(0).removesuffix(".md")}, "directory::skills::get")
@@ -142,7 +143,7 @@ def _frame(payload: dict[str, Any], function_id: str) -> bytes:
 
 def up(report: Connection, root: Path, data: str) -> None:
     """The engine with the directory inside it, on a database, as ``iii-directory up`` has them."""
-    from iii_directory.cli.running import raised_file_limit
+    from iii_directory.cli.processes import raised_file_limit
     from iii_directory.engine.sqlite_store import Database
 
     raised_file_limit()
@@ -168,22 +169,29 @@ def fetch_large(report: Connection, url: str) -> None:
 
 def set_and_get(report: Connection, url: str) -> None:
     place = {"scope": "heavy", "key": "value"}
-    rows = [{"number": number, "text": "x" * 80} for number in range(VALUE_BYTES // 100)]
-    frames = [_frame({**place, "value": rows}, "state::set"), _frame(place, "state::get")]
+    frames: list[bytes] = []
+    for size in VALUES_BYTES:
+        frames += [_frame({**place, "value": _rows(size)}, "state::set"), _frame(place, "state::get")]
     _for_ever(report, url, frames, in_flight=1)
 
 
 def send_long(report: Connection, url: str) -> None:
-    rows = [{"number": number, "text": "x" * 80} for number in range(VALUE_BYTES // 100)]
     place = {"scope": "heavy", "key": "text"}
-    broken = call_frame({**place, "rows": rows}, "state::set")[:-2] + "]}}"
-    frames = [
-        _frame({**place, "value": "x" * VALUE_BYTES}, "state::set"),
-        _frame({**place, "junk": rows}, "state::get"),
-        _frame({"id": "a/" * (VALUE_BYTES // 4)}, "directory::skills::get"),
-        Frame(Opcode.TEXT, broken.encode()).serialize(mask=True),
-    ]
+    frames: list[bytes] = []
+    for size in VALUES_BYTES:
+        broken = call_frame({**place, "rows": _rows(size)}, "state::set")[:-2] + "]}}"
+        frames += [
+            _frame({**place, "value": "x" * size}, "state::set"),
+            _frame({**place, "junk": _rows(size)}, "state::get"),
+            _frame({"id": "a/" * (size // 4)}, "directory::skills::get"),
+            Frame(Opcode.TEXT, broken.encode()).serialize(mask=True),
+        ]
     _for_ever(report, url, frames, in_flight=1)
+
+
+def _rows(size: int) -> list[dict[str, Any]]:
+    """Return rows that take about so many bytes as JSON."""
+    return [{"number": number, "text": "x" * 80} for number in range(size // 110)]
 
 
 def miss(report: Connection, url: str) -> None:

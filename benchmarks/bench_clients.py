@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from websockets.frames import Frame, Opcode
 
 from benchmarks.bench_engine import listener, resident_kib
-from benchmarks.harness import Measurement, goal
+from benchmarks.harness import Measurement, measure
 from benchmarks.processes import READY_SECONDS, Answers, call_frame, process, run_up
 from iii_directory.engine.sqlite_store import Database
 
@@ -33,7 +33,7 @@ LEAVING = 4_000
 SECONDS = 6.0
 
 
-@goal("clients.not-reading", at_most=1.2)
+@measure("clients.not-reading")
 def not_reading() -> Measurement:
     """Memory of the engine after ten clients that never read were cut off, against before; three rounds."""
     with _running() as url:
@@ -52,7 +52,7 @@ def not_reading() -> Measurement:
             return Measurement((resident_kib(pid) / before,), tuple(notes))
 
 
-@goal("clients.least-served", at_least=0.5)
+@measure("clients.least-served")
 def least_served() -> Measurement:
     """Calls of the client served least against the median, of 2,000 clients with one call each in flight."""
     counts, latencies = _eager_clients()
@@ -62,7 +62,7 @@ def least_served() -> Measurement:
     return Measurement((counts[0] / statistics.median(counts),), (note,))
 
 
-@goal("clients.slowest-answers", at_most=4.0)
+@measure("clients.slowest-answers")
 def slowest_answers() -> Measurement:
     """The 99th percentile of the answers' times against the median, of the same 2,000 clients."""
     _, latencies = _eager_clients()
@@ -71,7 +71,7 @@ def slowest_answers() -> Measurement:
     return Measurement((most / half,), (f"p50 {half * 1e3:.0f} ms, p99 {most * 1e3:.0f} ms",))
 
 
-@goal("clients.leaving", at_most=1.0, unit="s")
+@measure("clients.leaving", unit="s")
 def leaving() -> Measurement:
     """Seconds until a new client has its first answer, after 4,000 busy ones left at once."""
     with _running() as url:
@@ -119,7 +119,7 @@ async def _after_they_left(url: str) -> float:
 
 
 async def _connected(url: str, count: int) -> list[Eager]:
-    from iii_directory.cli.running import raised_file_limit
+    from iii_directory.cli.processes import raised_file_limit
 
     raised_file_limit()
     loop, where = asyncio.get_running_loop(), urlsplit(url)
@@ -215,7 +215,7 @@ def _request(url: str) -> bytes:
 
 def directory(report: Connection, folder: str) -> None:
     """The engine with the directory of one skill inside it, as ``iii-directory up`` has them."""
-    from iii_directory.cli.running import raised_file_limit
+    from iii_directory.cli.processes import raised_file_limit
 
     raised_file_limit()
     skill = Path(folder) / "skills" / "one" / "SKILL.md"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.harness import Measurement, goal, interleave, repeat
+from benchmarks.harness import Measurement, goal, interleave, measure, repeat
 from benchmarks.processes import (
     call_frame,
     echo_server,
@@ -27,14 +27,14 @@ PAYLOAD = {"text": "x" * 200}
 IDLE = 1000
 
 
-@goal("engine.two-hops", at_least=0.40)
+@measure("engine.two-hops")
 def two_hops() -> Measurement:
     """Calls through the engine to a worker and back, against a bare echo of the same messages."""
     with process(echo_server) as bare, process(engine) as url, process(echo_worker, url):
         return _against_echo(url, bare)
 
 
-@goal("engine.in-process", at_least=0.60)
+@measure("engine.in-process")
 def in_process() -> Measurement:
     """Calls of a function inside the engine's process, against a bare echo of the same messages."""
     with process(echo_server) as bare, process(engine_with_echo) as url:
@@ -53,7 +53,7 @@ def _seconds(url: str, *, greeted: bool) -> float:
     return flood(url, frames, IN_FLIGHT, greeted=greeted)
 
 
-@goal("engine.idle-connection", at_most=64, unit="KiB")
+@measure("engine.idle-connection", unit="KiB")
 def idle_connection() -> Measurement:
     """Memory of the engine's process per connection that says nothing."""
     return repeat(_idle_kib, rounds=3)
@@ -81,7 +81,7 @@ def _handshaken(port: int) -> socket.socket:
 
 
 def listener(port: int) -> int:
-    from iii_directory.cli.running import port_owner
+    from iii_directory.cli.processes import port_owner
 
     owner = port_owner(port)
     if owner is None:

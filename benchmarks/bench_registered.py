@@ -16,7 +16,7 @@ from iii import InitOptions, InvocationError
 from iii.iii import III
 
 from benchmarks.bench_search_start import until_complete
-from benchmarks.harness import Measurement, goal, interleave, repeat, timed
+from benchmarks.harness import Measurement, goal, interleave, measure, repeat, timed
 from benchmarks.processes import (
     call_frame,
     earlier,
@@ -31,7 +31,7 @@ from benchmarks.processes import (
 from benchmarks.trees import make_tree, path_of
 from iii_directory.config import Settings
 from iii_directory.engine.server import EngineServer
-from iii_directory.worker.main import DirectoryWorker
+from iii_directory.worker.directory_worker import DirectoryWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ BAD = ("bench::never", "bench::throws", "bench::gone")
 _numbers = itertools.count()
 
 
-@goal("registered.state-calls-per-read", at_most=0, unit="/rd")
+@measure("registered.state-calls-per-read", unit="/rd")
 def state_calls_per_read() -> Measurement:
     """Calls of ``state::*`` while lists, the index and bodies are read from among ten thousand."""
     counter: Any = multiprocessing.get_context("spawn").Value("i", 0)
@@ -72,7 +72,7 @@ def state_calls_per_read() -> Measurement:
     return Measurement(((counter.value - before) / (READS * len(READ_CALLS)),), tuple(notes))
 
 
-@goal("registered.register", at_least=0.8)
+@measure("registered.register")
 def register() -> Measurement:
     """``skills::register`` against a client's own ``state::set``, on the engine of ``iii-directory up``."""
     with process(engine_with_directory) as url:
@@ -90,13 +90,13 @@ def register() -> Measurement:
     return Measurement(measured.values, (note,))
 
 
-@goal("registered.register-before", at_least=1.3)
+@measure("registered.register-before")
 def register_before() -> Measurement:
     """``skills::register`` in ``iii-directory up`` with 32 in flight, against an earlier commit."""
     return since_before(registration_frame)
 
 
-@goal("registered.state-set-before", at_least=1.3)
+@measure("registered.state-set-before")
 def state_set_before() -> Measurement:
     """``state::set`` in ``iii-directory up`` with 32 in flight, against an earlier commit."""
     return since_before(write_frame)
@@ -119,7 +119,7 @@ def since_before(frame: Callable[[int], str]) -> Measurement:
         return interleave(lambda: rate(ours), lambda: rate(theirs), rounds=15)
 
 
-@goal("registered.read-after-burst", at_most=1.1)
+@measure("registered.read-after-burst")
 def read_after_burst() -> Measurement:
     """Reads one at a time right after 10,000 registrations, against reads once everything is indexed."""
     with tempfile.TemporaryDirectory() as data, process(up_on_disk, Path(data)) as url:
@@ -142,7 +142,7 @@ def against(client: Any, call: Callable[[int], tuple[str, dict[str, Any]]], *, r
     return interleave(lambda: rate(client, registration), lambda: rate(client, call), rounds=rounds)
 
 
-@goal("registered.other-instance", at_most=100, unit="ms")
+@measure("registered.other-instance", unit="ms")
 def other_instance() -> Measurement:
     """From the call that registers through one directory to the read of it through another."""
     with process(engine) as url, process(directory, url), process(directory, url, "two"):
@@ -184,7 +184,7 @@ def milliseconds_until_told(folder: Path, told: threading.Event, edits: int) -> 
     return (time.perf_counter() - start) * 1000
 
 
-@goal("registered.bad-subscribers", at_most=1.5)
+@measure("registered.bad-subscribers")
 def bad_subscribers() -> Measurement:
     """A registration with subscribers that never answer, throw, or are gone, against one without any."""
     with ExitStack() as opened:

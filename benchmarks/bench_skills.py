@@ -1,4 +1,4 @@
-"""Skills as folders: what 30,000 further files beside 10,000 documents cost whoever lists and reads."""
+"""Skills as folders: the cost of 30,000 further files beside 10,000 documents for lists and reads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import statistics
 from typing import TYPE_CHECKING
 
 from benchmarks.bench_catalogue import COUNT, Reader, figures, seconds_to_first_scan
-from benchmarks.harness import Measurement, goal, interleave, repeat, timed
+from benchmarks.harness import Measurement, interleave, measure, repeat, timed
 from benchmarks.trees import PER_NAMESPACE, tree
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.file_replies import skill_file, skill_files
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,9 +21,9 @@ SKILL = "worker-7"
 SCRIPT = f"scripts/step-{7 * PER_NAMESPACE}-0.py"
 
 
-@goal("skills.first-scan", at_most=1.5)
+@measure("skills.first-scan")
 def first_scan() -> Measurement:
-    """A file, whatever it is, takes at most half as long again to be seen as a document alone."""
+    """Scan a file of any kind in at most 1.5 times what a document takes in a folder of documents alone."""
     alone, together = tree(COUNT), tree(COUNT, FILES)
     documents, everything = _count(alone), _count(together)
     return interleave(
@@ -33,16 +33,16 @@ def first_scan() -> Measurement:
     )
 
 
-@goal("skills.list-unchanged", at_most=1.25)
+@measure("skills.list-unchanged")
 def list_unchanged() -> Measurement:
-    """A list of documents does not notice the files beside them."""
+    """List documents that have files beside them, against a folder without such files."""
     alone, together = Reader(tree(COUNT)), Reader(tree(COUNT, FILES))
     alone.list()
     together.list()
     return interleave(timed(together.list, times=5_000), timed(alone.list, times=5_000))
 
 
-@goal("skills.memory", at_most=25.0, unit="MB")
+@measure("skills.memory", unit="MB")
 def memory() -> Measurement:
     return repeat(
         lambda: figures(COUNT, FILES)["megabytes"] - figures(COUNT)["megabytes"],
@@ -50,9 +50,9 @@ def memory() -> Measurement:
     )
 
 
-@goal("skills.files-of-one", at_most=4.0)
+@measure("skills.files-of-one")
 def files_of_one() -> Measurement:
-    """A manifest whose files are as they were, against looking at each of them; hashes are kept."""
+    """List the unchanged files of a skill with their hashes, against opening and reading each file."""
     root = tree(COUNT, FILES)
     look = Catalogue(FolderSource(root)).load()
     skill_files(look, {"id": SKILL})
@@ -62,9 +62,9 @@ def files_of_one() -> Measurement:
     )
 
 
-@goal("skills.file-page", at_most=12.0)
+@measure("skills.file-page")
 def file_page() -> Measurement:
-    """One page with the hash of the whole, against open, read and close."""
+    """Read one page of a file with the hash of the whole file, against open, read and close."""
     root = tree(COUNT, FILES)
     look = Catalogue(FolderSource(root)).load()
     path = root / SKILL / SCRIPT

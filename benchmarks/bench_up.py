@@ -93,19 +93,19 @@ def write_as_before() -> None:
     were joined, which is another; and the transport was given all of it, to keep what the socket did not
     take. Everything else is as it is now.
     """
-    from iii_directory.bus.long_lists import LongLists
-    from iii_directory.engine.peer import Peer
+    from iii_directory.bus.message_bus import LongLists
+    from iii_directory.wire.framing import Framing
     from iii_directory.wire.outbox import Outbox
 
     async def encoded_anew(_self: Any, result: object) -> object:
         return result
 
-    def framed_by_the_library(self: Any, *parts: bytes, is_event: bool) -> None:  # noqa: ARG001
-        self._protocol.send_text(b"".join(parts))  # there is one part, which this does not copy
+    def framed_by_the_library(self: Any, *parts: bytes) -> None:
+        self._library.send_text(b"".join(parts))  # there is one part, which this does not copy
 
     def all_at_once(self: Any, data: list[bytes], _event_bytes: int = 0) -> None:
         self._transport.write(b"".join(data))
 
     LongLists.written = cast("Any", encoded_anew)
-    Peer.send_utf8 = cast("Any", framed_by_the_library)
+    Framing.send = cast("Any", framed_by_the_library)
     Outbox.write = cast("Any", all_at_once)

@@ -8,6 +8,9 @@ A goal is a function in a module ``benchmarks/bench_*.py`` that returns a `Measu
 
 A and B alternate within one run, so that a busy machine slows both; the verdict is on the median of
 the ratios of the rounds. Goals in milliseconds or megabytes use `repeat` and name their unit.
+
+Only what a user can feel is a goal with a bound (docs/design.md lists them); everything else is registered
+with `measure`, and printed without a verdict.
 """
 
 from __future__ import annotations
@@ -41,13 +44,17 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
+    """Something to measure; without a bound every value is good."""
+
     name: str
-    bound: float
+    bound: float | None
     at_least: bool
     unit: str
     measure: Callable[[], Measurement]
 
     def met_by(self, value: float) -> bool:
+        if self.bound is None:
+            return True
         return value >= self.bound if self.at_least else value <= self.bound
 
 
@@ -61,27 +68,40 @@ def goal(
     bound = at_most if at_least is None else at_least
     if bound is None or (at_most is not None and at_least is not None):
         raise ValueError(f"goal {name} needs exactly one of at_most and at_least")
+    return _registered(name, bound, at_least=at_least is not None, unit=unit)
+
+
+def measure(
+    name: str, *, unit: str = "x"
+) -> Callable[[Callable[[], Measurement]], Callable[[], Measurement]]:
+    """Register a measurement under ``area.what`` that is printed without a bound."""
+    return _registered(name, None, at_least=False, unit=unit)
+
+
+def _registered(
+    name: str, bound: float | None, *, at_least: bool, unit: str
+) -> Callable[[Callable[[], Measurement]], Callable[[], Measurement]]:
     if name in GOALS:
         raise ValueError(f"goal {name} is registered twice")
 
-    def register(measure: Callable[[], Measurement]) -> Callable[[], Measurement]:
-        GOALS[name] = Goal(name, bound, at_least is not None, unit, measure)
-        return measure
+    def register(work: Callable[[], Measurement]) -> Callable[[], Measurement]:
+        GOALS[name] = Goal(name, bound, at_least, unit, work)
+        return work
 
     return register
 
 
 def timed(work: Callable[[], object], *, times: int = 1) -> Callable[[], float]:
-    """A sampler: the seconds one call of ``work`` takes, averaged over ``times`` calls in a row."""
+    """Return a sampler of the seconds that ``work`` takes, averaged over ``times`` calls in a row."""
 
     def sample() -> float:
         result: object = None
-        gc.collect()  # what earlier samples left behind is not this one's to clear away
+        gc.collect()  # garbage of earlier samples must not be collected within this one
         start = time.perf_counter()
         for _ in range(times):
             result = work()
         seconds = (time.perf_counter() - start) / times
-        del result  # clearing away what was made is not part of making it
+        del result  # freeing the result is not part of making it
         return seconds
 
     return sample
@@ -90,7 +110,7 @@ def timed(work: Callable[[], object], *, times: int = 1) -> Callable[[], float]:
 def interleave(
     a: Callable[[], float], b: Callable[[], float], *, rounds: int = ROUNDS, notes: Sequence[str] = ()
 ) -> Measurement:
-    """The ratio A : B of each round; the order within a round alternates, after one warm-up of both."""
+    """Measure the ratio A : B in each round; the order alternates, after one warm-up of both."""
     a()
     b()
     ratios: list[float] = []
@@ -106,7 +126,7 @@ def interleave(
 
 
 def repeat(sample: Callable[[], float], *, rounds: int = ROUNDS, notes: Sequence[str] = ()) -> Measurement:
-    """The value of each round, for goals with an absolute bound, after one warm-up."""
+    """Measure one value per round, for goals with an absolute bound, after one warm-up."""
     sample()
     return Measurement(tuple(sample() for _ in range(rounds)), tuple(notes))
 
@@ -120,7 +140,7 @@ def discover() -> None:
 
 
 def select(names: Sequence[str]) -> list[Goal]:
-    """The goals called by their name or by their area (the part before the dot); all when none is."""
+    """Return the goals with these names or areas (the part before the dot); without names, all goals."""
     chosen = [g for g in GOALS.values() if not names or g.name in names or g.name.split(".")[0] in names]
     known = {g.name for g in chosen} | {g.name.split(".")[0] for g in chosen}
     unknown = sorted(set(names) - known)
@@ -130,16 +150,14 @@ def select(names: Sequence[str]) -> list[Goal]:
 
 
 def verdict(one: Goal, measurement: Measurement) -> tuple[bool, str]:
-    """Whether the goal is met, and the line that says so."""
+    """Return whether the goal is met, and the line to print."""
     value = measurement.median
     met = one.met_by(value)
     spread = f"({min(measurement.values):.3g}-{max(measurement.values):.3g})"
-    sign = ">=" if one.at_least else "<="
-    line = (
-        f"{one.name:<36} {value:>8.3g} {one.unit:<3} {spread:<20} "
-        f"{sign} {one.bound:<6g} {'ok' if met else 'FAIL'}"
-    )
-    return met, line
+    line = f"{one.name:<36} {value:>8.3g} {one.unit:<3} {spread:<20}"
+    if one.bound is not None:
+        line += f" {'>=' if one.at_least else '<='} {one.bound:<6g} {'ok' if met else 'FAIL'}"
+    return met, line.rstrip()
 
 
 def run(names: Sequence[str]) -> int:

@@ -40,7 +40,7 @@ _RECONNECT: Final = ReconnectionConfig(initial_delay_ms=250, max_delay_ms=5_000,
 
 
 class SdkBus:
-    """The published SDK as a :class:`~iii_directory.bus.seam.WorkerBus`.
+    """The published SDK as a bus.
 
     It reconnects by itself, and replays what was registered.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -74,11 +75,10 @@ def package(name: str) -> str:
     return name.split(".", maxsplit=1)[0]
 
 
-def layers() -> list[set[str]]:
-    """Read the rows of the picture in ARCHITECTURE.md, from the ground up."""
+def layers() -> list[list[str]]:
+    """Read the rows of the picture in ARCHITECTURE.md, from the top."""
     picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```text", 1)[1].split("```", 1)[0]
-    drawn = [set(line.split("|")[0].split()) for line in picture.strip("\n").splitlines()]
-    return [row for row in reversed(drawn) if row]
+    return [line.split() for line in picture.strip("\n").splitlines()]
 
 
 def users_of(*libraries: str) -> set[str]:
@@ -92,17 +92,31 @@ def test_the_picture_shows_every_package_once() -> None:
 
 
 def test_imports_point_down_in_the_picture() -> None:
-    """A package imports only what stands in a row below its own, or itself, so no cycle is possible."""
-    level = {name: height for height, row in enumerate(layers()) for name in row}
+    """A package imports only what stands below it, or further right in its row, so no cycle is possible."""
+    place = {name: at for at, name in enumerate(name for row in layers() for name in row)}
 
     upward = [
         f"{name} imports {other}"
         for name in MODULES
         for other in ours(name)
-        if package(other) != package(name) and level[package(other)] >= level[package(name)]
+        if package(other) != package(name) and place[package(other)] <= place[package(name)]
     ]
 
     assert not upward
+
+
+def test_the_picture_has_seven_rows_and_at_most_fifteen_packages() -> None:
+    assert len(layers()) <= 7
+    assert len({path.parent.name for path in SOURCE.glob("*/__init__.py")}) <= 15
+
+
+def test_a_file_name_and_a_class_name_occur_once() -> None:
+    files = Counter(path.name for path in MODULES.values() if path.name != "__init__.py")
+    classes = Counter(
+        node.name for name in MODULES for node in ast.walk(syntax(name)) if isinstance(node, ast.ClassDef)
+    )
+
+    assert {name for name, count in (files + classes).items() if count > 1} == set()
 
 
 def test_a_pure_module_imports_neither_the_outside_nor_an_impure_module() -> None:
@@ -132,7 +146,7 @@ def test_only_the_mcp_package_imports_the_mcp_sdk() -> None:
 
 
 def test_one_module_runs_the_http_server() -> None:
-    assert users_of("uvicorn", "http.server", "socketserver") == {"access.http_server"}
+    assert users_of("uvicorn", "http.server", "socketserver") == {"wire.http_server"}
 
 
 def test_every_maximum_is_defined_in_limits() -> None:

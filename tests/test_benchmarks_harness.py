@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks import harness
-from benchmarks.harness import Measurement, goal, interleave, repeat, run
+from benchmarks.harness import Measurement, goal, interleave, measure, repeat, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,15 @@ def test_a_goal_met_and_a_goal_missed_print_one_line_each_and_fail_the_run(
     assert small.split() == ["area.small", "2", "x", "(1-8)", "<=", "3", "ok"]
     assert note == "  size 3"
     assert fast.split()[-1] == "FAIL"
+
+
+def test_a_measurement_without_a_bound_is_printed_and_fails_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    measure("area.odd", unit="ms")(lambda: Measurement((7.0,)))
+
+    assert run([]) == 0
+    assert capsys.readouterr().out.split() == ["area.odd", "7", "ms", "(7-7)"]
 
 
 def test_a_selection_runs_only_the_goals_named_or_those_of_an_area(

@@ -14,7 +14,7 @@ from iii_directory.errors import KINDS
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
-    from iii_directory.worker.surfaces.schema import FunctionRow
+    from iii_directory.worker.surfaces.function_row import FunctionRow
 
 PAGES = pages()
 ROOT = Path(__file__).parent.parent
@@ -96,3 +96,18 @@ def test_a_link_to_a_file_of_ours_leads_to_it(page: Path) -> None:
 
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (page.parent / target).exists(), target
+
+
+def test_the_answers_for_new_contributors_name_files_and_names_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Ten questions", 1)[1]
+    table = text.split("\n## ", 1)[0]
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))(?::(\w+))?`", table)
+
+    assert table.count("\n| ") == 11
+    assert len(named) > 20
+    for path, name in named:
+        place = ROOT / "src" / "iii_directory" / path
+        assert place.exists(), path
+        if name:
+            defined = rf"^(?:class |def |async def ){name}\b|^{name}\b[^=\n]*="
+            assert re.search(defined, place.read_text(encoding="utf-8"), re.MULTILINE), f"{path}:{name}"

@@ -22,8 +22,8 @@ from tests.support.git import make_repo
 from tests.support.markdown import code_blocks
 
 from iii_directory.cli.up import command as up_command
+from iii_directory.registry_server.registry_http import RegistryServer
 from iii_directory.registry_server.release import publish
-from iii_directory.registry_server.server import RegistryServer
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -116,6 +116,12 @@ def test_the_commands_of_the_page_on_running_work(place: tuple[Path, str]) -> No
 
     assert "needs a token" in printed
     assert "Usage: iii-directory serve" in printed
+
+
+def test_the_command_of_the_page_about_the_web_page_works(place: tuple[Path, str]) -> None:
+    (block,) = code_blocks(GUIDE / "page.md", "sh")
+
+    assert "--allow-changes" in run(["sh", "-e", "-c", block], place)
 
 
 def test_the_services_of_the_guide_start_what_there_is() -> None:

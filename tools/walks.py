@@ -1,9 +1,16 @@
 """Trace seven everyday requests and count how often each one crosses from one package to another.
 
-``make walks`` starts ``iii-directory up`` and commands under a profiler hook, performs each request a few
-times and prints the fewest crossings seen, because background work may fall into any single run. Packages of
-plain values and the top-level modules are not counted: every package uses them, and they tell a reader
-nothing about the path of a request.
+``make walks`` starts ``iii-directory up`` and commands under a profiler hook, performs each request until it
+has as few crossings as its goal, or ten times, because background work may fall into any single run.
+``make walks ARGS=get`` also prints every call of that walk, by module and function.
+
+A walk begins when the client sends its request and ends when it has the answer (of a registration: when the
+subscriber has the event). What the server does later, such as updating an index, is not on the way.
+
+Every change from one package to another is a crossing, with one rule: modules of plain values are not
+counted, because every package uses them and they tell a reader nothing about the path of a request. These are
+the top-level modules, the packages in ``VALUES``, and of ``wire`` the codec, which turns messages into bytes
+for the engine and the bus alike. The sockets and the HTTP server of ``wire`` are counted.
 """
 
 from __future__ import annotations
@@ -23,12 +30,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Collection, Generator
     from types import FrameType
 
 SOURCE: Final = str(Path(__file__).parents[1] / "src" / "iii_directory") + os.sep
-VALUES: Final = frozenset(("documents", "disk", "lockfile", "access", "config"))
-ROUNDS: Final = 3
+VALUES: Final = frozenset(("documents", "disk", "config"))
+CODEC: Final = frozenset(
+    f"wire{os.sep}{name}.py" for name in ("codec", "framing", "json_text", "messages", "outbox", "protocol")
+)
+ROUNDS: Final = 10
+PAUSE_SECONDS: Final = 0.5
 WAIT_SECONDS: Final = 30.0
 # The name of each walk and the most crossings it may have.
 GOALS: Final = {
@@ -53,7 +64,7 @@ def trace(output: Path, arguments: list[str]) -> None:
         # Only functions count: module and class bodies run when something is imported, not when it is used.
         code = frame.f_code
         if event == "call" and code.co_flags & CO_OPTIMIZED and code.co_filename.startswith(SOURCE):
-            calls.append(code.co_filename[len(SOURCE) :])
+            calls.append(f"{code.co_filename[len(SOURCE) :]}:{code.co_qualname}")
 
     def clear(*_: Any) -> None:
         calls.clear()
@@ -79,8 +90,10 @@ def path_of(calls: list[str]) -> list[str]:
     """Reduce recorded calls to the packages in the order in which they were entered."""
     packages: list[str] = []
     for call in calls:
-        package, _, module = call.partition(os.sep)
-        if module and package not in VALUES and (not packages or packages[-1] != package):
+        file = call.partition(":")[0]
+        package, _, module = file.partition(os.sep)
+        counts = module and package not in VALUES and file not in CODEC
+        if counts and (not packages or packages[-1] != package):
             packages.append(package)
     return packages
 
@@ -108,20 +121,19 @@ class TracedServer:
         )
         _until(lambda: "Ctrl-C stops" in (home / "log").read_text())
 
-    def path(self, act: Callable[[], object]) -> list[str]:
-        """Perform a request ``ROUNDS`` times and return its shortest path."""
-        paths: list[list[str]] = []
+    def calls(self, act: Callable[[], object], most: int) -> list[str]:
+        """Perform a request, again if it crosses more than ``most`` borders; return the shortest walk."""
+        walks: list[list[str]] = []
         act()
-        for _ in range(ROUNDS):
-            time.sleep(2)
+        while len(walks) < ROUNDS and not any(len(path_of(calls)) - 1 <= most for calls in walks):
+            time.sleep(PAUSE_SECONDS)
             self.process.send_signal(signal.SIGUSR1)
             act()
-            time.sleep(0.05)
             self.process.send_signal(signal.SIGUSR2)
             _until(self.output.exists)
-            paths.append(path_of(json.loads(self.output.read_text())))
+            walks.append(json.loads(self.output.read_text()))
             self.output.unlink()
-        return min(paths, key=len)
+        return min(walks, key=lambda calls: len(path_of(calls)))
 
     def close(self) -> None:
         self.process.terminate()
@@ -135,7 +147,7 @@ def _command(output: Path, *arguments: str) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Let the child find this package from another working directory."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "NO_COLOR": "1"}
+    return {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}:{SOURCE}..", "NO_COLOR": "1"}
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -163,7 +175,7 @@ def _traced_server(home: Path) -> Generator[TracedServer]:
         server.close()
 
 
-def _server_walks(home: Path) -> dict[str, list[str]]:
+def _server_walks(home: Path, wanted: Collection[str]) -> dict[str, list[str]]:
     from tests.support.engine import RawClient
 
     with _traced_server(home) as server, RawClient(server.url) as client, RawClient(server.url) as hearer:
@@ -194,13 +206,14 @@ def _server_walks(home: Path) -> dict[str, list[str]]:
             client.result("directory::skills::get", {"id": "coffee"})
 
         with _mcp_session(server.mcp) as read:
-            return {
-                "get": server.path(lambda: client.result("directory::skills::get", {"id": "coffee"})),
-                "mcp read": server.path(lambda: read("iii://coffee")),
-                "search": server.path(lambda: client.result("directory::search", {"query": "order coffee"})),
-                "edit then read": server.path(edit),
-                "register to one subscriber": server.path(register),
+            requests: dict[str, Callable[[], object]] = {
+                "get": lambda: client.result("directory::skills::get", {"id": "coffee"}),
+                "mcp read": lambda: read("iii://coffee"),
+                "search": lambda: client.result("directory::search", {"query": "order coffee"}),
+                "edit then read": edit,
+                "register to one subscriber": register,
             }
+            return {name: server.calls(act, GOALS[name]) for name, act in requests.items() if name in wanted}
 
 
 @contextlib.contextmanager
@@ -228,7 +241,7 @@ def _mcp_session(url: str) -> Generator[Callable[[str], Any]]:
         yield lambda uri: send("resources/read", {"uri": uri}, id=2)
 
 
-def _command_walks(home: Path) -> dict[str, list[str]]:
+def _command_walks(home: Path, wanted: Collection[str]) -> dict[str, list[str]]:
     from tests.support.git import make_repo
 
     (home / "skills" / "coffee").mkdir(parents=True)
@@ -243,32 +256,40 @@ def _command_walks(home: Path) -> dict[str, list[str]]:
             "scripts/boil.py": b"print('boil')\n",
         },
     )
-    return {
-        "skills list": _command_path(home, "skills", "list"),
-        "add from git": _command_path(home, "skills", "add", (home / "repos" / "tea.git").as_uri()),
+    commands = {
+        "skills list": ("skills", "list"),
+        "add from git": ("skills", "add", (home / "repos" / "tea.git").as_uri()),
     }
+    return {name: _command_calls(home, *words) for name, words in commands.items() if name in wanted}
 
 
-def _command_path(home: Path, *arguments: str) -> list[str]:
+def _command_calls(home: Path, *arguments: str) -> list[str]:
     output = home / "trace.json"
     subprocess.run(
         _command(output, *arguments), cwd=home, env=_environment(), check=True, stdout=subprocess.DEVNULL
     )
-    path = path_of(json.loads(output.read_text()))
+    calls = json.loads(output.read_text())
     output.unlink()
-    return path
+    return calls
 
 
-def main() -> None:
+def walks(wanted: Collection[str]) -> dict[str, list[str]]:
+    """Perform the wanted requests and return the calls of each."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        paths = _server_walks(Path(first)) | _command_walks(Path(second))
-    for name, most in GOALS.items():
-        print(f"{name:<28}{len(paths[name]) - 1:>4} crossings (at most {most})")
-        print("    " + " > ".join(paths[name]))
+        return _server_walks(Path(first), wanted) | _command_walks(Path(second), wanted)
+
+
+def main(shown: list[str]) -> None:
+    for name, calls in walks(GOALS).items():
+        path = path_of(calls)
+        print(f"{name:<28}{len(path) - 1:>4} crossings (at most {GOALS[name]})")
+        print("    " + " > ".join(path))
+        if name in shown:
+            print("".join(f"        {call}\n" for call in calls))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--trace"]:
         trace(Path(sys.argv[2]), sys.argv[3:])
     else:
-        main()
+        main(sys.argv[1:])

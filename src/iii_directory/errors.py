@@ -1,4 +1,4 @@
-"""Every error a caller of the directory can meet: its code, its class and what to do next. Pure.
+"""Define every error that a caller of the directory can get: its code, its class and what to do next. Pure.
 
     DirectoryError
       D1xx  skills: ids, URIs, bodies, fields of any call
@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from iii_directory.shapes import is_list, is_object, is_text_list, object_of
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
@@ -55,17 +56,7 @@ def read_step(text: str) -> Step:
     return Step(rest[end:].lstrip(), function, payload)
 
 
-def retold(sentence: str, told: Callable[[Step], str]) -> str:
-    """Render the next steps of an error that came over the engine for another reader."""
-    head, found, steps = sentence.rpartition(_NEXT)
-    if not found or not _ERROR.match(sentence):
-        return sentence
-    return f"{head}{_NEXT}{_OR.join(told(read_step(step)) for step in steps.removesuffix('.').split(_OR))}."
-
-
 _CALL = re.compile(r"call ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+) ?")
-_ERROR = re.compile(r"D\d{3} \w+: ")
-_NEXT = " Next: "
 _OR = "; or "
 
 
@@ -75,174 +66,175 @@ class ErrorKind:
 
     code: str
     name: str
-    next_steps: tuple[Step, ...] = ()
-    """Empty where the sentence itself says what to change."""
-    meaning: str = field(kw_only=True)
+    meaning: str
     """For the reference; the sentence of an error says what is wrong this time."""
+    next_steps: tuple[Step, ...]
+    """Empty where the sentence itself says what to change."""
 
 
+KINDS: list[ErrorKind] = []
+"""Every row of the table below, in the order of the codes."""
+
+
+def _kind(code: str, name: str, meaning: str, *next_steps: Step) -> ErrorKind:
+    kind = ErrorKind(code, name, meaning, next_steps)
+    KINDS.append(kind)
+    return kind
+
+
+RETRY = Step("call it again later")
 _SEE_SCHEMA = Step("with the function id to see its fields", "directory::engine::functions::info")
 _SEARCH = Step("with words for what is wanted", "directory::search")
 _LIST_SKILLS = Step("to see every skill id", "directory::skills::list")
 _READ_RAW = Step("with raw to read what is there, and its sha256", "directory::skills::get")
 _LIST_PROMPTS = Step("to see every prompt", "directory::prompts::list")
 _LIST_REGISTRY = Step("to see what is published", "directory::registry::workers::list")
-RETRY = Step("call it again later")
 
-INVALID_FIELD = ErrorKind(
+INVALID_FIELD = _kind(
     "D100",
     "invalid_input",
-    (_SEE_SCHEMA,),
-    meaning="A field of the payload is missing or has the wrong type, or the payload is no object.",
+    "A field of the payload is missing or has the wrong type, or the payload is not an object.",
+    _SEE_SCHEMA,
 )
-SKILL_NOT_FOUND = ErrorKind(
+SKILL_NOT_FOUND = _kind(
     "D110",
     "not_found",
-    (_LIST_SKILLS, _SEARCH),
-    meaning="No skill has this id, and none is close enough to be served instead.",
+    "No skill has this id, and no id is close enough to be served instead.",
+    _LIST_SKILLS,
+    _SEARCH,
 )
-BAD_SKILL_ID = ErrorKind(
-    "D111", "invalid_input", (_LIST_SKILLS,), meaning="What was given as an id or an address can be none."
+BAD_SKILL_ID = _kind(
+    "D111", "invalid_input", "The value is not a valid skill id or iii:// address.", _LIST_SKILLS
 )
-FUNCTION_ID_AS_SKILL = ErrorKind(
+FUNCTION_ID_AS_SKILL = _kind(
     "D112",
     "invalid_input",
-    (Step("to read about a function", "directory::engine::functions::info"), _LIST_SKILLS),
-    meaning="A function id, with '::' in it, was given where a skill's id or address is wanted.",
+    "The value is a function id, with '::' in it; a skill id or address is needed.",
+    Step("to read about a function", "directory::engine::functions::info"),
+    _LIST_SKILLS,
 )
-BAD_BODY = ErrorKind(
+BAD_BODY = _kind(
     "D113",
     "invalid_input",
-    meaning="A skill cannot be registered or written with this text: empty, too large, no text, or "
-    "with front matter that cannot be read.",
+    "The text of a skill is empty, too large, not text, or has front matter that cannot be read.",
 )
-SKILL_EXISTS = ErrorKind(
+SKILL_EXISTS = _kind(
     "D114",
     "conflict",
-    (_READ_RAW, Step("to change it", "directory::skills::update")),
-    meaning="A skill cannot be created: something has its id, or lies where its file belongs.",
+    "A skill cannot be created: its id is taken, or another file is where its file belongs.",
+    _READ_RAW,
+    Step("to change it", "directory::skills::update"),
 )
-RESERVED_PLACE = ErrorKind(
+RESERVED_PLACE = _kind(
     "D115",
     "invalid_input",
-    (Step("choose an id in another namespace"),),
-    meaning="A skill cannot be created in this place: it would be no skill, not be seen, or hide others.",
+    "A skill cannot be created here: it would not be recognised as a skill, would be hidden, or would hide "
+    "other skills.",
+    Step("choose an id in another namespace"),
 )
-READ_ONLY_SKILL = ErrorKind(
-    "D116",
-    "read_only",
-    meaning="The skill is not this worker's to write, or writing is switched off.",
+READ_ONLY_SKILL = _kind(
+    "D116", "read_only", "This worker may not write the skill, or writing is switched off."
 )
-SKILL_CHANGED = ErrorKind(
+NO_TEXT = _kind("D117", "not_text", "The file is binary, or too large to be read in one piece.")
+SKILL_CHANGED = _kind(
     "D118",
     "conflict",
-    (_READ_RAW,),
-    meaning="The skill is not what the caller has read: somebody wrote it since. Nothing was overwritten.",
+    "The skill was changed after the caller had read it. Nothing was overwritten.",
+    _READ_RAW,
 )
-TOO_LARGE = ErrorKind(
-    "D121",
-    "too_large",
-    (Step("ask for less at once"),),
-    meaning="What was asked for is there, but larger than one answer may be.",
-)
-NO_TEXT = ErrorKind(
-    "D117",
-    "not_text",
-    meaning="The file is there, but it is binary, or too large to be read in one piece.",
-)
-FILE_NOT_FOUND = ErrorKind(
+FILE_NOT_FOUND = _kind(
     "D119",
     "not_found",
-    (Step("to see every file of the skill", "directory::skills::files"),),
-    meaning="The skill has no file at this path.",
+    "The skill has no file at this path.",
+    Step("to see every file of the skill", "directory::skills::files"),
 )
-QUOTA = ErrorKind(
-    "D122",
-    "quota_exceeded",
-    (
-        Step("to remove a skill that is not needed", "directory::skills::delete"),
-        Step("raise max_written_skills or max_written_bytes in the configuration"),
-    ),
-    meaning="Callers have written as many skills, or as many bytes of them, as the operator allows.",
-)
-GUARDED = ErrorKind(
+GUARDED = _kind(
     "D120",
     "forbidden",
-    (Step("call the function itself if you are allowed to"),),
-    meaning="A document or a prompt names a function of an internal namespace, which reads must not call.",
+    "A document or a prompt names a function of an internal namespace, which reads must not call.",
+    Step("call the function itself if you are allowed to"),
 )
-PROMPT_NOT_FOUND = ErrorKind("D210", "not_found", (_LIST_PROMPTS,), meaning="No prompt has this name.")
-BAD_PROMPT = ErrorKind(
+TOO_LARGE = _kind(
+    "D121",
+    "too_large",
+    "The content exists, but is larger than one answer may be.",
+    Step("ask for less at once"),
+)
+QUOTA = _kind(
+    "D122",
+    "quota_exceeded",
+    "Callers have written as many skills, or as many bytes of skills, as the operator allows.",
+    Step("to remove a skill that is not needed", "directory::skills::delete"),
+    Step("raise max_written_skills or max_written_bytes in the configuration"),
+)
+PROMPT_NOT_FOUND = _kind("D210", "not_found", "No prompt has this name.", _LIST_PROMPTS)
+BAD_PROMPT = _kind(
     "D211",
     "invalid_input",
-    (_LIST_PROMPTS,),
-    meaning="What was given is no name of a prompt, or a prompt cannot be registered or rendered with it.",
+    "The value is not a valid name of a prompt, or the prompt cannot be registered or rendered with it.",
+    _LIST_PROMPTS,
 )
-PROMPT_SHAPE = ErrorKind(
+PROMPT_SHAPE = _kind(
     "D212",
     "handler_error",
-    meaning="The function that renders a prompt answered something that is neither text nor messages.",
+    "The function that renders a prompt answered with neither text nor messages.",
 )
-REGISTRY_NOT_FOUND = ErrorKind(
-    "D310", "not_found", (_LIST_REGISTRY,), meaning="The registry has no such worker, version or tag."
+REGISTRY_NOT_FOUND = _kind(
+    "D310", "not_found", "The registry does not have this worker, version or tag.", _LIST_REGISTRY
 )
-BAD_REGISTRY_REQUEST = ErrorKind(
-    "D311", "invalid_input", (_LIST_REGISTRY,), meaning="What was given names no worker, version or tag."
+BAD_REGISTRY_REQUEST = _kind(
+    "D311", "invalid_input", "The value is not a valid worker name, version or tag.", _LIST_REGISTRY
 )
-REGISTRY_FAILED = ErrorKind(
+REGISTRY_FAILED = _kind(
     "D320",
     "registry_error",
-    (RETRY, Step("check registry_url in the configuration")),
-    meaning="The registry cannot be reached, took too long, or answered what cannot be used.",
+    "The registry cannot be reached, took too long, or its answer cannot be used.",
+    RETRY,
+    Step("check registry_url in the configuration"),
 )
-SOURCE_FAILED = ErrorKind(
+SOURCE_FAILED = _kind(
     "D330",
     "source_error",
-    (RETRY,),
-    meaning="A git repository cannot be fetched, or does not have what was asked of it.",
+    "A git repository cannot be fetched, or does not contain what was requested.",
+    RETRY,
 )
-SOURCE_REFUSED = ErrorKind(
-    "D331", "invalid_input", meaning="What was given as a source is none, or is one that is not allowed here."
+SOURCE_REFUSED = _kind(
+    "D331", "invalid_input", "The source is not valid, or this kind of source is disabled."
 )
-INSTALL_FAILED = ErrorKind(
+INSTALL_FAILED = _kind(
     "D340",
     "install_error",
-    (Step("to see the state of the folder", "directory::diagnostics"),),
-    meaning="What was fetched cannot be installed, or the skills folder cannot take it. Nothing was changed.",
+    "The download cannot be installed, or the skills folder cannot take it. Nothing was changed.",
+    Step("to see the state of the folder", "directory::diagnostics"),
 )
-ENGINE_FAILED = ErrorKind(
+ENGINE_FAILED = _kind(
     "D410",
     "engine_error",
-    (RETRY,),
-    meaning="The engine, or a function that was called on behalf of the caller, failed or took too long.",
+    "The engine, or a function that was called on behalf of the caller, failed or took too long.",
+    RETRY,
 )
-OUTCOME_UNKNOWN = ErrorKind(
-    "D412",
-    "outcome_unknown",
-    (
-        Step("to read a skill back", "directory::skills::get"),
-        Step("to read a prompt back", "directory::prompts::get"),
-        Step("call it again: the same content twice does no harm"),
-    ),
-    meaning="The state was told to write and did not answer in time. It may have been done, or not.",
-)
-ENGINE_NOT_FOUND = ErrorKind(
+ENGINE_NOT_FOUND = _kind(
     "D411",
     "not_found",
-    (Step("to see what is registered", "directory::function-list"),),
-    meaning="The engine has no such function, trigger type, binding or worker.",
+    "The engine does not have this function, trigger type, binding or worker.",
+    Step("to see what is registered", "directory::function-list"),
 )
-INTERNAL = ErrorKind(
+OUTCOME_UNKNOWN = _kind(
+    "D412",
+    "outcome_unknown",
+    "The engine's state did not answer a write in time. The write may have been done, or not.",
+    Step("to read a skill back", "directory::skills::get"),
+    Step("to read a prompt back", "directory::prompts::get"),
+    Step("call it again: the same content twice does no harm"),
+)
+INTERNAL = _kind(
     "D500",
     "internal_error",
-    (Step("see the worker's log"),),
-    meaning="A defect of this worker. Please report it.",
+    "This worker has a defect. Please report it.",
+    Step("see the worker's log"),
 )
 
-KINDS: tuple[ErrorKind, ...] = tuple(
-    kind for kind in tuple(globals().values()) if isinstance(kind, ErrorKind)
-)
-"""Every row above, in its order."""
+KIND_OF_CODE: Mapping[str, ErrorKind] = {kind.code: kind for kind in KINDS}
 
 
 class DirectoryError(Exception):
@@ -273,15 +265,39 @@ class DirectoryError(Exception):
             parts.append(f"Did you mean: {', '.join(self.did_you_mean)}.")
         if self.next_steps:
             parts.append(f"Next: {_OR.join(map(told, self.next_steps))}.")
-        # Whatever of others' words is in it, the sentence is one line and cannot act on a terminal.
+        # The words of other authors in it must neither break the line nor act on a terminal.
         return escaped(" ".join(parts))
+
+    def data(self) -> dict[str, Any]:
+        """Make JSON of the error, from which `error_of` makes the error again."""
+        return {
+            "code": self.kind.code,
+            "problem": self.problem,
+            "did_you_mean": list(self.did_you_mean),
+            "next_steps": [step._asdict() for step in self.next_steps],
+        }
+
+
+def error_of(data: object) -> DirectoryError | None:
+    """Make an error of what `DirectoryError.data` gave; None for anything else."""
+    told = object_of(data)
+    kind = KIND_OF_CODE.get(str(told.get("code")))
+    problem, meant, steps = told.get("problem"), told.get("did_you_mean", []), told.get("next_steps", [])
+    if kind is None or not isinstance(problem, str) or not is_text_list(meant) or not is_list(steps):
+        return None
+    next_steps = [
+        Step(words, function, payload if is_object(payload := step.get("payload")) else None)
+        for step in map(object_of, steps)
+        if isinstance(words := step.get("words"), str) and isinstance(function := step.get("function"), str)
+    ]
+    return DirectoryError(kind, problem, did_you_mean=meant, next_steps=next_steps)
 
 
 def invalid_field(field: str, expected: str) -> DirectoryError:
-    """A field is missing or of the wrong type."""
+    """Return the error for a field that is missing or has the wrong type."""
     return DirectoryError(INVALID_FIELD, f"field '{field}' must be {expected}")
 
 
 def refused(problem: str) -> DirectoryError:
-    """A bundle or a folder that cannot be installed as it is."""
+    """Return the error for a bundle or a folder that cannot be installed."""
     return DirectoryError(INSTALL_FAILED, f"{problem}; nothing was changed")

@@ -1,10 +1,10 @@
-"""Every bound on what a caller, a document or a peer can make grow or hold, with its reason. Pure.
+"""Define every limit on what a caller, a document or a peer can make grow or hold, with its reason. Pure.
 
-The comment above a line, or above a few lines without a gap, is their reason, and the reference prints it;
-one that begins with "Inner:" is about something nobody outside can meet, and is left out there.
+The comment above a line, or above a few lines without a gap, is the reason for them, and the reference prints
+it. A reason that begins with "Inner:" is for a limit that callers cannot meet, and is left out there.
 
-Elsewhere stand only a module's own pace (how often it looks, how long it pauses between two tries) and the
-numbers of a format. Whatever is called MAX_ something is defined here; ``tests/test_architecture.py`` looks.
+Other modules define only their own intervals (how often they look, how long they pause between two tries) and
+the numbers of a format. Every MAX_ constant is defined here, which ``tests/test_architecture.py`` checks.
 """
 
 from __future__ import annotations
@@ -14,176 +14,191 @@ from typing import Final
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
-# A configuration is written by hand; a time in it is at most a day, and a person has a handful of folders.
+# A configuration file is written by hand, a time in it is at most a day, and a person has few folders.
 MAX_CONFIG_BYTES: Final = 64 * KIB
 MAX_SETTING_MS: Final = 24 * 60 * 60 * 1000
 MAX_ROOTS: Final = 16
-# With a shorter deadline every download and every write would fail.
+# A shorter deadline would make every download and every write fail.
 MIN_TIMEOUT_MS: Final = 1000
-# Inner: how often a worker that runs looks whether its configuration changed; one call of the system each.
+# Inner: how often a running worker checks its configuration file, with one system call each time.
 CONFIG_LOOK_SECONDS: Final = 0.5
 
-# Ids and bodies: the first generation's rules, kept so that both workers accept the same records.
+# Ids and bodies follow the rules of the first generation, so that both workers accept the same records.
 MAX_ID_BYTES: Final = 1024
 MAX_SEGMENT_CHARS: Final = 64
 MAX_BODY_BYTES: Final = 256 * KIB
 
-# A string that somebody calls with and that is an id, a name, an address or a path: as long as a path may be.
+# A string in a call that is an id, a name, an address or a path is at most as long as a path may be.
 MAX_NAME_FIELD_CHARS: Final = 4 * KIB
-# What comes of the template of a prompt and the values it is given; as much as a fetch of documents.
+# A rendered prompt, with the values it is given, is at most as large as one fetch of documents.
 MAX_RENDERED_CHARS: Final = 8 * MIB
 
-# What the Agent Skills standard lets a skill be called, say of itself, and ask for.
+# The Agent Skills standard limits the name, the description and the compatibility note of a skill.
 MAX_SKILL_NAME_CHARS: Final = 64
 MAX_SKILL_DESCRIPTION_CHARS: Final = 1024
 MAX_COMPATIBILITY_CHARS: Final = 500
-# What it advises for a body that is read whole; and how many characters are counted as a token, an estimate.
+# The Agent Skills standard advises this size for a body; a token is estimated as so many characters.
 ADVISED_BODY_LINES: Final = 500
 ADVISED_BODY_TOKENS: Final = 5000
 CHARS_PER_TOKEN: Final = 4
-# Markdown of one skill in which the check looks for the names of its files: four milliseconds a name.
+# The check of a skill looks for the names of its files in this much markdown, at four milliseconds a name.
 MAX_CHECKED_CHARS: Final = 4 * MIB
-# Usage: rows of skills and days that are kept, the file with them, searches that found nothing, calls that
-# may wait to be counted, and the seconds after which they are counted and written.
+# Usage counts keep this many rows, bytes and missed searches, and are written after so many seconds.
 MAX_USAGE_ROWS: Final = 20_000
 MAX_USAGE_BYTES: Final = 32 * MIB
 MAX_USAGE_MISSES: Final = 1000
 MAX_USAGE_NOTES: Final = 100_000
 USAGE_SECONDS: Final = 0.8
-# Rules of the table of visibility: a look at a changed document tries each.
+# Every rule of the visibility setting is tried for each changed document.
 MAX_VISIBILITY_RULES: Final = 1000
-# Facts of a skill: bytes of a file that are read, rows of each kind in a reply, and characters of a row.
+# Facts of a skill read this much of a file, and list so many rows of so many characters of each kind.
 MAX_FACT_FILE_BYTES: Final = 1 * MIB
 MAX_FACTS: Final = 200
 MAX_FACT_CHARS: Final = 200
+# What the operator accepted, of each kind; the newest are kept.
+MAX_ACCEPTED_FACTS: Final = 1000
+MAX_REASON_CHARS: Final = 1000
 
-# Front matter larger or deeper than this is not metadata; YAML parse time stays under 5 ms.
+# Front matter that is larger or deeper is not metadata; parsing YAML stays under 5 ms.
 MAX_FRONT_MATTER_BYTES: Final = 16 * KIB
 MAX_FRONT_MATTER_DEPTH: Final = 8
 MAX_FRONT_MATTER_VALUES: Final = 500
-# What is written short and becomes long as JSON is a bomb for whoever lists it, or would be in larger ones.
+# Front matter that grows by more than this factor as JSON would make lists large; small ones are exempt.
 MAX_FRONT_MATTER_GROWTH: Final = 4
 SMALL_FRONT_MATTER_BYTES: Final = KIB
 
-# A first paragraph longer than this is the document itself; lists must stay lists.
+# A longer first paragraph is the document itself, and lists must stay lists.
 MAX_DESCRIPTION_CHARS: Final = 4 * KIB
-# What an error repeats of a caller's own words, and of what another worker said when it failed.
+# An error repeats this much of the caller's words, and of another worker's failure.
 QUOTED_CHARS: Final = 80
 MAX_RELAYED_CHARS: Final = 300
 
-# One fetch: the addresses it may name, the bytes of all their texts together, and how many it reads at once.
+# One fetch may name this many addresses, answer this many bytes, and read so many at once.
 MAX_FETCH_URIS: Final = 100
 MAX_FETCH_BYTES: Final = 8 * MIB
 MAX_FETCHES_AT_ONCE: Final = 8
 
-# A teaser line in the tree index; and the whole worker index, meant for system prompts.
+# A line of the tree index, and the whole worker index, which is made for system prompts.
 INDEX_DESCRIPTION_CHARS: Final = 140
 INDEX_BUDGET_BYTES: Final = 3000
-# What every skill has of its description in the index, however many there are; less says nothing.
+# Every skill keeps this much of its description in the index; less would say nothing.
 INDEX_LEAST_CHARS: Final = 40
 
-# The folder: ids reach no deeper than this in practice, and a link cycle through mounts must end somewhere.
+# Ids do not reach deeper in practice, and a link cycle through mounts must end somewhere.
 MAX_FOLDER_DEPTH: Final = 32
-# Files and directories of one folder, skipped ones too; about 400 MB of metadata if all were documents.
+# Files and directories of one folder, skipped ones included: about 400 MB of metadata for documents.
 MAX_FOLDER_ENTRIES: Final = 250_000
-# Inner: a file changed this shortly before it was read may change again without its times telling (git's racy
-# rule; two seconds is the coarsest clock of a file system still in use, FAT's).
+# Inner: a file changed this shortly before it was read may change again with the same times (git's racy
+# rule); two seconds is the coarsest clock of a file system still in use, FAT's.
 RACY_SECONDS: Final = 2
-# Inner: how often a folder that cannot be watched is looked at in the background.
+# Inner: how often a folder that cannot be watched is scanned in the background.
 RESCAN_SECONDS: Final = 2.0
-# Inner: between two rounds in the background, so that a burst of changes is a few rounds and not one a file.
+# Inner: the pause between two background rounds, so that a burst of changes causes a few rounds.
 BURST_SECONDS: Final = 0.05
 
-# Inner: edits on disk are told of together once nothing more has come for a moment, and at the latest within
-# a second of the first.
+# Inner: edits on disk are announced together when none has come for the first time span, and at the latest
+# after the second.
 EDITS_QUIET_SECONDS: Final = 0.3
 EDITS_LATEST_SECONDS: Final = 0.8
-# Inner: how often a namespace that somebody is installing into is looked at again before its files count as
-# edits; after a crash the traces of an install may stay for long.
+# Inner: how often a namespace under installation is checked again before its files count as edits; traces of
+# an install may stay for long after a crash.
 MAX_EDITS_POSTPONED: Final = 20
 
-# Inner: names of workers that were connected, remembered to say who left; callers may have a new one each.
+# Inner: names of workers that were connected, remembered to report who left; every caller may have a new
+# name.
 MAX_REMEMBERED_WORKERS: Final = 10_000
 
-# Inner: findings the log remembers having said, so that one that comes and goes is said once.
+# Inner: findings that the log remembers, so that one that comes and goes is logged once.
 MAX_LOGGED_FINDINGS: Final = 10_000
 
-# Inner: what agents read again and again, an overview or two of every worker. Others are read from disk.
+# Inner: bodies kept in memory for agents that read them again; other bodies are read from disk.
 MAX_KEPT_BODY_CHARS: Final = 4 * MIB
 
-# The overview made for a worker without documents is short; the listing of functions is another call.
+# The overview made for a worker without documents is short; another call lists all functions.
 MAX_OVERVIEW_FUNCTIONS: Final = 50
 
-# A page of a file: a quarter of a megabyte is more than a model reads at once.
+# One page of a file: a quarter of a megabyte is more than a model reads at once.
 MAX_PAGE_BYTES: Final = 256 * KIB
-# Inner: hashes of files kept while the files stay as they are, about 200 bytes each.
+# Inner: hashes kept of unchanged files, about 200 bytes each.
 MAX_KEPT_DIGESTS: Final = 65_536
 
 # "Did you mean" is a hint, not a listing.
 MAX_SUGGESTIONS: Final = 3
 
-# Search. A longer question is a document of its own: whoever asks it wants some words of it found.
+# Search looks for the words of this much of a question; a longer one is a document of its own.
 MAX_QUESTION_CHARS: Final = 2000
-# A question longer than this is refused, and not read in part.
+# A longer question is refused instead of being read in part; of the others this many words are used.
 MAX_ASKED_CHARS: Final = 64 * KIB
 MAX_QUESTION_WORDS: Final = 40
-# Requests in one search, each answered for itself; rows of each kind; and the longest answer.
+# One search answers this many requests, with so many rows of each kind and so many characters in all.
 MAX_CAPABILITIES: Final = 8
 MAX_SEARCH_HITS: Final = 25
 MAX_ANSWER_CHARS: Final = 64 * KIB
-# Of a long body the beginning says what it is about; tokenising more than this takes over five milliseconds.
+# The beginning of a long body says what it is about; tokenising more takes over five milliseconds.
 MAX_INDEXED_BODY_CHARS: Final = 64 * KIB
-# Inner: other words that may stand for one of a question: two forms, a few continuations, a few synonyms.
+# The index that `iii-directory search` keeps on disk: three kilobytes for each document. Fewer than this
+# are indexed again in a tenth of a second.
+MAX_KEPT_INDEX_BYTES: Final = 256 * MIB
+LEAST_KEPT_DOCUMENTS: Final = 100
+# Inner: other words that may stand for one word of a question: two forms, a few continuations, a few
+# synonyms.
 MAX_ALTERNATIVES: Final = 12
-# Inner: words asked for of which an index remembers what may stand for them, about a kilobyte each.
+# Inner: words for which an index remembers their alternatives, about a kilobyte each.
 MAX_REMEMBERED_WORDS: Final = 1000
-# Inner: postings are kept strongest first. To read 200 of a word as written found as much as 400 and as all
-# of them, and takes two thirds of the time; of words that only stand for another, 100.
+# Inner: postings are kept strongest first. Reading 200 of a word as written found as much as reading all, in
+# two thirds of the time; of its alternatives 100 are read.
 MAX_READ_POSTINGS: Final = 200
 MAX_READ_SOFT_POSTINGS: Final = 100
-# Inner: words of an index that start like an unknown one and are compared with it, a tenth of a microsecond
-# each; and those a beginning may go on in.
+# Inner: known words that start like an unknown one and are compared with it, a tenth of a microsecond each;
+# and the continuations of a beginning.
 MAX_SPELLING_CANDIDATES: Final = 10_000
 MAX_CONTINUATIONS: Final = 100
-# Words of one question that may be misspelt; whoever misspells more asks in another language.
+# A question with more misspelt words than this is in another language.
 MAX_CORRECTED_WORDS: Final = 8
 
 # Bundles: what every MCP skills host must accept (SEP-2640).
 MAX_BUNDLE_FILES: Final = 512
 MAX_BUNDLE_BYTES: Final = 16 * MIB
-# A page of the skills that an MCP host lists, with their front matter and the digests of their files.
+# One page of the skills that an MCP host lists, with their front matter and the digests of their files.
 MAX_MANIFEST_PAGE_SKILLS: Final = 100
 MAX_MANIFEST_PAGE_BYTES: Final = MIB
-# What every file system takes as one name, and a path that still fits below a long skills folder.
+# Every file system takes a name of this length, and such a path still fits below a long skills folder.
 MAX_FILE_NAME_BYTES: Final = 255
 MAX_BUNDLE_PATH_BYTES: Final = 1024
 MAX_BUNDLE_DEPTH: Final = 16
-# An install takes well under a second; whoever waits this long for another one is told so.
+# An install takes well under a second; a caller that waits this long for another one is refused.
 INSTALL_LOCK_SECONDS: Final = 30.0
-# Writes of skills that wait for their turn, each with its text; whoever finds no room is told so.
+# Writes of skills that wait for their turn, each with its text; further ones are refused.
 MAX_WRITES_AT_ONCE: Final = 64
-# A larger file is named with its size and hash; nobody reads such a patch in a terminal.
+# A larger file is shown by its size and hash, because its patch is too long for a terminal.
 MAX_DIFF_BYTES: Final = 64 * KIB
-# 1000 namespaces of 512 files, which take 60 KB each; anything larger is not ours.
+# 1000 namespaces of 512 files take 60 KB each; a larger lock file is not ours.
 MAX_LOCKFILE_BYTES: Final = 64 * MIB
 # Inner: the journal of one install holds one entry of the lock file.
 MAX_JOURNAL_BYTES: Final = MAX_LOCKFILE_BYTES
 
-# Lines of a text that is merged: comparing this many equal ones takes some seconds, and only of one thread.
+# Comparing this many equal lines takes some seconds of one thread.
 MAX_MERGE_LINES: Final = 5000
-# Unpacking an archive of a site, in a process of its own: 16 MiB of files take about 100 MiB and 0.2 s.
+# Unpacking an archive in a process of its own: 16 MiB of files take about 100 MiB and 0.2 s.
 UNPACK_SECONDS: Final = 5
 UNPACK_MEMORY_BYTES: Final = 192 * MIB
+# An archive at an address or on this machine may hold a collection of skills.
+MAX_PACKED_BYTES: Final = 10 * MIB
+MAX_ARCHIVE_BYTES: Final = 25 * MIB
+MAX_ARCHIVE_FILES: Final = 1000
+# The plugins of a marketplace that are told apart; the largest public ones have about 100.
+MAX_PLUGINS: Final = 500
 # A path of a bundle fits four times; the standard library takes quadratic time over such a header.
 MAX_ARCHIVE_HEADER_BYTES: Final = 4 * KIB
-# Git: one commit without history. More than this on disk is no collection of documents.
+# Git fetches one commit without history; more than this on disk is not a collection of documents.
 MAX_GIT_FETCH_BYTES: Final = 256 * MIB
-# Inner: what git lists of a folder that a bundle can hold, and of its last words those that say what failed.
+# Inner: git's listing of a folder that a bundle can hold.
 MAX_GIT_LISTING_BYTES: Final = 1 * MIB
-# The names of all files of a commit, about a hundred thousand, in which skills are looked for.
+# The names of all files of a commit, about a hundred thousand; and of git's last words those that say what
+# failed.
 MAX_GIT_TREE_BYTES: Final = 16 * MIB
 MAX_GIT_ERROR_BYTES: Final = 16 * KIB
-# Addresses longer than this are refused by browsers and servers; a ref must fit a file name beside ".lock".
+# Browsers and servers refuse longer addresses; a ref must fit a file name beside ".lock".
 MAX_REPO_URL_CHARS: Final = 2048
 MAX_REF_CHARS: Final = 244
 
@@ -191,100 +206,95 @@ MAX_REF_CHARS: Final = 244
 MAX_REGISTRY_PAGE_BYTES: Final = 4 * MIB
 MAX_REGISTRY_DETAIL_BYTES: Final = 8 * MIB
 MAX_REGISTRY_BUNDLE_BYTES: Final = 2 * MAX_BUNDLE_BYTES + MIB
-# A registry that moved needs one or two; more is a loop.
+# A registry that has moved needs one or two redirects; more are a loop.
 MAX_REDIRECTS: Final = 5
-# What a person types, and what a version or a tag is called; longer ones are mistakes that fill addresses.
+# A search, and a version or tag, that is longer is a mistake that would fill addresses.
 MAX_REGISTRY_QUERY_CHARS: Final = 1024
 MAX_VERSION_CHARS: Final = 128
 # Inner: answers of the registry kept for registry_cache_ttl_ms, a few kilobytes each.
 MAX_CACHED_ANSWERS: Final = 256
-# Changed documents are indexed for search when no call came for the first of these, or when they have waited
-# for the second; a search that comes sooner has them indexed at once.
+# Changed documents are indexed after so many seconds without a call, and at the latest after the second time
+# span; a search that comes sooner indexes them at once.
 INDEX_PAUSE_SECONDS: Final = 0.5
 INDEX_LATEST_SECONDS: Final = 30.0
-# Published workers that search knows of from earlier lists: more than the public registry has.
+# Published workers that search remembers from earlier lists: more than the public registry has.
 MAX_PUBLISHED_WORKERS: Final = 5000
-# Inner: pages of the registry's list fetched in a row for search: as many workers at 20 a page. A registry
-# that always names a next page ends here.
+# Inner: pages of the registry's list fetched in a row for search, at 20 workers a page; a registry that
+# always names a next page ends here.
 MAX_REGISTRY_PAGES: Final = 250
-# Inner: most installed workers publish no skills; asking for them again and again tells the registry, not us.
+# Inner: most installed workers publish no skills, so the registry is not asked for them again before this.
 ABSENT_WORKER_SECONDS: Final = 3600.0
-# Inner: namespaces looked after at the same time: enough to hide the network, too few to bother a server.
+# Inner: namespaces downloaded at the same time: enough to hide the network, few enough for a server.
 PARALLEL_DOWNLOADS: Final = 4
-# Downloads under way, waiting ones included; whoever comes then is told to come again.
+# Downloads under way, waiting ones included; further callers are told to retry.
 MAX_DOWNLOADS_AT_ONCE: Final = 16
-# The registry of one's own: requests that must be whole by then, and connections at once, a thread each.
+# An own registry: a request must be complete by then, and so many connections, a thread each, are served.
 REGISTRY_REQUEST_SECONDS: Final = 15.0
 MAX_REGISTRY_CONNECTIONS: Final = 256
-# The registry of one's own: rows a page, and the size of a worker.yaml that is still metadata.
+# An own registry: rows of a page, and the size of a worker.yaml that is still metadata.
 REGISTRY_PAGE_ROWS: Final = 20
 MAX_WORKER_YAML_BYTES: Final = 1 * MIB
-# Schemas are nested a dozen deep; the YAML library's C half crashes at some depth.
+# Schemas are nested a dozen levels deep; the YAML library's C half crashes at some depth.
 MAX_WORKER_YAML_DEPTH: Final = 64
-# Inner: trigram similarity under this is noise; PostgreSQL's pg_trgm draws the line at the same place.
+# Inner: a trigram similarity below this is noise; PostgreSQL's pg_trgm uses the same value.
 MIN_SIMILARITY: Final = 0.3
 
-# Inner: an event that comes late must not bring back a registration that was deleted; it is late by
-# milliseconds.
+# Inner: a late event, by milliseconds, must not bring back a registration that was deleted.
 MAX_REMEMBERED_DELETIONS: Final = 10_000
-# How often the directory looks whether its bindings are there and what the state holds, besides its events.
+# How often the directory checks its bindings and lists the state, besides following its events.
 LOOK_SECONDS: Final = 60.0
-# Directories on other engines that share the state are told together of what was written within the first of
-# these. When they tell of more keys than are asked for one by one, everything is listed: once in the second.
+# Directories that share the state publish the writes of this time span together; too many written keys are
+# listed as a whole, once in the second time span.
 HINT_BURST_SECONDS: Final = 0.02
 HINTED_LOOK_SECONDS: Final = 1.0
-# What was acknowledged so shortly before an engine died is written again if its state has lost it: real
-# engines keep writes in memory for some seconds. What is older, or beyond this many, is taken for deleted.
+# A write acknowledged this shortly before an engine died is repeated if the state has lost it, because real
+# engines keep writes in memory for some seconds; older writes count as deleted.
 REMEMBERED_WRITE_SECONDS: Final = 60.0
 MAX_REMEMBERED_WRITES: Final = 10_000
-# Inner: between two rounds that offer anew what another worker had, so that workers that come and go all the
-# time cause a few questions a second and not one each.
+# Inner: the pause between two rounds that register refused functions again, so that workers that come and go
+# cause few questions.
 OFFER_PAUSE_SECONDS: Final = 0.2
-# Hints of writes that may be forged, because the engine is too old to sign its events or another engine's
-# directory tells: so many keys are asked for one by one, which takes a tenth of a second; with more, all are
-# listed.
+# Hints of written keys may be forged, so the state is asked: for this many keys one by one, in a tenth of a
+# second; with more, everything is listed.
 MAX_HINTS: Final = 256
-# Registrations: all records of one kind come in one answer of the state, which must fit a message with some
-# room left.
+# All records of one kind come in one answer of the state, which must fit a message with some room left.
 MAX_REGISTERED_BYTES: Final = 60 * MIB
 
-# WebSocket: the real engine's own limits, so that what passes there passes here.
+# WebSocket frames and messages have the limits of the real engine.
 MAX_FRAME_BYTES: Final = 16 * MIB
 MAX_MESSAGE_BYTES: Final = 64 * MIB
 # serde_json refuses deeper documents; a deeper one could also exhaust our own encoder.
 MAX_JSON_DEPTH: Final = 128
-# Inner: a value of the state above this is kept and given as the text it came in: to read it and to write it
-# again would hold up everybody else for a millisecond and more.
+# Inner: a larger value of the state is kept and passed on as text, because parsing it would hold the event
+# loop for a millisecond and more.
 LARGE_VALUE_BYTES: Final = 64 * KIB
-# Inner: calls of the state that wait behind a large value, each with the frame it came in; whoever sends more
-# is not read until some are done.
-MAX_ERRANDS: Final = 32
-# Inner: a frame above this is looked at a little at a time; up to it that takes two milliseconds.
+# Inner: calls of the state that wait behind a large value, each with its frame; a client that sends more is
+# not read until some are done.
+MAX_SLOW_STORE_WORK: Final = 32
+# Inner: a larger frame is decoded a little at a time; up to this size decoding takes two milliseconds.
 LONG_FRAME_BYTES: Final = 512 * KIB
-# JSON that is read as a whole while everybody waits: what a call carries to a function of the engine or of
-# the directory, a message that is neither call nor answer, a value that is updated. So many bytes, or commas
-# and opening brackets, take some 25 ms; what is larger is passed on and kept, but not read. An answer to a
-# worker inside the engine may have as many bytes as a fetch of documents.
+# JSON that is parsed as a whole on the event loop: so many bytes, or commas and opening brackets, take about
+# 25 ms. Larger values are passed on and kept unparsed. An answer to a worker inside the engine may be as
+# large as a fetch of documents.
 MAX_READ_BYTES: Final = 4 * MIB
 MAX_READ_MARKS: Final = 200_000
 MAX_READ_ANSWER_BYTES: Final = MAX_FETCH_BYTES + MIB
-# Inner: long lists that an engine or a worker keeps as text for whoever asks next: one of each kind there is.
+# Inner: long lists kept as text for the next caller, one of each kind there is.
 KEPT_LISTS: Final = 4
-# Inner: what is written in one turn of the event loop to all those together who have much to read: less than
-# half a millisecond's work.
+# Inner: bytes written in one pass of the event loop to all clients with much to read, in less than half a
+# millisecond.
 WRITTEN_PER_TURN_BYTES: Final = 512 * KIB
-# Unsent bytes to one peer after which it has enough for the moment: what asyncio takes for a full socket.
+# Unsent bytes after which a peer gets nothing more for the moment: what asyncio takes for a full socket.
 FULL_BYTES: Final = 64 * KIB
-# Unsent bytes to one client after which it is disconnected: two of the largest messages, and much less of
-# events, which it did not ask for one by one. Past the total over all clients, those with the most unsent
-# bytes are disconnected.
+# A client with more unsent bytes is disconnected: two of the largest messages, much less of events that it
+# did not request. Past the total over all clients, those with the most unsent bytes are disconnected.
 MAX_UNSENT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 MAX_UNSENT_EVENT_BYTES: Final = 16 * MIB
 MAX_TOTAL_UNSENT_BYTES: Final = 256 * MIB
-# Registrations a connection may queue before it says who it is; an SDK replays all of its own at once.
+# Registrations that a connection may queue before it announces itself; an SDK replays all its own at once.
 MAX_QUEUED_REGISTRATIONS: Final = 10_000
-# What one connection may keep on the engine. A worker has some ten functions and a bridge some hundred
-# bindings; a registration that an SDK replays is at most this long with its description and its schemas.
+# One connection may keep this much on the engine: a worker has some ten functions, a bridge some hundred
+# bindings, and a registration is at most this long with its description and schemas.
 MAX_CONNECTION_FUNCTIONS: Final = 10_000
 MAX_CONNECTION_TRIGGER_TYPES: Final = 1_000
 MAX_CONNECTION_BINDINGS: Final = 20_000
@@ -293,72 +303,72 @@ MAX_CONNECTION_BYTES: Final = 32 * MIB
 MAX_REGISTRATION_ID_CHARS: Final = 1024
 MAX_REGISTRATION_DESCRIPTION_CHARS: Final = 16 * KIB
 MAX_REGISTRATION_BYTES: Final = 512 * KIB
-# Calls one connection may wait for at once; what they sent is not kept, what is takes about 1 KB each.
+# Calls that one connection may wait for at once; each takes about 1 KB, because its payload is not kept.
 MAX_PENDING_CALLS: Final = 20_000
 # Events that one worker may leave unanswered before the engine stops counting them.
 MAX_UNANSWERED_EVENTS: Final = 10_000
-# The W3C's own bound on baggage; longer traces are not passed on.
+# The W3C's own limit for baggage; longer traces are not passed on.
 MAX_TRACE_CHARS: Final = 8 * KIB
-# What outlives the connection that asked for it: bindings made by a function call, and channels.
+# Bindings made by a call, and channels, outlive the connection that made them.
 MAX_DURABLE_BINDINGS: Final = 10_000
 MAX_CHANNELS: Final = 10_000
 MAX_CONNECTION_CHANNELS: Final = 1_000
-# Messages that come in pieces: how long one may take, and what all unfinished ones may hold together.
+# A message that comes in pieces may take so long, and all unfinished ones together hold so many bytes.
 MESSAGE_SECONDS: Final = 60.0
 MAX_UNFINISHED_BYTES: Final = 512 * MIB
 # Sockets of the engine's listener; fewer where the system allows the process fewer files.
 MAX_ENGINE_CONNECTIONS: Final = 10_000
-# Inner: files that are left for documents, git, the database and the log when all sockets are taken.
+# Inner: files left for documents, git, the database and the log when all sockets are taken.
 RESERVED_FILES: Final = 256
-# Inner: lines that one connection's mistakes may write to the log; after these a last one says so.
+# Inner: log lines about the mistakes of one connection; a last line says that further ones are left out.
 MAX_CONNECTION_LOG_LINES: Final = 20
 # Inner: of those lines, the ones with a traceback, about thirty lines each; and the callers whose failures
 # are counted at a time.
 MAX_CONNECTION_TRACEBACKS: Final = 3
 MAX_COUNTED_CALLERS: Final = 1000
-# A token that we ask for: shorter ones can be guessed. One that we made is some forty characters in a file.
+# A shorter token can be guessed; a generated one is some forty characters in a file.
 MIN_TOKEN_CHARS: Final = 16
 MAX_TOKEN_FILE_BYTES: Final = 1 * KIB
-# A connection that says nothing holds a place that others could have.
+# A connection without a handshake holds a place that other clients could have.
 HANDSHAKE_SECONDS: Final = 10.0
-# How long a goodbye may stay unanswered; and a client with something left to read may read nothing of it.
+# A close frame may stay unanswered for so long, and a client with unsent bytes may read nothing for so long.
 CLOSE_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 60.0
-# The same when it is us who leave: an engine that is there answers in milliseconds, and somebody waits for
-# this process to end.
+# When this process leaves, it waits this long for the answer to its close frame: a running engine answers in
+# milliseconds, and a person waits for the process to end.
 LEAVE_SECONDS: Final = 1.0
-# Over a socket to an engine elsewhere: what is larger than a frame may be goes in pieces of this size, as in
-# the SDKs. An engine that is not heard of for so many seconds is asked, and after as many again is gone.
+# To an engine over a socket, a message larger than a frame goes in pieces of this size, as in the SDKs; an
+# engine that is silent for so many seconds is pinged, and after as many again counts as gone.
 FRAGMENT_BYTES: Final = 1 * MIB
 KEEP_ALIVE_SECONDS: Final = 20.0
-# An engine that is away is tried again after the first of these, then after twice as long each time up to the
+# An unreachable engine is tried again after the first time span, then after twice as long each time up to the
 # second: soon enough for a restart, seldom enough for a machine that sleeps.
 FIRST_RECONNECT_SECONDS: Final = 0.25
 LONGEST_RECONNECT_SECONDS: Final = 5.0
-# How long a worker may take after a connect to learn what it has to know, before its functions are offered
-# without: longer than a state that answers at all, shorter than callers wait.
+# A worker may take so long after a connect to load what it needs before its functions are offered without:
+# longer than a state that answers at all, shorter than callers wait.
 CONNECTED_SECONDS: Final = 15.0
-# How long a new connection may take to say which namespace it is of, before the default one is meant; and the
-# owner of a trigger type to answer to a binding, before it counts as taken. As on the real engine.
+# A new connection may take so long to name its namespace, and the owner of a trigger type to answer a
+# binding; as on the real engine.
 NAMESPACE_GRACE_SECONDS: Final = 5.0
 TRIGGER_ACK_SECONDS: Final = 10.0
-# Events about functions are gathered this long, so that a worker with 40 functions makes one event.
+# Events about functions are collected this long, so that a worker with 40 functions causes one event.
 FUNCTIONS_EVENT_SECONDS: Final = 0.2
-# A channel ends when one of its sides does not come within this, and holds so many messages: at most, and
-# unless its maker says otherwise. As on the real engine.
+# A channel ends when one of its sides does not come in time, and holds so many messages: at most, and by
+# default; as on the real engine.
 CHANNEL_IDLE_SECONDS: Final = 300.0
 MAX_CHANNEL_BUFFER: Final = 1024
 DEFAULT_CHANNEL_BUFFER: Final = 64
-# Of what a worker says of itself, so much is shown: a line of a list.
+# A list shows this much of a worker's own description: one line.
 MAX_NAME_CHARS: Final = 280
-# Inner: names of workers that were seen, so that one that comes back is no news; every bridge has a new one.
+# Inner: names of workers that were seen, so that one that comes back is not news; every bridge has a new one.
 MAX_SEEN_WORKERS: Final = 4096
-# Inner: a line of the engine's log; what a client wrote there can be as long as a message.
+# Inner: a line of the engine's log; a client's text there can be as long as a message.
 MAX_LOG_CHARS: Final = 2000
-# Inner: failures of calls nobody waits for that were warned of, each once: enough to keep a log readable.
+# Inner: failures of calls without a waiting caller, each logged once to keep the log readable.
 MAX_TOLD_FAILURES: Final = 256
-# Events that events cause within the engine itself, such as a deletion bound to the event of a deletion:
-# longer and wider than a sensible chain, short enough for the stack and for everybody else.
+# Events that events cause within the engine, such as a deletion bound to a deletion: more than a sensible
+# chain, few enough for the stack and for other callers.
 MAX_EVENT_DEPTH: Final = 16
 MAX_NESTED_EVENTS: Final = 100
 # Operations of one update, and the characters that appending to strings may copy on the way.
@@ -366,83 +376,88 @@ MAX_STATE_OPS: Final = 10_000
 MAX_STATE_COPIED_CHARS: Final = 64 * MIB
 # All values of a scope come in one answer, which must fit a message with some room left.
 MAX_STATE_LIST_BYTES: Final = 62 * MIB
-# Paths and merged objects of an update: the real engine's own limits, which its callers know.
+# Paths and merged objects of an update have the limits of the real engine, which its callers know.
 MAX_STATE_PATH_DEPTH: Final = 32
 MAX_STATE_SEGMENT_BYTES: Final = 256
 MAX_STATE_MERGE_KEYS: Final = 1024
 MAX_STATE_MERGE_DEPTH: Final = 16
-# Functions asked about at once, and the beginning of a binding's config in lists; as on the real engine.
+# Functions described in one call, and the characters of a binding's config in lists; as on the real engine.
 MAX_FUNCTION_BATCH: Final = 32
 CONFIG_SUMMARY_CHARS: Final = 80
-# Checking a value against its schema, while everybody waits: about 50 ms, in steps of a pattern of about a
-# microsecond; to apply one schema within another takes as long as twenty-five.
+# Checking a value against its schema may hold the event loop for about 50 ms, counted in steps of a pattern
+# of about a microsecond; applying one schema within another counts as twenty-five.
 MAX_SCHEMA_STEPS: Final = 50_000
 STEPS_PER_SUBSCHEMA: Final = 25
-# What is checked at all: settings are a page, and their schemas a few.
+# Settings are a page, and their schemas a few; larger ones are not checked.
 MAX_CHECKED_SCHEMA_BYTES: Final = 128 * KIB
 MAX_CHECKED_VALUE_BYTES: Final = 256 * KIB
-# A longer pattern is no rule a person wrote; .{1,4096} is one, and takes two steps for every character.
+# A longer pattern was not written by a person; .{1,4096} was, and takes two steps for every character.
 MAX_PATTERN_CHARS: Final = 4 * KIB
 MAX_PATTERN_STEPS: Final = 10_000
 
-# MCP: what a request may bring (a skill to register, as escaped JSON, several times over), and sessions of
-# 2025 clients, which hold memory until they end or idle out; hosts open one or two each.
+# A request may carry a skill to register, as escaped JSON, several times over; sessions of 2025 clients hold
+# memory until they end or idle out, and hosts open one or two each.
 MAX_MCP_BODY_BYTES: Final = 4 * MIB
 MAX_MCP_SESSIONS: Final = 1000
 MCP_SESSION_IDLE_SECONDS: Final = 30 * 60.0
-# Of one client, which is a user of this machine or an address beyond it: so that nobody has all of them.
+# Sessions of one client, which is a user of this machine or a remote address, so that one client cannot take
+# all.
 MAX_CLIENT_MCP_SESSIONS: Final = 250
-# Requests must be whole by then; whoever sends nothing holds a place that others could have.
+# A request must be complete by then; a silent connection holds a place that other clients could have.
 MCP_REQUEST_SECONDS: Final = 15.0
-# Connections at once, streams that only wait for news included.
+# Connections at once, including streams that only wait for news.
 MAX_MCP_CONNECTIONS: Final = 4 * MAX_MCP_SESSIONS
-# Resources that clients are told of one by one; each is read again after every change.
+# Resources that clients subscribe to; each is read again after every change.
 MAX_MCP_SUBSCRIPTIONS: Final = 1000
-# One page of a list for a model: about 3,000 tokens of skills, or 6,000 of documents, and a line of each.
+# One page of a list for a model: about 3,000 tokens of skills, or 6,000 of documents, and one line of each.
 MAX_LISTED_CHARS: Final = 11_000
 MAX_LISTED_DOCUMENT_CHARS: Final = 2 * MAX_LISTED_CHARS
 MAX_LIST_DESCRIPTION_CHARS: Final = 160
 # All bodies of /llms-full.txt together.
 MAX_LLMS_BYTES: Final = 4 * MIB
-# What every known MCP client takes as the name of a tool.
+# Every known MCP client takes a tool name of this length.
 MAX_TOOL_NAME_CHARS: Final = 64
-# A tool in a list: what a model reads before it calls, and a schema that a client still shows.
+# A tool in a list: a text that a model reads before it calls, and a schema that a client still shows.
 MAX_TOOL_DESCRIPTION_CHARS: Final = 4 * KIB
 MAX_TOOL_SCHEMA_CHARS: Final = 64 * KIB
 # The protocol's own limit of values in one completion.
 MAX_COMPLETIONS: Final = 100
-# One sentence to a model; of another worker's failure no more than this is passed on.
+# An error is one sentence for a model; of another worker's failure no more than this is passed on.
 MAX_MCP_ERROR_CHARS: Final = 2000
-# How long a request waits for an engine that is away before it is refused.
+# How long a request waits for an unreachable engine before it is refused.
 MCP_ENGINE_SECONDS: Final = 2.0
-# How long it waits for the directory of the bridge's own folder to start, which reads the whole folder.
+# How long a request waits for the directory of the bridge's own folder, which reads the whole folder.
 MCP_START_SECONDS: Final = 60.0
-# After a connect, workers are still coming back; until then a missing function may only be late.
+# After a connect workers are still coming back; until then a missing function may only be late.
 MCP_SETTLE_SECONDS: Final = 10.0
-# One try of a read; a section or a prompt may take its own ten seconds on the way. Two more follow.
+# One try of a read, in which a section or a prompt may take its own ten seconds; two more tries follow.
 MCP_READ_SECONDS: Final = 15.0
-# A download, or a function of another worker.
+# A download, or a function of another worker, may take this long.
 MCP_WORK_SECONDS: Final = 600.0
-# How often a client that wants to know is told that the work goes on.
+# How often a client that asked for progress is told that the work goes on.
 MCP_PROGRESS_SECONDS: Final = 1.0
-# Inner: changes that come together are told together: a download of 200 skills is one notification.
+# Inner: changes that come together are announced together: a download of 200 skills is one notification.
 MCP_BURST_SECONDS: Final = 0.05
 
-# The id and the name of a worker, as they are stored with what it registered.
+# The id and the name of a worker, as they are stored with the documents it registered.
 MAX_WORKER_NAME_CHARS: Final = 256
-# How long a registration waits for the engine to list the caller with its name, once for each connection.
+# How long a registration waits for the engine to list the caller's name, once for each connection.
 NAME_SECONDS: Final = 0.25
-# A mark in an index names the worker or the address that a document comes from, as far as this.
+# A mark in an index shows this much of the worker or the address that a document comes from.
 MAX_MARKED_NAME_CHARS: Final = 48
 
-# What a directory that runs says of itself to others on the machine: four paths and addresses, some settings.
+# A running directory's file for other processes: four paths and addresses, some settings.
 MAX_RUN_FILE_BYTES: Final = 16 * KIB
 
-# Markdown that the web page renders of one document; the rest is a click away as the raw file.
+# Documents that are listed as linking to one, and links kept of one document: a longer list is not read, and
+# a document full of links must not fill the memory.
+MAX_LINKING_DOCUMENTS: Final = 200
+MAX_LINKS_OF_DOCUMENT: Final = 256
+# The web page renders this much of one document; the rest is a click away as the raw file.
 MAX_PAGE_MARKDOWN_CHARS: Final = 512 * KIB
-# A form of the web page: a token and the arguments of a prompt.
+# A form of the web page carries a token and the arguments of a prompt.
 MAX_PAGE_FORM_BYTES: Final = 256 * KIB
 # Browser tabs that follow changes at once.
 MAX_PAGE_STREAMS: Final = 256
-# How often an open stream of changes is written to, so that a browser that left is noticed.
+# How often an open stream of changes is written to, so that a closed browser is noticed.
 PAGE_HEARTBEAT_SECONDS: Final = 15.0

@@ -36,7 +36,7 @@ _OVERVIEWS: Final = ("index.md", "SKILL.md", "SKILLS.md")
 _MAY_PASS: Final = re.compile(r"D[45]\d\d ")
 
 
-class Client(Protocol):
+class SdkClient(Protocol):
     """What is used of the SDK's client."""
 
     def trigger(self, request: dict[str, Any]) -> Any: ...
@@ -44,7 +44,7 @@ class Client(Protocol):
     def add_connection_state_listener(self, handler: Callable[[Any], None]) -> Callable[[], None]: ...
 
 
-class Entry(NamedTuple):
+class RegistrationCall(NamedTuple):
     """One call to make."""
 
     function_id: str
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 
 def publish(
-    client: Client,
+    client: SdkClient,
     folder: str | os.PathLike[str] | None = None,
     *,
     worker: str | None = None,
@@ -98,7 +98,7 @@ class Publication:
 
     def __init__(
         self,
-        client: Client,
+        client: SdkClient,
         folder: Path | None,
         worker: str | None,
         prompts: Sequence[Mapping[str, Any]],
@@ -154,21 +154,21 @@ class Publication:
                 return  # stopped, or connected anew: everything is to be registered again
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[RegistrationCall]:
         if self._folder is not None:
             for skill_id, body in read_folder(self._folder, self._worker).items():
-                yield Entry("skills::register", skill_id, {"id": skill_id, "skill": body})
+                yield RegistrationCall("skills::register", skill_id, {"id": skill_id, "skill": body})
         for prompt in self._prompts:
-            yield Entry("prompts::register", str(prompt.get("name")), prompt)
+            yield RegistrationCall("prompts::register", str(prompt.get("name")), prompt)
 
-    def _register(self, entries: list[Entry]) -> list[Entry]:
+    def _register(self, entries: list[RegistrationCall]) -> list[RegistrationCall]:
         """Register one after the other; what is left when one cannot be registered yet."""
         for number, entry in enumerate(entries):
             if self._stopped or not self._register_one(entry):
                 return entries[number:]
         return []
 
-    def _register_one(self, entry: Entry) -> bool:
+    def _register_one(self, entry: RegistrationCall) -> bool:
         request: dict[str, Any] = {
             "function_id": entry.function_id,
             "payload": dict(entry.payload),

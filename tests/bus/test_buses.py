@@ -12,8 +12,8 @@ import pytest
 from tests.support.engine import WAIT, RawClient
 from tests.support.reader import until
 
-from iii_directory.bus import calls, tasks
-from iii_directory.bus.local_bus import LocalBus
+from iii_directory.bus import message_bus, tasks
+from iii_directory.bus.message_bus import LocalBus
 from iii_directory.bus.seam import CallError, Function, Subscription
 from iii_directory.bus.wire_bus import WireBus
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
@@ -429,7 +429,7 @@ def test_others_have_the_loop_while_a_long_list_is_read(
     inside: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.0)
-    turns, read_in, original = [0], list[int](), calls.read
+    turns, read_in, original = [0], list[int](), message_bus.read
     values = stored(inside, [[number, "x" * LARGE_VALUE_BYTES] for number in range(20)])
 
     def next_turn() -> None:
@@ -443,7 +443,7 @@ def test_others_have_the_loop_while_a_long_list_is_read(
         read_in.append(turns[0])
         return original(value)
 
-    monkeypatch.setattr(calls, "read", counted)
+    monkeypatch.setattr(message_bus, "read", counted)
 
     assert inside.call("state::list", {"scope": "long"}, namespace="default") == values
     assert len(set(read_in)) == len(values)

@@ -62,9 +62,9 @@ def test_where_nobody_listens_there_is_no_engine() -> None:
 @pytest.mark.parametrize("frame", ["hello", "[1]", "7", "null", b"\xff\xfe"])
 def test_whoever_speaks_otherwise_is_no_engine(frame: str | bytes) -> None:
     with somebody_saying(frame) as url:
-        with pytest.raises(EngineUnreachableError, match="is no iii engine"):
+        with pytest.raises(EngineUnreachableError, match="is not an iii engine"):
             probe(url)
-        with pytest.raises(EngineUnreachableError, match="is no iii engine"):
+        with pytest.raises(EngineUnreachableError, match="is not an iii engine"):
             call_function(url, "f", {})
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from iii_directory.bus.fair_queue import FairQueue
+from iii_directory.bus.tasks import FairQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,16 +27,12 @@ class Stage:
 
     def __init__(self, loop: Clocked) -> None:
         self.loop = loop
-        self.queue: FairQueue[tuple[str, float]] = FairQueue(loop, self.released)
+        self.queue: FairQueue[tuple[str, float]] = FairQueue(loop, self.run)
         self.begun: list[str] = []
 
-    def released(self, caller: str, call: tuple[str, float]) -> None:
-        self.loop.create_task(self.run(caller, call))
-
-    async def run(self, caller: str, call: tuple[str, float]) -> None:
-        if self.queue.has_time(caller, call):
-            self.begun.append(call[0])
-            self.loop.now += call[1]
+    async def run(self, call: tuple[str, float]) -> None:
+        self.begun.append(call[0])
+        self.loop.now += call[1]
 
     def start(self, caller: str, name: str, seconds: float) -> None:
         self.queue.add(caller, (name, seconds))

@@ -17,8 +17,7 @@ from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.reader import until
 
 from iii_directory.bus.seam import CallError, Function
-from iii_directory.bus.wire_bus import WireBus
-from iii_directory.bus.wire_socket import WireSocket, open_socket
+from iii_directory.bus.wire_bus import WireBus, WireSocket, open_socket
 from iii_directory.limits import MAX_READ_MARKS, MIB
 from iii_directory.wire.codec import decode, encode
 from iii_directory.wire.json_text import read
@@ -237,7 +236,7 @@ def test_what_is_no_engine_is_said_to_be_none(
 
         pool.submit(serve)
         make(f"ws://127.0.0.1:{listener.getsockname()[1]}").start()
-        until(lambda: "is no iii engine" in caplog.text, "it is said")
+        until(lambda: "is not an iii engine" in caplog.text, "it is said")
     assert "Traceback" not in caplog.text
 
 
@@ -247,7 +246,7 @@ def test_an_engine_that_is_not_heard_of_any_more_is_given_up(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iii_directory.bus.wire_socket.KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr("iii_directory.bus.wire_bus.KEEP_ALIVE_SECONDS", 0.05)
     bus, held = make(engine.url), threading.Event()
     bus.start()
     assert call(bus, "engine::health::check")

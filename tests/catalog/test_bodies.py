@@ -11,22 +11,22 @@ from tests.support.folders import Folder, no_watcher
 
 from iii_directory import limits
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.watching import system_watcher
-from iii_directory.catalog.look import KeptBodies
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folder_watching import system_watcher
+from iii_directory.catalog.view import BodyCache
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
 
 OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 
 
 def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
-    bodies = KeptBodies()
+    bodies = BodyCache()
     bodies.keep("a", OLD, document_of("text"))
 
     assert bodies.get("a", OLD) == document_of("text")
@@ -37,7 +37,7 @@ def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
 
 
 def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
-    bodies = KeptBodies()
+    bodies = BodyCache()
     bodies.keep("a", OLD, document_of("text"))
     bodies.keep("a", None, document_of("other"))
 
@@ -46,7 +46,7 @@ def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
 
 
 def test_the_body_unused_for_longest_makes_room() -> None:
-    bodies = KeptBodies(room=10)
+    bodies = BodyCache(room=10)
     bodies.keep("a", OLD, document_of("x" * 4))
     bodies.keep("b", OLD, document_of("x" * 4))
     bodies.get("a", OLD)
@@ -70,10 +70,10 @@ class Library:
         self.catalogue = Catalogue(self.folder)
 
     def body(self, skill_id: str) -> str:
-        look = self.catalogue.load()
-        skill = look.snapshot.find(skill_id)
+        view = self.catalogue.load()
+        skill = view.snapshot.find(skill_id)
         assert skill is not None
-        return look.read_skill(skill)
+        return view.read_skill(skill)
 
     def _counted(self, path: str) -> bytes:
         self.reads += 1
@@ -146,15 +146,15 @@ def test_a_file_that_became_a_link_is_not_served_from_memory(
 ) -> None:
     skills.document("a.md", "One")
     library.body("a")
-    look = library.catalogue.load()
-    skill = look.snapshot.find("a")
+    view = library.catalogue.load()
+    skill = view.snapshot.find("a")
     assert skill is not None
     skills.move("a.md", "../a.md")
     skills.link("a.md", tmp_path / "a.md")
     library.folder.catch_up()
 
     with pytest.raises(DirectoryError, match="not found"):
-        look.read_skill(skill)
+        view.read_skill(skill)
 
 
 @pytest.mark.usefixtures("settled")

@@ -12,22 +12,21 @@ import pytest
 from tests.support.engine import WAIT
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.look import KeptBodies
-from iii_directory.catalog.notes import FindingLog, Notes
-from iii_directory.catalog.records import decode
-from iii_directory.catalog.registered import Outcome
+from iii_directory.catalog.diagnostics import FindingLog, Notes
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.registered import RecordChange, decode
 from iii_directory.catalog.registered_source import RegisteredSource
+from iii_directory.catalog.view import BodyCache
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from tests.support.folders import Folder
 
-    from iii_directory.catalog.look import Look
+    from iii_directory.catalog.view import CatalogueView
 
 
 class Workers:
@@ -36,7 +35,8 @@ class Workers:
     def __init__(self, *names: str) -> None:
         self.names: frozenset[str] | None = frozenset(names)
         self.are_all = True
-        self.connected: dict[str, str | None] | None = None
+        self.is_current = False
+        self.connected: Mapping[str, str | None] | None = None
         self.left: frozenset[str] = frozenset()
         self.asked = 0
 
@@ -56,28 +56,28 @@ class Desk:
         self.source = RegisteredSource()
         self.workers = Workers(*names)
         self.notes = Notes()
-        self.followed: asyncio.Queue[Look] = asyncio.Queue()
+        self.followed: asyncio.Queue[CatalogueView] = asyncio.Queue()
         self.catalogue = Catalogue(FolderSource(folder.root), self.source, self.workers, notes=self.notes)
 
     def register(self, skill_id: str) -> None:
         record = decode(self.source.skills.kind, registered(skill_id), skill_id)
-        assert self.source.skills.written(record) is Outcome.REGISTERED
+        assert self.source.skills.written(record) is RecordChange.REGISTERED
 
     def unregister(self, skill_id: str) -> None:
         self.source.skills.deleted(skill_id, registered(skill_id))
 
     async def ids(self) -> list[str]:
-        return ids(await self.catalogue.look())
+        return ids(await self.catalogue.current())
 
 
-def ids(look: Look) -> list[str]:
+def ids(view: CatalogueView) -> list[str]:
     """Of every skill but those that the package brings."""
-    return [key for key in look.snapshot.skills.keys if not key.startswith("iii-directory")]
+    return [key for key in view.snapshot.skills.keys if not key.startswith("iii-directory")]
 
 
 def on_loop(desk: Desk, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def opened() -> None:
-        await desk.catalogue.open(desk.followed.put_nowait)
+        await desk.catalogue.open(lambda view, _: desk.followed.put_nowait(view))
         try:
             async with asyncio.timeout(WAIT):
                 await scenario()
@@ -93,10 +93,10 @@ def test_a_look_shows_files_and_registrations_with_their_bodies(skills: Folder) 
     desk.register("mail/send")
 
     async def scenario() -> None:
-        look = await desk.catalogue.look()
-        assert ids(look) == ["db", "mail/send"]
-        assert look.installed == {"db"}
-        bodies = {key: look.read_skill(skill) for key, skill in look.snapshot.skill_claims.winners.items()}
+        view = await desk.catalogue.current()
+        assert ids(view) == ["db", "mail/send"]
+        assert view.installed == {"db"}
+        bodies = {key: view.read_skill(skill) for key, skill in view.snapshot.skill_claims.winners.items()}
         assert bodies["db/index"] == "# Database\n\nAbout Database.\n"
         assert bodies["mail/send"] == "# It\n"
 
@@ -108,11 +108,11 @@ def test_calls_of_one_turn_share_one_look_and_the_next_turn_has_its_own(skills: 
     desk.catalogue.load()
 
     async def scenario() -> None:
-        first, second = await asyncio.gather(desk.catalogue.look(), desk.catalogue.look())
+        first, second = await asyncio.gather(desk.catalogue.current(), desk.catalogue.current())
         assert second is first
         assert desk.workers.asked == 1
         await asyncio.sleep(0)
-        await desk.catalogue.look()
+        await desk.catalogue.current()
         assert desk.workers.asked == 2
 
     asyncio.run(scenario())
@@ -136,10 +136,10 @@ def test_a_download_that_ends_in_the_same_turn_takes_nothing_from_a_reader(skill
     desk = Desk(skills)
 
     async def scenario() -> None:
-        await desk.catalogue.look()
+        await desk.catalogue.current()
         await asyncio.sleep(0)
         desk.register("x")
-        download, reader = await asyncio.gather(desk.catalogue.look(), desk.catalogue.look())
+        download, reader = await asyncio.gather(desk.catalogue.current(), desk.catalogue.current())
         assert ids(download) == ids(reader) == ["x"]
 
     on_loop(desk, scenario)
@@ -150,13 +150,13 @@ def test_a_look_never_changes(skills: Folder) -> None:
     desk = Desk(skills)
 
     async def scenario() -> None:
-        before = await desk.catalogue.look()
+        before = await desk.catalogue.current()
         await asyncio.sleep(0)
         skills.document("b.md", "B")
         desk.register("c")
         desk.workers.names = None
         desk.notes.put("n", Finding("download", "n", "reason", "fix"))
-        after = await desk.catalogue.look()
+        after = await desk.catalogue.current()
         assert (ids(before), ids(after)) == (["a"], ["a", "b", "c"])
         assert (before.installed, after.installed) == (frozenset(), None)
         assert "n" not in {finding.subject for finding in before.findings()}
@@ -182,9 +182,9 @@ def test_a_reader_waits_for_the_first_load_of_what_is_registered_but_not_for_eve
         source = RegisteredSource(patience_seconds=0.01)
         catalogue = Catalogue(FolderSource(skills.root), source)
         async with asyncio.timeout(WAIT):
-            assert ids(await catalogue.look()) == []
+            assert ids(await catalogue.current()) == []
             source.tried("no answer")
-            assert [finding.kind for finding in (await catalogue.look()).findings()] == ["unavailable"]
+            assert [finding.kind for finding in (await catalogue.current()).findings()] == ["unavailable"]
 
     asyncio.run(scenario())
 
@@ -192,19 +192,19 @@ def test_a_reader_waits_for_the_first_load_of_what_is_registered_but_not_for_eve
 def test_the_body_of_what_is_registered_no_more_is_not_found(skills: Folder) -> None:
     desk = Desk(skills)
     desk.register("x")
-    look = desk.catalogue.load()
-    skill = look.snapshot.find("x")
+    view = desk.catalogue.load()
+    skill = view.snapshot.find("x")
     assert skill is not None
     desk.unregister("x")
 
     with pytest.raises(DirectoryError, match=r"D110 .*not found"):
-        look.read_skill(skill)
+        view.read_skill(skill)
 
 
 def test_the_log_says_a_finding_once_and_does_not_remember_for_ever(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.catalog.notes.MAX_LOGGED_FINDINGS", 100)
+    monkeypatch.setattr("iii_directory.catalog.diagnostics.MAX_LOGGED_FINDINGS", 100)
     said = FindingLog()
 
     with caplog.at_level(logging.INFO, "iii_directory.catalog"):
@@ -217,7 +217,7 @@ def test_the_log_says_a_finding_once_and_does_not_remember_for_ever(
 
 
 def test_bodies_may_be_read_in_two_threads_at_once() -> None:
-    bodies, stamp, failed = KeptBodies(room=2_000), (1, 2, 3, 4), list[Exception]()
+    bodies, stamp, failed = BodyCache(room=2_000), (1, 2, 3, 4), list[Exception]()
 
     def work(start: int) -> None:
         try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.catalog.worlds import of_paths, parsed, parsed_records, recorded
 
 from iii_directory.catalog.diagnostics import findings, report
+from iii_directory.catalog.origins import Visibility
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.catalog.visibility import Visibility
 from iii_directory.documents.model import Finding
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.explain import explanation
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_DESCRIPTION_CHARS

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from iii_directory.catalog.composed import registered_prompt_body, worker_overview
-from iii_directory.documents.model import Prompt, PromptArgument
-from iii_directory.documents.provenance import Provenance
+from iii_directory.catalog.skill_indexes import registered_prompt_body, worker_overview
+from iii_directory.documents.model import Prompt, PromptArgument, Provenance
 
 REGISTERED = Provenance("registered", worker="mail", worker_id="w1")
 

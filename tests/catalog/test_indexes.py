@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalog.worlds import of_files, of_paths, parsed, parsed_records
 
-from iii_directory.catalog.composed import tree_index, workers_index
+from iii_directory.catalog.skill_indexes import tree_index, workers_index
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
 from iii_directory.limits import INDEX_BUDGET_BYTES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iii_directory.catalog.records import PROMPTS, SKILLS, RecordKind, decode, values_of
+from iii_directory.catalog.registered import PROMPTS, SKILLS, RecordKind, decode, values_of
 from iii_directory.documents.model import PromptArgument
 
 AT = "2026-01-02T03:04:05.123456789+00:00"
@@ -56,8 +56,8 @@ def test_the_older_record_without_arguments_is_a_prompt() -> None:
         (SKILLS, {**SKILL, "skill": " "}, "skill must be non-empty"),
         (SKILLS, {**SKILL, "skill": "x" * (256 * 1024 + 1)}, "too large"),
         (SKILLS, {**SKILL, "skill": 5}, "'skill' must be a string"),
-        (SKILLS, {**SKILL, "registered_at": "yesterday"}, "no RFC 3339 time"),
-        (SKILLS, {"id": "a", "skill": "b"}, "no RFC 3339 time"),
+        (SKILLS, {**SKILL, "registered_at": "yesterday"}, "not an RFC 3339 time"),
+        (SKILLS, {"id": "a", "skill": "b"}, "not an RFC 3339 time"),
         (PROMPTS, {**PROMPT, "function_id": None}, "'function_id' must be a string"),
         (PROMPTS, {**PROMPT, "arguments": "none"}, "'arguments' must be a list"),
     ],

@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iii_directory import limits
-from iii_directory.catalog.records import SKILLS, decode, size_of
-from iii_directory.catalog.registered import Outcome, Table
+from iii_directory.catalog.registered import SKILLS, RecordChange, Table, decode, size_of
 from iii_directory.shapes import object_of
 from iii_directory.text import nanoseconds_of, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOTHING, REGISTERED, UNREGISTERED, DOUBTFUL = Outcome
+NOTHING, REGISTERED, UNREGISTERED, DOUBTFUL = RecordChange
 SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND
 
@@ -32,7 +31,7 @@ def held(table: Table, key: str = "a") -> str | None:
     return None if found is None else found["skill"]
 
 
-def written(table: Table, key: str, value: dict[str, Any]) -> Outcome:
+def written(table: Table, key: str, value: dict[str, Any]) -> RecordChange:
     return table.written(decode(SKILLS, value, key))
 
 
@@ -40,7 +39,7 @@ def stamp(table: Table, key: str, now: int) -> int:
     return table.draft({"id": key, "skill": "# A skill"}, now).stamp
 
 
-def news_of(steps: Iterator[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
+def news_of(steps: Iterator[tuple[str, RecordChange]]) -> list[tuple[str, RecordChange]]:
     """Every step taken, and what was news."""
     return [(key, outcome) for key, outcome in steps if outcome is not NOTHING]
 
@@ -362,7 +361,7 @@ class World:
         key, value = self.answers.pop(choice % len(self.answers))
         self._doubt(key, self.table.settle(key, value))
 
-    def _doubt(self, key: str, outcome: Outcome) -> None:
+    def _doubt(self, key: str, outcome: RecordChange) -> None:
         if outcome is DOUBTFUL:
             self.asked.append(key)
 

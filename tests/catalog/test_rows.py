@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.catalog.worlds import WHEN, of_files, of_paths, parsed, parsed_records
+from tests.support.folders import no_watcher
 
-from iii_directory.catalog.rows import (
-    list_prompts,
+from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.skill_replies import (
+    directory_prompt_row,
     list_skills,
-    mcp_prompt_rows,
-    plain_prompt_rows,
-    plain_rows,
-    prompt_reply,
+    mcp_prompt_row,
+    plain_prompt_row,
+    plain_row,
+    prompt,
     resource_rows,
-    skill_reply,
+    skill,
 )
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
-from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument
-from iii_directory.documents.provenance import Provenance
+from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument, Provenance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from iii_directory.catalog.view import CatalogueView
 
 FILE = {"kind": "file"}
 META = {"dev.iii.directory/provenance": FILE}
@@ -124,7 +131,7 @@ def test_a_document_with_broken_front_matter_still_has_a_row() -> None:
 
 def test_a_row_of_the_registry_has_the_fields_of_both_generations(shop: Snapshot) -> None:
     snapshot = shop.changed(registered=parsed_records({"mine": "# Mine\n\nT\u00e9xt.\n"}))
-    rows = {row["id"]: row for row in plain_rows(snapshot)}
+    rows = {row["id"]: row for row in snapshot.skills.column(plain_row)}
 
     assert list(rows) == ["db", "db/query", "mail", "mine"]
     assert rows["mine"] == {
@@ -176,18 +183,30 @@ def test_a_skill_behind_the_index_is_reached_by_its_full_id_or_not_at_all() -> N
     assert resource_rows(plain)[1:] == []
 
 
-def test_a_read_has_no_description_and_the_id_on_display(shop: Snapshot) -> None:
-    skill = shop.find("db/index")
-    assert skill is not None
+def view_of(root: Path, path: str, content: str) -> CatalogueView:
+    file = root / path
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    return Catalogue(FolderSource(root, watcher=no_watcher)).load()
 
-    assert skill_reply(shop, skill, "body") == {
+
+def test_a_read_has_no_description_and_the_id_on_display(tmp_path: Path) -> None:
+    view = view_of(tmp_path, "db/SKILL.md", "# Database\n\nStores things.\n")
+
+    reply = skill(view, {"id": "db/index"})
+
+    assert isinstance(reply, dict)
+    assert reply.pop("modified_at")
+    assert reply == {
         "id": "db",
         "title": "Database",
         "type": None,
         "function_id": None,
-        "body": "body",
-        "modified_at": WHEN,
-        "provenance": FILE,
+        "body": "# Database\n\nStores things.\n",
+        "provenance": FILE | {"root": "skills"},
+        "skill": "db",
+        "front_matter": {},
+        "files": 1,
     }
 
 
@@ -203,14 +222,14 @@ def prompts() -> Snapshot:
 
 
 def test_prompts_of_both_sources_are_listed_by_name(prompts: Snapshot) -> None:
-    assert list_prompts(prompts) == [
+    assert prompts.prompts.column(directory_prompt_row) == [
         {"name": "ask", "description": "Asks.", "modified_at": WHEN, "provenance": FILE},
         {"name": "send", "description": "Sends.", "modified_at": WHEN, "provenance": REGISTERED.as_json()},
     ]
 
 
 def test_a_row_of_the_prompt_registry_counts_arguments(prompts: Snapshot) -> None:
-    assert plain_prompt_rows(prompts) == [
+    assert prompts.prompts.column(plain_prompt_row) == [
         {
             "name": name,
             "description": description,
@@ -229,7 +248,7 @@ def test_a_row_of_the_prompt_registry_counts_arguments(prompts: Snapshot) -> Non
 
 
 def test_prompts_for_mcp_carry_their_arguments_without_nulls(prompts: Snapshot) -> None:
-    assert mcp_prompt_rows(prompts) == [
+    assert prompts.prompts.column(mcp_prompt_row) == [
         {
             "name": "ask",
             "description": "Asks.",
@@ -248,14 +267,15 @@ def test_prompts_for_mcp_carry_their_arguments_without_nulls(prompts: Snapshot) 
     ]
 
 
-def test_a_read_of_a_prompt_has_these_fields(prompts: Snapshot) -> None:
-    prompt = prompts.prompt("ask")
-    assert prompt is not None
+def test_a_read_of_a_prompt_has_these_fields(tmp_path: Path) -> None:
+    view = view_of(tmp_path, "mail/prompts/ask.md", "---\ndescription: Asks.\n---\nAsk.\n")
 
-    assert prompt_reply(prompt, "Ask.") == {
+    reply = prompt(view, {"name": "ask"})
+
+    assert reply.pop("modified_at")
+    assert reply == {
         "name": "ask",
         "description": "Asks.",
-        "body": "Ask.",
-        "modified_at": WHEN,
-        "provenance": FILE,
+        "body": "Ask.\n",
+        "provenance": FILE | {"root": "skills"},
     }

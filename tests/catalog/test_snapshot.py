@@ -6,9 +6,9 @@ import pytest
 from tests.catalog.worlds import of_paths, parsed, parsed_records
 
 from iii_directory.catalog.diagnostics import findings
-from iii_directory.catalog.rows import list_skills, plain_rows
-from iii_directory.catalog.shelf import shelve
-from iii_directory.catalog.snapshot import EMPTY, Snapshot
+from iii_directory.catalog.persistent import sorted_by_key
+from iii_directory.catalog.skill_replies import list_skills, plain_row
+from iii_directory.catalog.snapshot import EMPTY, Snapshot, namespaces_of
 
 
 def with_records(snapshot: Snapshot, **bodies: str) -> Snapshot:
@@ -150,7 +150,7 @@ def test_the_skills_below_a_namespace_are_those_of_exactly_that_name() -> None:
     snapshot = of_paths("a/b.md", "a/c/d.md", "a-b/c.md", "ab/c.md", "a.md", "a0.md")
 
     assert [skill.id for skill in snapshot.skills_below("a")] == ["a/b", "a/c/d"]
-    assert snapshot.namespaces() == {"a", "a-b", "ab", "a0"}
+    assert namespaces_of(snapshot) == {"a", "a-b", "ab", "a0"}
 
 
 def test_the_skills_about_a_function_are_those_whose_front_matter_names_it() -> None:
@@ -191,24 +191,24 @@ def test_an_edit_that_hides_or_shows_nothing_keeps_all_it_can() -> None:
     after = before.changed(registered=parsed_records({"w/doc-1": "# Shadowed"}))
 
     assert after.skills is before.skills
-    assert plain_rows(after) is plain_rows(before)
+    assert after.skills.column(plain_row) is before.skills.column(plain_row)
 
 
-# The shelf itself
+# The documents itself
 
 
-def test_a_shelf_inserts_replaces_and_removes_in_place_of_order() -> None:
-    shelf = shelve({"b": 1, "d": 2})
-    shelf.column(lambda key, item: key)
+def test_a_documents_inserts_replaces_and_removes_in_place_of_order() -> None:
+    documents = sorted_by_key({"b": 1, "d": 2})
+    documents.column(lambda key, item: key)
 
-    changed = shelf.changed({"a": 0, "b": None, "c": 3, "d": 4, "x": None})
+    changed = documents.changed({"a": 0, "b": None, "c": 3, "d": 4, "x": None})
 
     assert (changed.keys, changed.items) == (["a", "c", "d"], [0, 3, 4])
-    assert (shelf.keys, shelf.items) == (["b", "d"], [1, 2])
+    assert (documents.keys, documents.items) == (["b", "d"], [1, 2])
 
 
 def test_the_range_of_a_prefix_is_exact() -> None:
-    shelf = shelve(dict.fromkeys(["a", "a-", "a/", "a/b", "a/z", "a0", "b"], 0))
+    documents = sorted_by_key(dict.fromkeys(["a", "a-", "a/", "a/b", "a/z", "a0", "b"], 0))
 
-    assert shelf.below("a/", lambda key, _: key) == ["a/", "a/b", "a/z"]
-    assert shelf.below("c", lambda key, _: key) == []
+    assert documents.below("a/", lambda key, _: key) == ["a/", "a/b", "a/z"]
+    assert documents.below("c", lambda key, _: key) == []

@@ -23,18 +23,18 @@ from tests.catalog.worlds import (
     visibility,
 )
 
-from iii_directory.catalog.composed import tree_index, workers_index
 from iii_directory.catalog.diagnostics import findings
-from iii_directory.catalog.rows import (
-    list_prompts,
+from iii_directory.catalog.skill_folders import every_skill, files_of, paths_of_skill
+from iii_directory.catalog.skill_indexes import tree_index, workers_index
+from iii_directory.catalog.skill_replies import (
+    directory_prompt_row,
     list_skills,
-    mcp_prompt_rows,
-    plain_prompt_rows,
-    plain_rows,
+    mcp_prompt_row,
+    plain_prompt_row,
+    plain_row,
     resource_rows,
 )
-from iii_directory.catalog.skills import every_skill, files_of, paths_of_skill
-from iii_directory.catalog.snapshot import EMPTY, Snapshot
+from iii_directory.catalog.snapshot import EMPTY, Snapshot, namespaces_of
 from iii_directory.documents.uris import SkillUri, parse_uri
 
 
@@ -43,18 +43,18 @@ def everything(snapshot: Snapshot) -> list[Any]:
     return [
         list_skills(snapshot),
         list_skills(snapshot, include_description=False),
-        plain_rows(snapshot),
+        snapshot.skills.column(plain_row),
         resource_rows(snapshot),
-        list_prompts(snapshot),
-        plain_prompt_rows(snapshot),
-        mcp_prompt_rows(snapshot),
+        snapshot.prompts.column(directory_prompt_row),
+        snapshot.prompts.column(plain_prompt_row),
+        snapshot.prompts.column(mcp_prompt_row),
         tree_index(snapshot),
         workers_index(snapshot),
         list_skills(snapshot, skills_only=True),
         [files_of(snapshot, skill) for _, skill in every_skill(snapshot)],
         findings(snapshot),
         snapshot.hidden,
-        snapshot.namespaces(),
+        namespaces_of(snapshot),
     ]
 
 
@@ -64,9 +64,14 @@ def test_any_world_gives_the_catalogue_of_the_plain_rules(world: World) -> None:
     snapshot = snapshot_of(world)
 
     times = ("modified_at", "registered_at", "provenance")
-    rows = [{key: value for key, value in row.items() if key not in times} for row in plain_rows(snapshot)]
+    rows = [
+        {key: value for key, value in row.items() if key not in times}
+        for row in snapshot.skills.column(plain_row)
+    ]
     assert rows == slow_model.skills(world)
-    assert [(row["name"], row["description"]) for row in list_prompts(snapshot)] == slow_model.prompts(world)
+    assert [
+        (row["name"], row["description"]) for row in snapshot.prompts.column(directory_prompt_row)
+    ] == slow_model.prompts(world)
 
 
 @settings(max_examples=300, deadline=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.diagnostics import finding_of, grouped, log_lines, report
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.documents.model import Finding
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 from tests.catalog.worlds import of_paths, parsed, parsed_records, recorded
 
 from iii_directory.catalog.diagnostics import findings
+from iii_directory.catalog.origins import Visibility
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.catalog.visibility import Visibility
 
 AUTO = {"db": recorded("auto", {"a.md": "", "prompts/p.md": ""})}
 NOBODY = frozenset[str]()

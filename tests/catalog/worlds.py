@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 from hypothesis import strategies as st
 from tests.catalog.slow_model import World
 
+from iii_directory.catalog.origins import Visibility
 from iii_directory.catalog.snapshot import EMPTY, Snapshot
-from iii_directory.catalog.visibility import Visibility
+from iii_directory.disk.install_record import By, Entry, RegistrySource
 from iii_directory.documents.parse import parse_file, parse_registered_skill
-from iii_directory.lockfile.format import By, Entry, RegistrySource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -100,7 +100,7 @@ def test_a_path_without_a_skill_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
     assert "a skill is a folder with a SKILL.md" in run("skills", "check", "empty", cwd=tmp_path).stderr
-    assert "there is no skill and no folder at nope" in run("skills", "check", "nope", cwd=tmp_path).stderr
+    assert "nope is neither a skill nor a folder" in run("skills", "check", "nope", cwd=tmp_path).stderr
     assert run("skills", "check", "nope", cwd=tmp_path).returncode == 1
 
 

@@ -21,7 +21,7 @@ NOWHERE = "ws://127.0.0.1:1"
     [
         ("skill_folder: x\n", "skills_folder"),
         ("skills_folder: [\n", "not valid YAML"),
-        ("skills_folder: elsewhere\n", "there is no folder"),
+        ("skills_folder: elsewhere\n", "does not exist"),
         ("local_skills_folder: mine\n", "local_skills_folder"),
     ],
 )

@@ -26,7 +26,7 @@ WORD = EVIL.replace("\r\n", "")
 NOWHERE = "ws://127.0.0.1:1"
 COMMANDS = Path(__file__).parents[2] / "src" / "iii_directory" / "cli"
 # The modules that make text harmless, and those with nothing but our own words.
-PRINTERS = {"output.py", "terminal.py", "common.py", "completion.py", "search.py"}
+PRINTERS = {"output.py", "common.py", "command_help.py", "search.py"}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.hostile import HOSTILE, label
 from tests.support.folders import Folder
 
-from iii_directory.cli import prompts, skills
+from iii_directory.cli import skills_commands
 from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ NOWHERE = "ws://127.0.0.1:1"
 # No argument of a process can hold a NUL.
 GIVEN = [text for text in HOSTILE if "\0" not in text]
 DOORS: dict[str, tuple[click.Command, list[str]]] = {
-    "skills show": (skills.command, ["show", "--"]),
-    "skills show a": (skills.command, ["show", "a", "--"]),
-    "skills files": (skills.command, ["files", "--"]),
-    "skills path": (skills.command, ["path", "--"]),
-    "skills path a": (skills.command, ["path", "a", "--"]),
-    "prompts show": (prompts.command, ["show", "--"]),
-    "skills list --prefix": (skills.command, ["list", "--prefix"]),
+    "skills show": (skills_commands.skills, ["show", "--"]),
+    "skills show a": (skills_commands.skills, ["show", "a", "--"]),
+    "skills files": (skills_commands.skills, ["files", "--"]),
+    "skills path": (skills_commands.skills, ["path", "--"]),
+    "skills path a": (skills_commands.skills, ["path", "a", "--"]),
+    "prompts show": (skills_commands.prompts, ["show", "--"]),
+    "skills list --prefix": (skills_commands.skills, ["list", "--prefix"]),
 }
 
 

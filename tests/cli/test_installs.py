@@ -21,9 +21,9 @@ from tests.support.installs import contents, put
 from tests.support.registry import RawServer
 from tests.support.world import World
 
-from iii_directory.cli import skills
+from iii_directory.cli import skills_commands
 from iii_directory.cli.installs import COMMANDS
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     import socket
@@ -146,7 +146,10 @@ def test_add_installs_a_folder_of_a_repository(desk: Desk, repo: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [
-        (("db", "--skill", "web"), "'db' is a worker of the registry; --list, --skill and --all are for"),
+        (
+            ("db", "--skill", "web"),
+            "'db' is a worker of the registry; --list, --skill, --plugin and --all are for",
+        ),
         (("db", "--branch", "main"), "'db' is a worker of the registry; --branch is for repositories"),
         ((GITHUB, "--tag", "beta"), "--version and --tag are for workers of the registry"),
         (("o/r@v1", "--branch", "main"), "'o/r@v1' names a branch already; leave --branch out"),
@@ -177,7 +180,7 @@ def test_wrong_usage_is_one_sentence_that_repeats_what_was_typed(
 def test_a_failed_add_is_one_sentence_and_exit_code_1(desk: Desk, repo: Path) -> None:
     assert desk.sentence("add", "nobody").startswith("D310 not_found: ")
     assert "has no skill 'none'. Did you mean: web" in desk.sentence("add", GITHUB, "--skill", "none")
-    assert desk.sentence("add", "./nowhere") == "D331 invalid_input: there is no folder './nowhere'."
+    assert desk.sentence("add", "./nowhere") == "D331 invalid_input: the folder './nowhere' does not exist."
     desk.configure(registry_url="http://127.0.0.1:1")
     assert desk.sentence("add", "db", "--json").startswith("D320 registry_error: ")
     assert not desk.skills.exists()
@@ -520,14 +523,14 @@ def on_a_terminal(desk: Desk, *arguments: str, answered: str = "", code: int = 0
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_command_has_json_and_documents_its_exit_codes(command: Any) -> None:
-    assert skills.command.commands[command.name] is command
+    assert skills_commands.skills.commands[command.name] is command
     assert command.epilog.startswith("Exit codes: 0 ")
     assert "--json" in {option for parameter in command.params for option in parameter.opts}
 
 
 def test_reading_stays_quick() -> None:
     program = (
-        "import sys, iii_directory.cli.skills\n"
+        "import sys, iii_directory.cli.skills_commands\n"
         "print([name for name in ('asyncio', 'httpx2', 'rich', 'yaml') if name in sys.modules])"
     )
 

@@ -6,7 +6,6 @@ import json
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,8 @@ from tests.support.commands import COMMAND, environment, free_port, run, with_ct
 from tests.support.terminal import at_a_terminal
 
 from iii_directory import __version__
-from iii_directory.cli.examples import EXAMPLES
-from iii_directory.cli.main import COMMANDS
+from iii_directory.cli.command_help import EXAMPLES, SECTIONS
+from iii_directory.cli.main import COMMANDS, command_of
 
 if TYPE_CHECKING:
     from tests.support.engine import EngineThread
@@ -55,8 +54,8 @@ def test_every_command_is_in_the_help_and_has_a_help_of_its_own(name: str) -> No
 def every_command() -> list[tuple[str, click.Command]]:
     """The words of each command, and the command."""
     found: list[tuple[str, click.Command]] = []
-    for name, (module, _) in COMMANDS.items():
-        command: click.Command = import_module(f"iii_directory.cli.{module}").command
+    for name in COMMANDS:
+        command = command_of(name)
         below = command.commands.items() if isinstance(command, click.Group) else ()
         found += [(name, command), *((f"{name} {word}", one) for word, one in below)]
     return found
@@ -88,8 +87,16 @@ def test_every_command_has_examples_that_it_understands() -> None:
 
 
 def test_no_help_cuts_a_summary_short() -> None:
-    for group in ("skills", "prompts", "registry"):
-        assert "..." not in run(group, "--help").stdout.split("Commands:")[1]
+    for group in ("skills", "prompts", "registry", "config"):
+        assert "..." not in run(group, "--help").stdout.split("Options:")[1]
+
+
+def test_every_command_of_a_divided_group_stands_under_one_heading() -> None:
+    commands = dict(every_command())
+    for name, sections in SECTIONS.items():
+        group = commands[name]
+        assert isinstance(group, click.Group)
+        assert sorted(word for words in sections.values() for word in words) == sorted(group.commands)
 
 
 def test_help_fits_the_terminal(tmp_path: Path) -> None:
@@ -103,7 +110,7 @@ def test_help_fits_the_terminal(tmp_path: Path) -> None:
     ("typed", "hint"),
     [
         ("skills instal pdf", "Did you mean: iii-directory skills add?"),
-        ("skills search pdf", "Did you mean: iii-directory skills list --search?"),
+        ("skills search pdf", "Did you mean: iii-directory search?"),
         ("skills uninstall pdf", "Did you mean: iii-directory skills remove?"),
         ("skills shwo pdf", "Did you mean: iii-directory skills show?"),
         ("prompts lits", "Did you mean: iii-directory prompts list?"),
@@ -162,7 +169,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
     ("typed", "module"),
     [
         ("skills list", "click"),
-        ("skills list", "iii_directory.cli.skills"),
+        ("skills list", "iii_directory.cli.skills_commands"),
         ("up --in-memory", "iii_directory.cli.up"),
         ("trigger a::b", "websockets.sync.client"),
     ],

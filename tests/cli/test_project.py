@@ -157,7 +157,7 @@ def test_what_is_missing_may_be_registered_and_that_is_said(home: Path, command:
     done = command("skills", "show", "nothing-like-it", cwd=home / "a")
 
     assert done.returncode == 1
-    assert "What running workers register is not looked at here." in done.stderr
+    assert "Documents that running workers register are not searched here." in done.stderr
 
 
 def test_a_skill_is_installed_to_hosts_kept_current_there_and_removed_with_them(

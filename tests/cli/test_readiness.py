@@ -21,7 +21,7 @@ def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
     tmp_path: Path, engine: EngineThread, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(up, "READY_SECONDS", 0)
-    plan = up.Plan(
+    options = up.UpOptions(
         settings=Settings(skills_folder=tmp_path),
         config=tmp_path / "config.yaml",
         url=engine.url,
@@ -30,10 +30,12 @@ def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
         http_host="127.0.0.1",
         http_port=0,
         rule=TokenRule(None),
+        allow_changes=False,
+        at_start={},
     )
 
     with pytest.raises(SystemExit) as ended:
-        asyncio.run(up._start(plan))
+        asyncio.run(up._start(options))
 
     said = capsys.readouterr()
     assert ended.value.code == 1

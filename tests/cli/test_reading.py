@@ -16,7 +16,7 @@ from tests.support.folders import Folder
 from tests.support.reader import Reader
 from tests.support.terminal import is_harmless, on_a_terminal, words
 
-from iii_directory.cli import doctor, prompts, skills
+from iii_directory.cli import doctor, skills_commands
 from iii_directory.text import has_unsafe
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 NOWHERE = "ws://127.0.0.1:1"
 GROUPS: dict[str, click.Command] = {
-    "skills": skills.command,
-    "prompts": prompts.command,
+    "skills": skills_commands.skills,
+    "prompts": skills_commands.prompts,
     "doctor": doctor.command,
 }
 READS = (
@@ -181,7 +181,7 @@ def test_files_are_listed_and_shown_as_they_are() -> None:
         assert invoke("skills", "show", *asked).stdout == "print('rows')\n"
 
 
-def test_a_long_text_is_shown_whole_and_what_is_none_says_where_it_lies(home: Folder) -> None:
+def test_a_long_text_is_shown_whole_and_a_binary_file_says_where_it_is(home: Folder) -> None:
     text = "0123456789 äöü\n" * 40_000
     home.write("db/long.txt", text)
     home.path("db/logo bild.png").write_bytes(bytes(range(256)))
@@ -191,14 +191,14 @@ def test_a_long_text_is_shown_whole_and_what_is_none_says_where_it_lies(home: Fo
     assert whole.stdout == text
     assert len(whole.stderr.splitlines()) == 1
     for asked, reason, name in (
-        (("db", "logo bild.png"), "has 256 bytes and cannot be shown: it is no text; ", "'logo bild.png'"),
+        (("db", "logo bild.png"), "has 256 bytes and cannot be shown: it is not text; ", "'logo bild.png'"),
         (("db", "huge.txt"), "has 16777217 bytes and cannot be shown: it is too long; ", "huge.txt"),
         (("db/logo bild.png",), "D117 ", "'logo bild.png'"),
     ):
         refused = invoke("skills", "show", *asked)
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert reason in refused.stderr
-        assert f" skills path db {name} to see where it lies" in refused.stderr.splitlines()[-1]
+        assert f" skills path db {name} to see where it is" in refused.stderr.splitlines()[-1]
 
 
 def test_the_place_of_a_skill_and_of_its_files_is_printed_for_scripts(home: Folder, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_place_of_a_skill_and_of_its_files_is_printed_for_scripts(home: Fold
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("iii-directory",), "nobody can say where 'iii-directory' lies: it comes with this program"),
+        (("iii-directory",), "'iii-directory' has no path here: it comes with this program"),
         (("nope",), "D110 "),
         (("db", "nope"), "D119 "),
     ],
@@ -251,7 +251,7 @@ def test_an_engine_tells_the_place_of_a_skill_only_where_its_operator_wants_it(
 
     assert told.stdout == f"{home.path('db/query.md')}\n"
     assert (silent.exit_code, silent.stdout) == (1, "")
-    assert "where 'db' lies: it is registered, or its directory tells no paths (show_paths" in silent.stderr
+    assert "'db' has no path here: it is registered, or its directory does not send paths" in silent.stderr
 
 
 def test_a_budget_names_what_costs_most_and_what_a_host_would_cut(home: Folder) -> None:
@@ -270,7 +270,7 @@ def test_a_budget_names_what_costs_most_and_what_a_host_would_cut(home: Folder) 
     assert json.loads(invoke("skills", "budget", "--host", "codex", "--json").stdout)["cut"] == cut
     unknown = invoke("skills", "budget", "--host", "nobody")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "there is no host 'nobody'; those known are codex" in unknown.stderr
+    assert "'nobody' is not a known host; the known ones are codex" in unknown.stderr
 
 
 def test_the_doctor_counts_objections_in_one_line_and_json_names_them(home: Folder) -> None:

@@ -75,8 +75,12 @@ def test_a_tag_moves_alone_and_json_has_everything(tmp_path: Path) -> None:
     [
         (("worker", "--registry", "registry"), 2, "--version"),
         (("worker", "--version", "1.0.0"), 2, "--registry"),
-        (("worker", "--registry", "registry", "--version", "one"), 1, "'one' is no semantic version"),
-        (("nowhere", "--registry", "registry", "--version", "1.0.0"), 1, "there is no folder to publish"),
+        (("worker", "--registry", "registry", "--version", "one"), 1, "'one' is not a semantic version"),
+        (
+            ("nowhere", "--registry", "registry", "--version", "1.0.0"),
+            1,
+            "that path is not a folder to publish",
+        ),
     ],
 )
 def test_what_cannot_be_published_is_said(
@@ -111,7 +115,7 @@ def test_list_and_search_show_a_folder_of_workers_to_people_and_programs(tmp_pat
     (mailer,) = json.loads(found.stdout)["workers"]
     assert (mailer["name"], mailer["versions"], mailer["yanked"]) == ("mailer", ["0.1.0"], [])
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert "no published worker is like that" in nothing.stderr
+    assert "no published worker matches" in nothing.stderr
 
 
 def test_list_and_search_ask_the_registry_of_the_configuration(tmp_path: Path) -> None:
@@ -152,8 +156,8 @@ def test_a_yanked_version_is_offered_to_nobody_and_served_to_who_recorded_it(tmp
     ("arguments", "said"),
     [
         (("db", "9.9.9"), "no version '9.9.9' of 'db': it has 1.0.0"),
-        (("nobody", "1.0.0"), "no version '1.0.0' of 'nobody': there is no such worker"),
-        (("../x", "1.0.0"), "there is no such worker"),
+        (("nobody", "1.0.0"), "no version '1.0.0' of 'nobody': it does not have that worker"),
+        (("../x", "1.0.0"), "it does not have that worker"),
     ],
 )
 def test_what_was_never_published_cannot_be_yanked(
@@ -187,7 +191,7 @@ def test_a_running_server_shows_new_versions_at_once_and_skills_are_installed_fr
         assert get(f"{url}/w")["workers"][0]["total_downloads"] == 1
         assert server.stop() == 0
 
-    assert "there is no registry yet" in server.output
+    assert "registry does not exist yet" in server.output
     assert server.lines[-1] == "stopped"
     assert "Traceback" not in server.output
 

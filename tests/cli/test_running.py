@@ -42,7 +42,7 @@ def test_up_runs_engine_and_worker_and_says_what_to_type_next(tmp_path: Path) ->
     assert isinstance(skill, dict)
     assert skill["body"] == "# coffee\n\nHot.\n"
     assert f"engine   {url} (embedded, state in .iii-directory)" in up.output
-    assert f"iii-directory trigger directory::skills::index --url {url}" in up.output
+    assert f"iii-directory skills index --url {url}" in up.output
     assert code == 0
     assert "Traceback" not in up.output
     assert (tmp_path / ".iii-directory" / "engine.db").exists()

@@ -13,8 +13,8 @@ from tests.support.engine import EngineThread
 from tests.support.folders import Folder
 from tests.support.terminal import is_harmless, on_a_terminal
 
-from iii_directory.cli import search, skills
-from iii_directory.cli.search import marked, matched_words
+from iii_directory.cli import search_commands, skills_commands
+from iii_directory.cli.search_commands import marked, matched_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +42,8 @@ def place(tmp_path: Path) -> Path:
 def invoke(place: Path, *words: str, url: str = NOWHERE) -> Result:
     config = ["--config", str(place / "config.yaml")]
     if words[0] == "search":
-        return CliRunner().invoke(search.command, [*words[1:], *config], env={"III_URL": url})
-    return CliRunner().invoke(skills.command, [*words[1:], *config])
+        return CliRunner().invoke(search_commands.command, [*words[1:], *config], env={"III_URL": url})
+    return CliRunner().invoke(skills_commands.skills, [*words[1:], *config])
 
 
 def test_a_search_prints_a_line_for_each_hit_with_its_reason(place: Path) -> None:
@@ -127,6 +127,28 @@ def test_a_skill_that_is_not_found_fails_and_says_what_won_and_why(place: Path) 
 
     assert done.exit_code == 1
     assert done.stdout.splitlines() == ["merge files\txlsx\t-\tpdf\tmerge, files (description)"]
+
+
+def test_confusions_say_what_was_returned_instead_and_for_which_requests(place: Path) -> None:
+    (place / "cases.yaml").write_text(
+        "cases:\n"
+        "  - {request: merge files, expect: xlsx}\n"
+        "  - {request: fill in forms, expect: xlsx}\n"
+        "  - {request: knit a scarf, expect: pdf}\n"
+        "  - {request: edit spreadsheets, expect: nothing}\n"
+        "  - {request: edit spreadsheets, expect: xlsx}\n",
+        encoding="utf-8",
+    )
+
+    shown = invoke(place, "skills", "eval", str(place / "cases.yaml"))
+    told = json.loads(invoke(place, "skills", "eval", str(place / "cases.yaml"), "--json").stdout)
+
+    assert "pdf was returned instead of xlsx for 'merge files', 'fill in forms'" in shown.stderr
+    assert told["confusions"] == [
+        {"expected": "xlsx", "returned": "pdf", "requests": ["merge files", "fill in forms"]},
+        {"expected": "nothing", "returned": "xlsx", "requests": ["edit spreadsheets"]},
+        {"expected": "pdf", "returned": "nothing", "requests": ["knit a scarf"]},
+    ]
 
 
 def test_skills_with_one_description_are_told_apart_by_nobody(place: Path) -> None:

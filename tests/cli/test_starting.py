@@ -134,7 +134,7 @@ def test_a_folder_sees_its_own_skills_while_the_directory_of_another_runs(tmp_pa
     assert "beta" in listed.stdout
     assert "alpha" not in listed.stdout
     assert listed.stderr == ""
-    assert f"is the directory of {first}; this is read from {other / 'skills'}" in told.stderr
+    assert f"is that of {first}; this is read from {other / 'skills'}" in told.stderr
     assert f"the directory of {first}, which is not this folder, answers" in state.stderr
     assert str(first / "skills") in state.stdout
 
@@ -326,7 +326,7 @@ def test_ctrl_c_ends_up_while_it_still_asks_who_is_there(tmp_path: Path) -> None
     assert "stopping" not in terminal.screen
 
 
-@pytest.mark.parametrize("module", ["iii_directory.bus.client", "iii_directory.worker.main"])
+@pytest.mark.parametrize("module", ["iii_directory.bus.client", "iii_directory.worker.directory_worker"])
 def test_ctrl_c_while_up_starts_is_the_end(tmp_path: Path, module: str, engine: EngineThread) -> None:
     done = subprocess.run(
         with_ctrl_c_at_import(module, "up", "--url", engine.url),
@@ -361,11 +361,11 @@ FIRST_ANSWER = """
 import sys
 others = set(sys.modules)  # such as what counts the lines that are run
 from pathlib import Path
-import iii_directory.cli.serve
+import iii_directory.cli.engine_commands
 from iii_directory.cli.common import settings_from
-from iii_directory.worker import parts
-from iii_directory.worker.main import DirectoryWorker
-parts.AFTER_START_SECONDS = 600  # however slow this machine is
+from iii_directory.worker import directory_worker
+from iii_directory.worker.directory_worker import DirectoryWorker
+directory_worker.AFTER_START_SECONDS = 600  # however slow this machine is
 worker = DirectoryWorker.join(settings_from(Path(sys.argv[2])), sys.argv[1])
 assert worker.wait_ready(30)
 print(*(set(sys.modules) - others))
@@ -373,9 +373,14 @@ worker.stop()
 """
 LATER = {
     *("httpx2", "iii", "jsonschema", "mcp", "pydantic", "rapidfuzz", "rich", "sqlite3", "yaml"),
-    *("websockets.asyncio", "websockets.sync", "iii_directory.authoring", "iii_directory.engine.server"),
-    *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib", "iii_directory.exposure"),
-    *("iii_directory.install.service", "iii_directory.registry.client", "iii_directory.search.index"),
+    *("websockets.asyncio", "websockets.sync", "iii_directory.engine.server"),
+    *("iii_directory.documents.skill_check", "iii_directory.worker.served_skills"),
+    *("iii_directory.install.git", "iii_directory.install.upkeep", "difflib", "iii_directory.mcp.exposure"),
+    *(
+        "iii_directory.install.service",
+        "iii_directory.registry.registry_client",
+        "iii_directory.search.index",
+    ),
 }
 """What takes long to import, and what the first answer does not need."""
 

@@ -9,7 +9,7 @@ from tests.support.folders import Folder
 from tests.support.git import make_repo
 from tests.support.terminal import at_a_terminal, on_a_terminal, words
 
-from iii_directory.cli.terminal import column_widths
+from iii_directory.cli.output import _column_widths
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,7 +123,7 @@ def test_ids_stand_out_in_a_list_unless_colour_is_not_wanted(place: Path) -> Non
 def test_columns_share_the_width_and_none_is_cut_below_twenty(
     natural: list[int], available: int, widths: list[int]
 ) -> None:
-    assert column_widths(natural, available, gap=2) == widths
+    assert _column_widths(natural, available) == widths
 
 
 def test_a_failure_stands_on_a_line_of_its_own_below_no_bar(tmp_path: Path) -> None:

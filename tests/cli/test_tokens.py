@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from tests.access.test_ownership import HANDSHAKE, UPGRADE, as_nobody, needs_kernel, needs_root
 from tests.support.commands import Running, free_port, run, running, running_program, with_usual_port
 from tests.support.engine import WAIT, EngineThread
+from tests.wire.test_ownership import HANDSHAKE, UPGRADE, as_nobody, needs_kernel, needs_root
 
 from iii_directory.bus.client import EngineUnreachableError, call_function
 from iii_directory.cli.tokens import engine_token
@@ -185,7 +185,7 @@ def test_where_nobody_says_who_listens_a_token_goes_to_an_engine_of_ours_or_one_
 def unsure(port: int, *arguments: str, cwd: Path, **env: str) -> AbstractContextManager[Running]:
     """Our command with a token on such a system, with another port as the usual one."""
     python, option, program, *words = with_usual_port(port, *arguments)
-    blind = "import iii_directory.access.ownership as kernel\nkernel.can_tell = lambda: False\n"
+    blind = "import iii_directory.wire.ownership as kernel\nkernel.can_tell = lambda: False\n"
     return running_program(python, option, blind + program, *words, cwd=cwd, III_TOKEN=TOKEN, **env)
 
 

@@ -108,7 +108,7 @@ def test_no_engine_is_said_with_the_address() -> None:
         (("a::b", "nonsense"), "'nonsense' is not KEY=VALUE"),
         (("a::b", "--payload", "{"), "the payload is not JSON"),
         (("a::b", "--payload", "[1]", "a=1"), "need a payload that is an object"),
-        (("a::b", "--url", "http://x"), "starts with ws://"),
+        (("a::b", "--url", "http://x"), "must start with ws://"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...], fragment: str) -> None:
@@ -148,4 +148,4 @@ def test_an_address_that_is_none_is_one_sentence(command: tuple[str, ...], url: 
 
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "is no address of an engine" in done.stderr
+    assert "is not an engine's address" in done.stderr

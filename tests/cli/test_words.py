@@ -14,7 +14,7 @@ from tests.support.folders import Folder
 from tests.support.terminal import at_a_terminal
 
 from iii_directory.cli.common import as_command
-from iii_directory.errors import KINDS, DirectoryError, Step, read_step, retold
+from iii_directory.errors import KINDS, DirectoryError, Step, error_of, read_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,15 +61,9 @@ def test_no_next_step_of_an_error_tells_a_person_to_call_a_function() -> None:
 def test_a_next_step_survives_the_way_over_an_engine(step: Step) -> None:
     assert read_step(str(step)) == step
     error = DirectoryError(KINDS[0], "something is wrong", next_steps=(step, step))
-    assert retold(str(error), as_command) == error.sentence(as_command)
-
-
-def test_only_the_next_steps_of_an_error_are_told_otherwise() -> None:
-    for text in (
-        "no engine answers. Next: call a::b to see",
-        "D110 not_found: call directory::skills::list.",
-    ):
-        assert retold(text, as_command) == text
+    told = error_of(error.data())
+    assert told is not None
+    assert told.sentence(as_command) == error.sentence(as_command)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +73,7 @@ def test_a_configuration_that_was_named_must_be_there(typed: str, tmp_path: Path
     done = run(*typed.split(), "--config", "nope.yaml", cwd=tmp_path, III_URL=NOWHERE)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("iii-directory: there is no nope.yaml; ")
+    assert done.stderr.splitlines()[-1].startswith("iii-directory: nope.yaml does not exist; ")
 
 
 def test_what_cannot_be_removed_is_said_on_stderr(place: Path) -> None:

@@ -65,7 +65,7 @@ def test_an_unexpected_failure_is_one_sentence_too(
     def explode(*_: object) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr("iii_directory.catalog.replies.workers_index", explode)
+    monkeypatch.setattr("iii_directory.catalog.skill_replies.workers_index", explode)
 
     with caplog.at_level(logging.ERROR, "iii_directory"):
         error = directory.failure("directory::skills::index")

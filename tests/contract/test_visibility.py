@@ -10,7 +10,7 @@ from tests.contract.places import embedded_only
 from tests.contract.requirements import requirement
 from tests.support.reader import OtherWorker, Reader, until
 
-from iii_directory.lockfile.format import content_hash
+from iii_directory.disk.install_record import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable

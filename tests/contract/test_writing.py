@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,9 @@ def test_a_created_skill_is_listed_and_read_back_byte_for_byte(
     reply = writer.call("directory::skills::create", id=skill_id, content=PAGE)
 
     row = writer.rows()[shown]
-    assert reply == {
+    # A page without an overview above it belongs to no skill, and the caller is told.
+    assert ("note" in reply) is not path.endswith("SKILL.md")
+    assert {key: value for key, value in reply.items() if key != "note"} == {
         "id": shown,
         "uri": f"iii://{shown}",
         "bytes": len(PAGE.encode()),
@@ -297,9 +300,9 @@ def test_a_field_that_the_function_does_not_have_is_an_error_and_nothing_is_writ
     skill_id = "notes/new" if function == "create" else "notes/backups"
     given = fields(function, skill_id, "# Other\n")
 
-    said = writer.refusal(f"directory::skills::{function}", **given, path="scripts/run.sh")
+    said = writer.refusal(f"directory::skills::{function}", **given, mode="0755")
 
-    assert said.startswith("D100 invalid_input: field 'path' is not one of id")
+    assert said.startswith("D100 invalid_input: field 'mode' is not one of id")
     assert raw(writer, "notes/backups") == PAGE
     assert writer.ids() == ["notes/backups"]
     writer.call(f"directory::skills::{function}", **given, _caller_worker_id="forged")
@@ -393,3 +396,123 @@ def test_the_record_names_the_caller_that_wrote_each_document(writer: Reader) ->
         second.result("directory::skills::delete", {"id": "notes"})
         (author,) = lock_of(writer)["notes"]["authors"].values()
         assert author["worker"] == "first"
+
+
+SCRIPT = b"#!/bin/sh\necho \xff\n"
+
+
+@requirement("writing.files")
+def test_files_of_a_skill_are_written_and_read_back_byte_for_byte(writer: Reader) -> None:
+    writer.call("directory::skills::create", id="notes", content=PAGE)
+
+    made = writer.call(
+        "directory::skills::create",
+        id="notes",
+        path="scripts/run.sh",
+        content=base64.b64encode(SCRIPT).decode(),
+        encoding="base64",
+        executable=True,
+    )
+    page = writer.call("directory::skills::create", id="notes", path="FORMS.md", content="Fill in.\n")
+
+    assert (made["id"], made["path"], made["bytes"]) == ("notes", "scripts/run.sh", len(SCRIPT))
+    assert made["sha256"] == hashlib.sha256(SCRIPT).hexdigest()
+    assert made["executable"] is True
+    assert page["executable"] is False
+    rows = {row["path"]: row for row in writer.call("directory::skills::files", id="notes")["files"]}
+    assert sorted(rows) == ["FORMS.md", "SKILL.md", "scripts/run.sh"]
+    assert rows["scripts/run.sh"]["executable"] is True
+    assert (writer.skills.root / "notes/scripts/run.sh").read_bytes() == SCRIPT
+    assert lock_of(writer)["notes"]["executable"] == ["scripts/run.sh"]
+
+
+@requirement("writing.files", "writing.lock")
+def test_an_updated_file_keeps_its_mode_and_the_lock_against_lost_writes(writer: Reader) -> None:
+    writer.call("directory::skills::create", id="notes", content=PAGE)
+    first = writer.call(
+        "directory::skills::create", id="notes", path="run.sh", content="echo one\n", executable=True
+    )
+
+    second = writer.call(
+        "directory::skills::update",
+        id="notes",
+        path="run.sh",
+        content="echo two\n",
+        expected_sha256=first["sha256"],
+    )
+    said = writer.refusal(
+        "directory::skills::update",
+        id="notes",
+        path="run.sh",
+        content="lost",
+        expected_sha256=first["sha256"],
+    )
+
+    assert second["executable"] is True
+    assert said.startswith("D118")
+    assert (writer.skills.root / "notes/run.sh").read_text() == "echo two\n"
+    plain = writer.call(
+        "directory::skills::update", id="notes", path="run.sh", content="echo two\n", executable=False
+    )
+    assert plain["executable"] is False
+    assert lock_of(writer)["notes"].get("executable") is None
+
+
+@requirement("writing.files")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"path": "../other/x.py"}, "D115"),
+        ({"path": "/etc/passwd"}, "D115"),
+        ({"path": "a/../../x"}, "D115"),
+        ({"path": ".hidden"}, "D115"),
+        ({"path": "a/.git/hooks"}, "D115"),
+        ({"path": "SKILL.md"}, "D115"),
+        ({"path": "x.merge"}, "D115"),
+        ({"path": "prompts/ask.md"}, "D115"),
+        ({"path": "con.py"}, "D115"),
+        ({"path": "big.md", "content": "x" * (256 * 1024 + 1)}, "D113"),
+        ({"path": "x.py", "content": "not base64!", "encoding": "base64"}, "D100"),
+        ({"path": "x.py", "encoding": "hex"}, "D100"),
+        ({"path": "x.py", "mode": "0755"}, "D100"),
+        ({"path": "x.py", "executable": "yes"}, "D100"),
+        ({"executable": True, "id": "notes/page"}, "D100"),
+        ({"id": "nosuch", "path": "x.py"}, "D110"),
+        ({"id": "notes/page", "path": "x.py"}, "D115"),
+    ],
+)
+def test_a_file_that_may_not_be_written_is_one_sentence_and_leaves_nothing(
+    writer: Reader, change: dict[str, Any], said: str
+) -> None:
+    writer.call("directory::skills::create", id="notes", content=PAGE)
+    writer.call("directory::skills::create", id="notes/page", content="# Page\n")
+    before = writer.skills.root / "notes"
+    files = sorted(before.rglob("*"))
+
+    sentence = writer.refusal("directory::skills::create", **({"id": "notes", "content": "x\n"} | change))
+
+    assert sentence.startswith(said), sentence
+    assert sorted(before.rglob("*")) == files
+    assert sorted(path.name for path in writer.skills.root.iterdir()) == ["notes", "skills.lock.json"]
+
+
+@requirement("writing.files")
+def test_a_skill_has_at_most_as_many_files_as_are_served(writer: Reader) -> None:
+    writer.skills.write("notes/SKILL.md", PAGE)
+    for number in range(511):
+        writer.skills.write(f"notes/data/{number}.txt", "x")
+
+    said = writer.refusal("directory::skills::create", id="notes", path="one-more.txt", content="x")
+
+    assert "512 files and 16 MiB" in said
+    assert not (writer.skills.root / "notes/one-more.txt").exists()
+
+
+@requirement("writing.create")
+def test_a_document_that_belongs_to_no_skill_is_told_so(writer: Reader) -> None:
+    lonely = writer.call("directory::skills::create", id="notes/backups", content=PAGE)
+    writer.call("directory::skills::create", id="notes", content=PAGE)
+    member = writer.call("directory::skills::create", id="notes/restoring", content=PAGE)
+
+    assert lonely["note"].startswith("notes has no overview, so notes/backups is not in the list of skills")
+    assert "note" not in member

@@ -14,11 +14,11 @@ from tests.support.installs import WatchedFiles, contents, put
 
 from iii_directory.disk import files as module
 from iii_directory.disk.files import PosixFiles, closing_fd
+from iii_directory.disk.install_record import content_hash
 from iii_directory.disk.locking import WORK_FOLDER, held
 from iii_directory.disk.safe_open import carry, hash_file, read_file, remove_tree, write_file
 from iii_directory.errors import DirectoryError
-from iii_directory.install.folder import SkillsFolder
-from iii_directory.lockfile.format import content_hash
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iii_directory.documents.frontmatter import RefusedError, load, read, scan, split
+from iii_directory.documents.frontmatter import FrontMatterError, load, read, scan, split
 from iii_directory.limits import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH, MAX_FRONT_MATTER_VALUES
 
 # Where it lies
@@ -184,7 +184,7 @@ def test_half_a_character_is_refused_by_whichever_parser_lets_it_pass(
 ) -> None:
     monkeypatch.delattr(yaml, "CSafeLoader")
 
-    with pytest.raises(RefusedError, match="half a Unicode character"):
+    with pytest.raises(FrontMatterError, match="half a Unicode character"):
         load('a: "\\ud800"\n')
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import is_harmless
 
-from iii_directory.documents.markdown import first_paragraph, heading, plain_line
+from iii_directory.documents.parse import first_paragraph, heading, plain_line
 from iii_directory.limits import MAX_DESCRIPTION_CHARS
 from iii_directory.text import cut, escaped, has_unsafe, one_line, quoted
 

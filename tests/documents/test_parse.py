@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import HOSTILE, label
 
-from iii_directory.documents.model import ParsedFile, Prompt, PromptArgument, Skill
+from iii_directory.documents.model import (
+    OPERATOR,
+    Author,
+    ParsedFile,
+    Prompt,
+    PromptArgument,
+    Provenance,
+    Skill,
+)
 from iii_directory.documents.parse import check_body, document_of, parse_file, parse_registered_skill
-from iii_directory.documents.provenance import OPERATOR, Author, Provenance
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from iii_directory.documents.ids import check_new_skill_id
-from iii_directory.documents.registering import prompt_fields, skill_fields
+from iii_directory.documents.payload_fields import prompt_fields, skill_fields
 from iii_directory.errors import DirectoryError
 
 PROMPT = {"name": "greet", "description": "Say hello.", "function_id": "demo::greet"}

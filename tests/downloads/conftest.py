@@ -10,7 +10,7 @@ from tests.downloads.stage import Depot
 from tests.support.memory import in_memory
 from tests.support.world import World
 
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.installs import WatchedFiles
 
 from iii_directory.cli.main import main
-from iii_directory.install import folder
+from iii_directory.install import skills_folder
 
 
 def die_at(operation: str, later: int) -> WatchedFiles:
@@ -31,5 +31,5 @@ def die_at(operation: str, later: int) -> WatchedFiles:
 if __name__ == "__main__":
     _, operation, later, *arguments = sys.argv
     files = die_at(operation, int(later))
-    folder.PosixFiles = lambda: files  # pyright: ignore[reportAttributeAccessIssue]
+    skills_folder.PosixFiles = lambda: files  # pyright: ignore[reportAttributeAccessIssue]
     main(arguments)

@@ -101,7 +101,7 @@ class Depot(House):
 
     def settle(self) -> None:
         """Wait until every automatic download was tried."""
-        until(lambda: not self.worker._parts.automatic._tasks._running, "the automatic downloads are done")
+        until(lambda: not self.worker.auto_download._tasks._running, "the automatic downloads are done")
 
 
 def shell_environment(url: str) -> dict[str, str]:

@@ -98,7 +98,7 @@ def test_what_nobody_expected_is_in_the_log_and_the_next_one_is_fetched(
     depot.world.publish("db", "1.0.0", V1)
     depot.settle()
     with monkeypatch.context() as patched:
-        patched.setattr(depot.worker._parts.installer, "auto_download", None)
+        patched.setattr("iii_directory.install.service.Installer.auto_download", None)
         depot.another_client(name="db")
         until(lambda: "fetching the skills of db failed" in caplog.text, "the log says so")
 
@@ -180,7 +180,7 @@ def test_a_namespace_that_is_current_is_left_alone_and_a_newer_version_is_brough
     depot.settle()
     before = depot.files()
 
-    with caplog.at_level(logging.DEBUG, "iii_directory.registry_server.server"):
+    with caplog.at_level(logging.DEBUG, "iii_directory.registry_server.registry_http"):
         caplog.clear()
         depot.restart()
         until(lambda: "GET /w/db?version=latest" in caplog.text, "the registry was asked for the version")

@@ -10,7 +10,7 @@ from tests.downloads.stage import V1, V2, event
 from tests.registered.stage import until
 
 from iii_directory import limits
-from iii_directory.lockfile.format import content_hash
+from iii_directory.disk.install_record import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ def test_what_is_told_otherwise_is_not_told_again(start: Callable[..., Depot]) -
     depot.world.publish("db", "2.0.0", V2)
     depot.command("skills", "update", "db")
     assert skills.next() == event("db")
-    until(lambda: not depot.worker._disk_edits._changed, "everything on disk was looked at")
+    until(lambda: not depot.worker.disk_edits._changed, "everything on disk was looked at")
 
     put(depot, "last/page.md", "# Last\n")
 
@@ -106,7 +106,7 @@ def test_an_edit_of_what_we_wrote_is_told_also_when_it_is_taken_back(start: Call
     skills = depot.listener(SKILLS)
     depot.call("directory::skills::create", id="notes/page", content="# Ours\n")
     assert skills.next()["op"] == "create"
-    until(lambda: not depot.worker._disk_edits._ours, "our own write was seen")
+    until(lambda: not depot.worker.disk_edits._ours, "our own write was seen")
 
     for text in ("# By hand\n", "# Ours\n"):
         put(depot, "notes/page.md", text)
@@ -138,7 +138,7 @@ def test_files_that_come_before_their_record_wait_for_it(depot: Depot) -> None:
     later = record.read_text().replace(content_hash(b"# get one\n"), content_hash(b"# get two\n"))
 
     put(depot, "db/get.md", "# get two\n")
-    until(lambda: depot.worker._disk_edits._postponed["db/get.md"] > 1, "it is waited for")
+    until(lambda: depot.worker.disk_edits._postponed["db/get.md"] > 1, "it is waited for")
     (busy / "record").write_text(later.replace('"1.0.0"', '"2.0.0"'))
     (busy / "record").rename(record)
     assert skills.next() == event("db")
@@ -160,14 +160,14 @@ def test_an_install_that_ends_while_its_files_are_examined_is_told_once(
     later = record.read_text().replace(content_hash(b"# get one\n"), content_hash(b"# get two\n"))
     ended = threading.Event()
 
-    def end_install() -> set[str]:
+    async def end_install() -> set[str]:
         if not ended.is_set():
             (depot.folder / ".record").write_text(later.replace('"1.0.0"', '"2.0.0"'))
             (depot.folder / ".record").rename(record)
             ended.set()
         return set()
 
-    monkeypatch.setattr(depot.worker._disk_edits, "_under_way", end_install)
+    monkeypatch.setattr(depot.worker.disk_edits, "_under_way", end_install)
     put(depot, "db/get.md", "# get two\n")
 
     assert skills.next() == event("db")

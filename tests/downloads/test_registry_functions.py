@@ -114,6 +114,7 @@ def test_one_worker_is_told_in_full_and_malformed_entries_lose_only_themselves(
 
     # Both halves are asked for at once, and asking for the documents counts.
     assert reply["worker"].pop("total_downloads") in (0, 1)
+    assert [(one["version"], one["tags"]) for one in reply.pop("versions")] == [("1.0.0", ["latest"])]
     assert reply == {
         "worker": {key: value for key, value in ROW.items() if key != "total_downloads"},
         "readme": "# db\n",
@@ -258,7 +259,7 @@ def test_a_missing_worker_is_suggested_a_way_on(depot: Depot) -> None:
     assert "Next: call directory::registry::workers::list" in sentence
 
 
-def test_schemas_and_the_readme_are_left_out_for_whoever_wants_names_only(depot: Depot) -> None:
+def test_schemas_and_the_readme_are_left_out_for_a_caller_that_wants_names_only(depot: Depot) -> None:
     publish_db(depot.world)
     whole = depot.call("directory::registry::workers::info", name="db")
 
@@ -267,6 +268,7 @@ def test_schemas_and_the_readme_are_left_out_for_whoever_wants_names_only(depot:
     assert whole["readme"] == "# db\n"
     assert card == {
         "worker": whole["worker"],
+        "versions": whole["versions"],
         "api_reference": {
             "functions": [{"name": "db::query", "description": "Query"}],
             "triggers": [{"name": "db::changed", "description": "A row changed"}],

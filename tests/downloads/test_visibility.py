@@ -112,7 +112,7 @@ def test_the_documents_of_a_worker_that_left_are_marked_in_the_lists(depot: Depo
         return {row.get("id", row.get("name")): row.get("connected") for row in (*skills, *prompts)}
 
     with depot.visitor("db"):
-        until(lambda: bool(marks()) and "db" in depot.worker._installed._met, "the worker is known")
+        until(lambda: bool(marks()) and "db" in depot.worker.installed._met, "the worker is known")
         assert marks() == {"db": None, "db/get": None, "ask": None}
     until(lambda: marks() == {"db": False, "db/get": False, "ask": False}, "its documents are marked")
     (web,) = depot.call("directory::skills::list", prefix="web")["skills"]

@@ -9,7 +9,7 @@ from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, Effect, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.limits import LONG_FRAME_BYTES
-from iii_directory.wire.codec import decode_in_turns, encode
+from iii_directory.wire.codec import UndecodableError, decode_in_turns, encode
 
 if TYPE_CHECKING:
     from iii_directory.engine.builtins.workers import Dialect
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VERSION = "9.9.9"
 
 
-def decoded_in_turns(frame: bytes) -> Message | None:
+def decoded_in_turns(frame: bytes) -> Message | UndecodableError | None:
     """A long frame's message, as a socket has it decoded, in all its turns at once."""
     looking = decode_in_turns(frame)
     while True:
@@ -27,6 +27,8 @@ def decoded_in_turns(frame: bytes) -> Message | None:
             next(looking)
         except StopIteration as end:
             return end.value
+        except UndecodableError as error:
+            return error
 
 
 def uuid_of(number: int) -> str:
@@ -125,7 +127,9 @@ class Client:
         if len(data) <= LONG_FRAME_BYTES:
             self._driver.carry_out(router.receive(self.id, data))
             return
-        self._driver.carry_out(router.receive_decoded(self.id, lambda: decoded_in_turns(data)))
+        message = decoded_in_turns(data)
+        if message is not None:
+            self._driver.carry_out(router.accept(self.id, message))
 
     def take(self) -> list[dict[str, Any]]:
         taken, self.inbox = self.inbox, []

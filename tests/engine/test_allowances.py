@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,11 +41,15 @@ def modest(driver: Driver) -> Client:
 
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> Bound:
-    """Makes limits small enough to reach."""
+    """Make limits small enough to reach, in every module of the engine that uses them."""
 
-    def set_all(module: str, **limits: int) -> None:
+    def set_all(**limits: int) -> None:
+        modules = [module for name, module in sys.modules.items() if name.startswith(f"{ENGINE}.")]
         for name, value in limits.items():
-            monkeypatch.setattr(f"{ENGINE}.{module}.{name}", value)
+            users = [module for module in modules if hasattr(module, name)]
+            assert users, f"no module of the engine uses {name}"
+            for module in users:
+                monkeypatch.setattr(module, name, value)
 
     return set_all
 
@@ -57,7 +62,7 @@ def functions_of(client: Client, name: str) -> list[str]:
 def test_functions_past_the_bound_are_refused_and_others_go_on(
     driver: Driver, greedy: Client, modest: Client, bound: Bound
 ) -> None:
-    bound("allowances", MAX_CONNECTION_FUNCTIONS=3)
+    bound(MAX_CONNECTION_FUNCTIONS=3)
     for number in range(5):
         greedy.register(f"greedy::{number}")
     refused = greedy.take()
@@ -73,7 +78,7 @@ def test_functions_past_the_bound_are_refused_and_others_go_on(
 
 
 def test_what_was_given_back_can_be_had_again(greedy: Client, bound: Bound) -> None:
-    bound("allowances", MAX_CONNECTION_FUNCTIONS=1, MAX_CONNECTION_BINDINGS=1, MAX_CONNECTION_TRIGGER_TYPES=1)
+    bound(MAX_CONNECTION_FUNCTIONS=1, MAX_CONNECTION_BINDINGS=1, MAX_CONNECTION_TRIGGER_TYPES=1)
     for round_ in range(3):
         greedy.register(f"f{round_}")
         greedy.register(f"f{round_}", description="the same, anew")
@@ -90,7 +95,7 @@ def test_what_was_given_back_can_be_had_again(greedy: Client, bound: Bound) -> N
 def test_trigger_types_past_the_bound_are_not_there(
     driver: Driver, greedy: Client, modest: Client, bound: Bound
 ) -> None:
-    bound("allowances", MAX_CONNECTION_TRIGGER_TYPES=2)
+    bound(MAX_CONNECTION_TRIGGER_TYPES=2)
     for number in range(4):
         greedy.provide(f"greedy-{number}")
     modest.provide("modest-0")
@@ -101,7 +106,7 @@ def test_trigger_types_past_the_bound_are_not_there(
 
 
 def test_bindings_past_the_bound_are_refused_by_name(greedy: Client, modest: Client, bound: Bound) -> None:
-    bound("allowances", MAX_CONNECTION_BINDINGS=2)
+    bound(MAX_CONNECTION_BINDINGS=2)
     for number in range(3):
         greedy.bind(f"b{number}", "subscribe", "f", config={"topic": "t"})
     modest.bind("m", "subscribe", "f", config={"topic": "t"})
@@ -116,7 +121,7 @@ def test_bindings_past_the_bound_are_refused_by_name(greedy: Client, modest: Cli
 def test_bindings_that_outlive_their_maker_have_a_bound_of_their_own(
     driver: Driver, greedy: Client, modest: Client, bound: Bound
 ) -> None:
-    bound("triggers", MAX_DURABLE_BINDINGS=2)
+    bound(MAX_DURABLE_BINDINGS=2)
     wanted = {"trigger_type": "subscribe", "function_id": "f", "config": {"topic": "t"}}
     first = greedy.result("engine::register_trigger", wanted)["id"]
     greedy.result("engine::register_trigger", wanted)
@@ -129,7 +134,7 @@ def test_bindings_that_outlive_their_maker_have_a_bound_of_their_own(
 
 
 def test_channels_are_bounded_for_each_and_for_all(greedy: Client, modest: Client, bound: Bound) -> None:
-    bound("channels", MAX_CONNECTION_CHANNELS=2, MAX_CHANNELS=3)
+    bound(MAX_CONNECTION_CHANNELS=2, MAX_CHANNELS=3)
     create = "engine::channels::create"
     for _ in range(2):
         greedy.result(create)
@@ -140,7 +145,7 @@ def test_channels_are_bounded_for_each_and_for_all(greedy: Client, modest: Clien
 
 
 def test_a_channel_that_ended_makes_room(driver: Driver, greedy: Client, bound: Bound) -> None:
-    bound("channels", MAX_CONNECTION_CHANNELS=1, MAX_CHANNELS=1)
+    bound(MAX_CONNECTION_CHANNELS=1, MAX_CHANNELS=1)
     greedy.result("engine::channels::create")
     driver.run_timer("channel-idle")
 
@@ -148,7 +153,7 @@ def test_a_channel_that_ended_makes_room(driver: Driver, greedy: Client, bound: 
 
 
 def test_a_connection_cannot_take_every_name(greedy: Client, bound: Bound) -> None:
-    bound("router", MAX_CONNECTION_NAMES=2)
+    bound(MAX_CONNECTION_NAMES=2)
     greedy.announce("second")
 
     assert greedy.announce("third")["error"]["message"] == "a connection has at most 2 names"
@@ -176,7 +181,7 @@ def test_one_registration_has_a_size(greedy: Client, fields: dict[str, Any], sai
 
 
 def test_all_registrations_of_a_connection_together_have_a_size(greedy: Client, bound: Bound) -> None:
-    bound("allowances", MAX_CONNECTION_BYTES=10_000)
+    bound(MAX_CONNECTION_BYTES=10_000)
     greedy.register("a", metadata="x" * 4_000)
     greedy.provide("t", trigger_request_format="x" * 4_000)
     greedy.bind("b", "subscribe", "a", config={"topic": "x" * 4_000})
@@ -191,7 +196,7 @@ def test_all_registrations_of_a_connection_together_have_a_size(greedy: Client, 
 def test_a_caller_waits_for_so_many_calls_and_the_others_are_served(
     greedy: Client, modest: Client, bound: Bound
 ) -> None:
-    bound("allowances", MAX_PENDING_CALLS=3)
+    bound(MAX_PENDING_CALLS=3)
     modest.register("modest::slow")
     for _ in range(3):
         greedy.start("modest::slow", {})
@@ -223,7 +228,7 @@ def test_a_pending_call_does_not_keep_what_it_sent(driver: Driver, greedy: Clien
 def test_a_worker_that_answers_no_event_still_gets_them_and_costs_no_more(
     driver: Driver, greedy: Client, modest: Client, bound: Bound
 ) -> None:
-    bound("calls", MAX_UNANSWERED_EVENTS=2)
+    bound(MAX_UNANSWERED_EVENTS=2)
     greedy.register("greedy::heard")
     greedy.bind("b", "subscribe", "greedy::heard", config={"topic": "t"})
     for number in range(5):
@@ -236,7 +241,7 @@ def test_a_worker_that_answers_no_event_still_gets_them_and_costs_no_more(
 def test_callers_that_leave_and_come_back_leave_no_calls_behind(
     driver: Driver, modest: Client, bound: Bound
 ) -> None:
-    bound("calls", MAX_UNANSWERED_EVENTS=2)
+    bound(MAX_UNANSWERED_EVENTS=2)
     modest.register("modest::slow")
     for _ in range(5):
         visitor = driver.connect()

@@ -14,7 +14,7 @@ from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.reader import until
 
 from iii_directory.bus.seam import CallError
-from iii_directory.engine.worker_role import WorkerRole
+from iii_directory.engine.roles import WorkerRole
 from iii_directory.limits import MAX_READ_BYTES, MAX_READ_MARKS
 
 if TYPE_CHECKING:
@@ -174,7 +174,8 @@ def test_a_connection_that_is_lost_meanwhile_is_forgotten_once_its_long_frame_is
     engine: Any = SimpleNamespace(
         is_stopping=is_stopping,
         opened=lambda *_: "c",
-        received_decoded=lambda _, decoded: done.append(decoded().function_id),
+        state_queue=None,
+        received_message=lambda _, message: done.append(message.function_id),
         lost=done.append,
         flush=lambda: done.append("flushed"),
     )
@@ -182,7 +183,8 @@ def test_a_connection_that_is_lost_meanwhile_is_forgotten_once_its_long_frame_is
 
     async def main() -> list[str]:
         role = WorkerRole(engine)
-        role.opened(cast("Any", SimpleNamespace(address="", hold=lambda: None)))
+        does_nothing = dict.fromkeys(("hold", "flush", "close", "abort"), lambda: None)
+        role.opened(cast("Any", SimpleNamespace(address="", framing=SimpleNamespace(), **does_nothing)))
         role.received(text.encode(), is_text=True)
         role.lost()
         at_once = list(done)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iii_directory.engine.patterns import PatternError, _compiled, search
+from iii_directory.engine.schemas import PatternError, _compiled, search
 from iii_directory.limits import MAX_PATTERN_CHARS, MAX_PATTERN_STEPS
 
 EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"

@@ -63,7 +63,7 @@ def test_a_frame_from_a_connection_that_is_gone_does_nothing(driver: Driver) -> 
     client.leave()
 
     assert driver.effects == []
-    assert driver.router.engine_state.function("default", "c::f") is None
+    assert driver.router.engine_state.functions.get(("default", "c::f")) is None
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_name_in_use_is_refused_and_the_connection_closed(driver: Driver) -> N
     assert second.take() == [rejected(first, code="WORKER_NAMESPACE_CONFLICT", worker_name="c")]
     assert isinstance(driver.effects[0], Send)
     assert driver.effects[1] == Close(second.id)
-    assert driver.router.engine_state.function("default", "c::f") is None
+    assert driver.router.engine_state.functions.get(("default", "c::f")) is None
 
 
 def test_a_name_is_free_in_another_namespace_and_after_its_holder_left(driver: Driver) -> None:
@@ -293,7 +293,7 @@ def test_a_builtin_cannot_be_overridden(driver: Driver, function_id: str) -> Non
     client.send("unregisterfunction", id=function_id)
     client.leave()
 
-    assert driver.router.engine_state.function("default", function_id) is not None
+    assert driver.router.engine_state.functions.get(("default", function_id)) is not None
 
 
 def test_a_builtin_id_is_free_in_other_namespaces_unless_it_is_the_engine_s(driver: Driver) -> None:

@@ -20,7 +20,7 @@ from iii_directory.engine.server import EngineServer, FullTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.calls import Request
+    from iii_directory.engine.calls import BuiltinRequest
 
 
 def test_a_call_reaches_its_function_and_the_answer_its_caller(engine: EngineThread) -> None:
@@ -194,10 +194,10 @@ def test_a_slow_loop_reader_does_not_mix_up_connections(engine: EngineThread) ->
 
 
 @pytest.fixture
-def sabotage(engine: EngineThread) -> Callable[[Callable[[Request], object]], None]:
+def sabotage(engine: EngineThread) -> Callable[[Callable[[BuiltinRequest], object]], None]:
     """Put a broken function in the place of the health check."""
 
-    def replace(broken: Callable[[Request], object]) -> None:
+    def replace(broken: Callable[[BuiltinRequest], object]) -> None:
         engine.server._router.calls.builtins["engine::health::check"] = broken
 
     return replace
@@ -205,10 +205,10 @@ def sabotage(engine: EngineThread) -> Callable[[Callable[[Request], object]], No
 
 def test_a_mistake_of_ours_costs_one_message_and_nobody_s_connection(
     engine: EngineThread,
-    sabotage: Callable[[Callable[[Request], object]], None],
+    sabotage: Callable[[Callable[[BuiltinRequest], object]], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def broken(_request: Request) -> object:
+    def broken(_request: BuiltinRequest) -> object:
         raise KeyError("a mistake")
 
     sabotage(broken)
@@ -224,14 +224,14 @@ def test_a_mistake_of_ours_costs_one_message_and_nobody_s_connection(
 
 def test_a_message_that_cannot_be_sent_costs_that_message_only(
     engine: EngineThread,
-    sabotage: Callable[[Callable[[Request], object]], None],
+    sabotage: Callable[[Callable[[BuiltinRequest], object]], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with RawClient(engine.url, name="w") as watcher, RawClient(engine.url) as client:
         watcher.send(type="registerfunction", id="w::seen")
         assert watcher.result("engine::functions::info", {"function_id": "w::seen"})
 
-        def broken(_request: Request) -> object:
+        def broken(_request: BuiltinRequest) -> object:
             engine.server._router.calls.call("w::seen", {"no JSON"})
             engine.server._router.calls.call("w::seen", "after")
             return {"status": "answered"}

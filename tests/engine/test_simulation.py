@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.simulation import Simulation
 
-from iii_directory.engine.calls import Calls
+from iii_directory.engine.calls import CallTable
 from iii_directory.engine.router import Router
 from iii_directory.engine.triggers import Triggers
 
@@ -40,7 +40,7 @@ def test_a_seed_plays_the_same_twice() -> None:
 
 def test_the_auditor_notices_an_engine_that_breaks_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     sabotage: list[tuple[type, str, Callable[..., None]]] = [
-        (Calls, "stop", lambda _calls, _connection: None),
+        (CallTable, "stop", lambda _calls, _connection: None),
         (Triggers, "connection_gone", lambda _triggers, _connection: None),
         (Triggers, "_detach", lambda _triggers, binding: setattr(binding, "provider", None)),
         (Triggers, "_accepted", lambda _triggers, _binding: None),

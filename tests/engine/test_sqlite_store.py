@@ -480,7 +480,7 @@ def test_harm_to_the_file_is_put_right_before_the_next_write_is_answered(
         kept = again.store("state")
         assert (kept.get("s", "after"), kept.get("s", "later")) == (1, 2)
         assert [kept.get("s", str(number)) for number in range(50)] == [{"number": n} for n in range(50)]
-    said = [line for line in caplog.messages if "changed by somebody else" in line]
+    said = [line for line in caplog.messages if "changed by another program" in line]
     # What is overwritten in the file may be whole in the log beside it: then there is nothing to put right.
     assert len(said) == 1 or harm is overwritten
 

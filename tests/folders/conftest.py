@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.folders import Folder, View, no_watcher, real_watcher
 
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.support.folders import Folder, View, no_watcher
 
 from iii_directory import limits
 from iii_directory.catalog.catalogue import keep_fresh
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -14,13 +14,13 @@ from tests.hostile import HOSTILE
 from tests.support.folders import Folder, View, no_watcher, scanned
 
 from iii_directory import limits
-from iii_directory.catalog.folder import scanning as rules
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog import folder_scanning as rules
+from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.disk import reasons
+from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.documents.model import ParsedFile
-from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import Folder, View, no_watcher, real_watcher, scanned
 
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.watching import CannotWatchError, Event
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folder_watching import CannotWatchError, Event
+from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.documents.parse import parse_file
-from iii_directory.lockfile.format import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from iii_directory.documents.model import ParsedFile
-    from iii_directory.documents.provenance import Provenance
+    from iii_directory.documents.model import ParsedFile, Provenance
 
 
 class RecordingParse:

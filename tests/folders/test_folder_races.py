@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.folders import Folder, real_watcher
 
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from iii_directory.documents.model import ParsedFile
-    from iii_directory.documents.provenance import Provenance
+    from iii_directory.documents.model import ParsedFile, Provenance
 
 CANARY = b"CANARY-OUTSIDE"
 SWAPPED = ("ns", "deep/er", "flip.md")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import View, no_watcher, real_watcher, scanned
 
-from iii_directory.catalog.folder.layers import FolderSource
+from iii_directory.catalog.folder_source import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
     from iii_directory.documents.model import ParsedFile
 
 DIRECTORIES = ("a", "b", "c", "prompts", ".hidden")

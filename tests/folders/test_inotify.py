@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import Folder, View
 
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.watching import CannotWatchError, Event, system_watcher
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folder_watching import CannotWatchError, Event, system_watcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 if sys.platform != "linux":
     pytest.skip("only Linux has inotify", allow_module_level=True)
 
-from iii_directory.catalog.folder import inotify
-from iii_directory.catalog.folder.inotify import Inotify
+from iii_directory.catalog import folder_watching as inotify
+from iii_directory.catalog.folder_watching import Inotify
 
 
 class FakeLibc:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from tests.support.folders import Folder, View
 
-from iii_directory.catalog.folder.following import FollowedFolder
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.roots import NAMESPACE, BundledDocuments
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folders import NAMESPACE, BundledDocuments, FollowedFolder
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
 
 OVERVIEW = f"{NAMESPACE}/index.md"
 

@@ -8,10 +8,10 @@ import pytest
 from tests.support.trees import BODIES, FRONT_MATTER, grow, unaccounted
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.composed import tree_index, workers_index
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.roots import BundledDocuments
-from iii_directory.catalog.rows import list_skills, plain_rows, resource_rows
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folders import BundledDocuments
+from iii_directory.catalog.skill_indexes import tree_index, workers_index
+from iii_directory.catalog.skill_replies import list_skills, plain_row, resource_rows
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ def test_every_file_is_shown_or_in_the_diagnostics(root: Path) -> None:
     catalogue = Catalogue(FolderSource(root, below=[BundledDocuments()]))
 
     assert unaccounted(catalogue, root) == []
-    look = catalogue.load()
-    assert len(look.snapshot.skills.items) > 20
-    assert len(look.findings()) > 50
+    view = catalogue.load()
+    assert len(view.snapshot.skills.items) > 20
+    assert len(view.findings()) > 50
 
 
 def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
-    look = Catalogue(FolderSource(root)).load()
-    snapshot = look.snapshot
+    view = Catalogue(FolderSource(root)).load()
+    snapshot = view.snapshot
 
     for skill in snapshot.skills.items:
-        assert look.read_skill(skill).strip()
+        assert view.read_skill(skill).strip()
         assert skill.title
-    assert len(list_skills(snapshot)) == len(plain_rows(snapshot)) == len(snapshot.skills.items)
+    assert len(list_skills(snapshot)) == len(snapshot.skills.column(plain_row)) == len(snapshot.skills.items)
     assert len(resource_rows(snapshot)) <= 1 + len(snapshot.skills.items)
     assert tree_index(snapshot).count("\n- ") <= len(snapshot.skills.items)
     assert workers_index(snapshot).workers_count >= 1
@@ -52,35 +52,35 @@ def test_every_skill_of_a_tree_can_be_read_and_listed(root: Path) -> None:
 def test_every_shape_of_front_matter_keeps_its_document(tmp_path: Path) -> None:
     for number, head in enumerate(FRONT_MATTER):
         (tmp_path / f"shape-{number}.md").write_bytes(head + b"# Body\n\nText.\n")
-    look = Catalogue(FolderSource(tmp_path)).load()
-    snapshot = look.snapshot
+    view = Catalogue(FolderSource(tmp_path)).load()
+    snapshot = view.snapshot
 
     for number in range(len(FRONT_MATTER)):
         skill = snapshot.find(f"shape-{number}")
         assert skill is not None
-        assert "# Body" in look.read_skill(skill)
+        assert "# Body" in view.read_skill(skill)
 
 
 def test_a_body_is_served_as_it_is_or_reported(tmp_path: Path) -> None:
     for number, body in enumerate(BODIES):
         (tmp_path / f"body-{number}.md").write_bytes(body)
-    look = Catalogue(FolderSource(tmp_path)).load()
-    snapshot = look.snapshot
-    told = {finding.subject for finding in look.findings() if finding.kind == "skipped"}
+    view = Catalogue(FolderSource(tmp_path)).load()
+    snapshot = view.snapshot
+    told = {finding.subject for finding in view.findings() if finding.kind == "skipped"}
 
     for number, body in enumerate(BODIES):
         skill = snapshot.find(f"body-{number}")
         assert (skill is None) is (f"body-{number}.md" in told)
         if skill is not None:
-            assert look.read_skill(skill).encode() == body
+            assert view.read_skill(skill).encode() == body
 
 
 def test_a_file_that_goes_after_the_list_was_made_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
-    look = Catalogue(FolderSource(tmp_path)).load()
-    skill = look.snapshot.find("a")
+    view = Catalogue(FolderSource(tmp_path)).load()
+    skill = view.snapshot.find("a")
     assert skill is not None
     (tmp_path / "a.md").unlink()
 
     with pytest.raises(DirectoryError, match="D110 not_found: skill 'a' not found"):
-        look.read_skill(skill)
+        view.read_skill(skill)

@@ -8,14 +8,14 @@ import pytest
 from tests.support.commands import run
 from tests.support.folders import Folder, View
 
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.roots import roots_of
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folders import roots_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory import limits
-from iii_directory.catalog.folder.folder_tree import Tree
+from iii_directory.catalog.folder_scanning import Tree
 from iii_directory.documents.model import ParsedFile
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from tests.support.installs import contents, put
 from tests.support.registry import RawServer
 from tests.support.world import World
 
+from iii_directory.disk.install_record import content_hash
 from iii_directory.errors import DirectoryError
+from iii_directory.install.bundle import Wanted
 from iii_directory.install.requests import LocalFolder, Site, typed_source
-from iii_directory.lockfile.format import content_hash
 
 if TYPE_CHECKING:
     import socket
@@ -52,7 +53,9 @@ def repo(world: World) -> Path:
 
 def add(world: World, source: str, *names: str, everything: bool = False, **changes: Any) -> Any:
     typed: Any = typed_source(source, allow_file=True)
-    return world.run(lambda installer: installer.add(typed, names, everything=everything), **changes)[1]
+    return world.run(lambda installer: installer.add(typed, Wanted(names, everything=everything)), **changes)[
+        1
+    ]
 
 
 def is_program(path: Path) -> bool:
@@ -168,7 +171,7 @@ def test_a_skill_that_cannot_be_installed_does_not_hold_up_the_others(world: Wor
     added = add(world, "o/r", "pdf", "notes")
 
     assert [one.namespace for one in added.installed] == ["notes"]
-    assert "'skills/pdf/link' in the repository is a link" in added.failed["pdf"]
+    assert "'skills/pdf/link' in the repository is a link" in str(added.failed["pdf"])
     assert world.lock().keys() == {"notes"}
 
 
@@ -215,8 +218,8 @@ def test_a_link_in_a_folder_is_refused_and_never_read(world: World, tmp_path: Pa
 
     added = add(world, str(tmp_path / "mine"), everything=True)
 
-    assert "'leak.md' of the folder" in added.failed["a"]
-    assert "links are not followed" in added.failed["a"]
+    assert "'leak.md' of the folder" in str(added.failed["a"])
+    assert "links are not followed" in str(added.failed["a"])
     assert not world.skills.exists()
 
 
@@ -295,7 +298,7 @@ def test_a_site_with_an_index_offers_its_skills(world: World, site: Callable[...
     }
     with site(files) as server:
         url = server.url
-        offers = world.run(lambda installer: installer.offers(Site(server.url)))
+        offers = world.run(lambda installer: installer.offers(Site(server.url))).offers
         added = add(world, server.url, everything=True)
         (report,) = world.run(lambda installer: installer.upkeep.update(["packed"]))
 
@@ -305,7 +308,7 @@ def test_a_site_with_an_index_offers_its_skills(world: World, site: Callable[...
         ("forged", "Forged."),
     ]
     assert [one.namespace for one in added.installed] == ["plain", "packed"]
-    assert "not what its index promises" in added.failed["forged"]
+    assert "not what its index promises" in str(added.failed["forged"])
     assert is_program(world.skills / "packed/run.sh")
     assert world.lock()["plain"]["source"] == {"kind": "site", "url": url, "skill": "plain"}
     assert report.status == "current"
@@ -330,8 +333,8 @@ def test_the_older_place_of_an_index_is_asked_second(world: World, site: Callabl
 
 
 def test_a_folder_that_is_none_is_one_sentence(world: World, tmp_path: Path) -> None:
-    with pytest.raises(DirectoryError, match=r"^D331 invalid_input: there is no folder '.*none'"):
-        world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "none"))))
+    with pytest.raises(DirectoryError, match=r"^D331 invalid_input: the folder '.*none' does not exist"):
+        world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "none")), Wanted()))
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iii_directory import limits
+from iii_directory.disk.install_record import RegistrySource
 from iii_directory.documents import frontmatter
 from iii_directory.errors import DirectoryError
 from iii_directory.install.bundle import make_bundle, prompt_file, registry_bundle
-from iii_directory.lockfile.format import RegistrySource
-from iii_directory.registry.answers import BundleAnswer, PromptAnswer, SkillAnswer
+from iii_directory.registry.registry_messages import BundleAnswer, PromptAnswer, SkillAnswer
 
 SOURCE = RegistrySource("db", tag="latest")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.installs import bundle_of, install
 
-from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,7 @@ from tests.support.installs import (
 
 from iii_directory.disk.files import PosixFiles
 from iii_directory.errors import DirectoryError
-from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from tests.support.installs import MODES, WatchedFiles, bundle_of, disk_without,
 from iii_directory import limits
 from iii_directory.disk.files import PosixFiles
 from iii_directory.install.edits import Edits
-from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

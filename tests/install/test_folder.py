@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.installs import WatchedFiles, bundle_of, contents, hashes, install, put, remove
 
+from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.errors import DirectoryError, refused
-from iii_directory.install.folder import SkillsFolder
-from iii_directory.lockfile.format import LOCKFILE
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -331,7 +331,7 @@ def test_facts_are_collected_while_another_install_exchanges_the_folder(tmp_path
         install(tmp_path, before, prune=True, allow_downgrade=True)
         moment += 1
         files = WatchedFiles(exchange)
-        scripts = SkillsFolder(tmp_path, files=files).facts("db").inventory["scripts"]
+        scripts = SkillsFolder(tmp_path, files=files).facts("db")[0].inventory["scripts"]
         operations = files.count
         # A file of the old version that is gone already counts as absent.
         assert scripts in ([], ["old/run.py (python)"], ["new/run.py (python)"])

@@ -219,8 +219,8 @@ def test_an_odd_repository_is_refused_whole(tmp_path: Path, name: str) -> None:
 
 def bundle_of(fetched: Any) -> Any:
     """Names that only meet on some disks are told apart when the bundle is made."""
+    from iii_directory.disk.install_record import RepoSource
     from iii_directory.install.bundle import make_bundle
-    from iii_directory.lockfile.format import RepoSource
 
     return make_bundle("x", RepoSource("r", "x", "main", fetched.commit), fetched.commit, fetched.entries)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from iii_directory.disk.safe_names import COPY_MARKER
 from iii_directory.errors import DirectoryError
 from iii_directory.install.hosts import HOSTS, HostFolders, KnownHost, host_named
-from iii_directory.lockfile.names import COPY_MARKER
 
 FOREIGN = ("pdf", "docx", "other")
 
@@ -72,7 +72,7 @@ def test_links_and_copies_show_what_an_update_brought(project: Path, host: Known
 
     put(project / "skills/pdf", SKILL_DOT_md="# PDF 2\n", more_DOT_md="new\n")
     (project / "skills/pdf/scripts/run.sh").unlink()
-    folders.refresh("pdf")
+    folders.refresh(["pdf"])
 
     place = project / host.project / "pdf"
     assert (place / "SKILL.md").read_text() == "# PDF 2\n"
@@ -97,7 +97,7 @@ def test_an_edited_copy_is_kept(project: Path) -> None:
     (copy / "SKILL.md").write_text("mine\n")
     put(project / "skills/pdf", SKILL_DOT_md="# PDF 2\n")
 
-    assert [one.outcome for one in folders.refresh("pdf")] == ["kept"]
+    assert [one.outcome for one in folders.refresh(["pdf"])] == ["kept"]
     assert [one.outcome for one in folders.take_away("pdf")] == ["kept"]
     assert tree(copy) == {"SKILL.md": "mine\n"}
 
@@ -176,6 +176,6 @@ def _use(dice: random.Random, folders: HostFolders) -> None:
     if act == "place":
         folders.place(skill, chosen, is_user=dice.random() < 0.5)
     elif act == "refresh":
-        folders.refresh(skill)
+        folders.refresh([skill])
     else:
         folders.take_away(skill, chosen)

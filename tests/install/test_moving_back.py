@@ -74,7 +74,7 @@ def reason(world: World, act: Callable[[Any], Any]) -> str:
         return str(error)
     (report,) = found if isinstance(found, list) else [found]
     assert report.status == "failed", report
-    return report.reason
+    return str(report.error)
 
 
 WAYS: dict[str, Callable[[World], str]] = {

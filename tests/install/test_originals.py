@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,3 +140,27 @@ def test_a_text_that_was_cut_short_is_not_taken_for_the_whole(world: World) -> N
 
     assert report.changes.conflicts == ("SKILL.md",)
     assert (world.skills / "web/SKILL.md").read_bytes() == MINE
+
+
+def test_another_namespace_may_remove_the_shared_folder_at_any_moment(tmp_path: Path) -> None:
+    made = World(tmp_path, "http://127.0.0.1:1")
+    repo = made.mirror / "o" / "r"
+    make_repo(repo, {"skills/web/SKILL.md": TEXT})
+    made.download(repo=GITHUB, skill="web")
+    put(made.skills, {"web/SKILL.md": MINE})
+    commit(repo, {"skills/web/SKILL.md": NEWS})
+    removed: set[tuple[str, str]] = set()
+
+    def remove_once_before_each_step(_: int, name: str, arguments: tuple[Any, ...]) -> None:
+        step = (name, str(arguments[0]) if arguments else "")
+        if step in {("open_folder", "ORIGINALS"), ("make_folder", "web")} and step not in removed:
+            # What an update of another namespace does when it has no texts left.
+            with suppress(OSError):
+                (made.skills / ".iii-directory" / "ORIGINALS").rmdir()
+                removed.add(step)
+
+    (report,) = upkeep(made, "update", files=WatchedFiles(remove_once_before_each_step))
+
+    assert len(removed) == 2
+    assert (report.status, report.error) == ("edited", None)
+    assert kept(made) == {TEXT, NEWS}

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.support.installs import Contents, bundle_of, hashes
 
+from iii_directory.disk.install_record import By, Entry, RegistrySource
 from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import (
     Disk,
     EditedFiles,
+    InstallPlan,
     Node,
-    Plan,
     plan_install,
     plan_remove,
     plan_restore,
     verify_entry,
 )
 from iii_directory.install.reports import unified_diff
-from iii_directory.lockfile.format import By, Entry, RegistrySource
 
 OLD = {"same.md": b"same", "clean.md": b"one", "edited.md": b"one", "gone.md": b"one"}
 NEW = {"same.md": b"same", "clean.md": b"two", "edited.md": b"two", "added.md": b"two", "own.md": b"two"}
@@ -32,7 +32,9 @@ def disk_of(files: Contents, **nodes: Node) -> Disk:
     return Disk(exists=True, nodes={**dict.fromkeys(files, "file"), **nodes}, hashes=hashes(files))
 
 
-def plan(edited: EditedFiles, *, by: By = "call", known: Entry | None = None, prune: bool = False) -> Plan:
+def plan(
+    edited: EditedFiles, *, by: By = "call", known: Entry | None = None, prune: bool = False
+) -> InstallPlan:
     return plan_install(
         bundle_of(NEW, "2.0.0"),
         disk_of(DISK),

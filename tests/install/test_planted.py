@@ -11,9 +11,10 @@ from tests.support.installs import bundle_of, contents, install, put
 from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.bundle import Wanted
 from iii_directory.install.plan import plan_install
 from iii_directory.install.requests import LocalFolder
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,9 +150,9 @@ def test_no_source_installs_under_a_name_that_readers_or_systems_take_for_someth
     world = World(tmp_path, "http://127.0.0.1:1")
     put(tmp_path / "mine" / name, {"SKILL.md": b"# x"})
 
-    added = world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "mine"))))[1]
+    added = world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "mine")), Wanted()))[1]
     with pytest.raises(DirectoryError, match=f"nothing is installed under the name '{name}'|not the name of"):
         world.download(worker=name)
 
-    assert f"nothing is installed under the name '{name}'" in added.failed[name]
+    assert f"nothing is installed under the name '{name}'" in str(added.failed[name])
     assert not world.skills.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.requests import Address, RepoRequest, address_of, is_commit, repo_request
+from iii_directory.install.requests import RepoAddress, RepoRequest, address_of, is_commit, repo_request
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REPO = "https://github.com/anthropics/skills"
@@ -156,34 +156,43 @@ def test_file_addresses_need_leave() -> None:
 @pytest.mark.parametrize(
     ("mirrors", "address"),
     [
-        ({}, Address(REPO, "https")),
-        ({"https://example.org/": "https://m.example/"}, Address(REPO, "https")),
+        ({}, RepoAddress(REPO, "https")),
+        ({"https://example.org/": "https://m.example/"}, RepoAddress(REPO, "https")),
         (
             {"https://github.com/": "https://m.example/gh/"},
-            Address("https://m.example/gh/anthropics/skills", "https", True),
+            RepoAddress("https://m.example/gh/anthropics/skills", "https", True),
         ),
         (
             {"https://github.com": "https://m.example/gh"},
-            Address("https://m.example/gh/anthropics/skills", "https", True),
+            RepoAddress("https://m.example/gh/anthropics/skills", "https", True),
         ),
-        ({"https://github.com/": "git@m.example:"}, Address("git@m.example:anthropics/skills", "ssh", True)),
+        (
+            {"https://github.com/": "git@m.example:"},
+            RepoAddress("git@m.example:anthropics/skills", "ssh", True),
+        ),
         (
             {"https://github.com/": "http://m.example/"},
-            Address("http://m.example/anthropics/skills", "http", True),
+            RepoAddress("http://m.example/anthropics/skills", "http", True),
         ),
-        ({"https://github.com/": "file:///srv/m"}, Address("file:///srv/m/anthropics/skills", "file", True)),
-        ({"https://github.com/": "/srv/a b"}, Address("file:///srv/a%20b/anthropics/skills", "file", True)),
+        (
+            {"https://github.com/": "file:///srv/m"},
+            RepoAddress("file:///srv/m/anthropics/skills", "file", True),
+        ),
+        (
+            {"https://github.com/": "/srv/a b"},
+            RepoAddress("file:///srv/a%20b/anthropics/skills", "file", True),
+        ),
         (
             {
                 "https://github.com/": "https://one.example/",
                 "https://github.com/anthropics/": "https://two.example/",
             },
-            Address("https://two.example/skills", "https", True),
+            RepoAddress("https://two.example/skills", "https", True),
         ),
     ],
 )
 def test_a_mirror_takes_the_place_of_a_prefix_and_the_longest_wins(
-    mirrors: dict[str, str], address: Address
+    mirrors: dict[str, str], address: RepoAddress
 ) -> None:
     assert address_of(REPO, mirrors, allow_file=True) == address
 
@@ -191,7 +200,7 @@ def test_a_mirror_takes_the_place_of_a_prefix_and_the_longest_wins(
 @pytest.mark.parametrize("repo", ["https://github.com.evil.example/a/b", "https://github.community/a/b"])
 def test_a_longer_host_does_not_pass_for_a_mirrored_one(repo: str) -> None:
     for prefix in ("https://github.com", "https://github.com/"):
-        assert address_of(repo, {prefix: "/srv/m"}, allow_file=True) == Address(repo, "https")
+        assert address_of(repo, {prefix: "/srv/m"}, allow_file=True) == RepoAddress(repo, "https")
 
 
 @pytest.mark.parametrize("target", ["file:///srv/m/", "/srv/m/", "relative/", "ext::x/", "-x/", ""])

@@ -8,7 +8,7 @@ import pytest
 
 from iii_directory.errors import DirectoryError
 from iii_directory.install.requests import RepoRequest, any_download, registry_download, repo_download
-from iii_directory.registry.requests import WorkerRequest
+from iii_directory.registry.registry_messages import WorkerRequest
 
 REPO = "https://github.com/anthropics/skills"
 

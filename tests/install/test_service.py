@@ -14,13 +14,13 @@ from tests.support.world import World
 
 from iii_directory import limits
 from iii_directory.config import Settings
+from iii_directory.disk.install_record import changed_namespaces, parse_lock
 from iii_directory.errors import DirectoryError
 from iii_directory.install.requests import repo_request
 from iii_directory.install.service import Installer
-from iii_directory.lockfile.format import changed_namespaces, parse_lock
-from iii_directory.registry.client import RegistryClient
-from iii_directory.registry.requests import worker_request
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry.registry_client import RegistryClient
+from iii_directory.registry.registry_messages import worker_request
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     import socket
@@ -174,7 +174,7 @@ def test_a_namespace_that_is_current_is_left_alone(world: World) -> None:
 def test_whether_it_is_current_is_asked_without_fetching_the_bundle(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "iii_directory.registry_server.server")
+    caplog.set_level(logging.DEBUG, "iii_directory.registry_server.registry_http")
 
     def asked() -> list[str]:
         caplog.clear()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.bundle import Offer, offer_of, select, skill_folders
+from iii_directory.install.bundle import Offer, Offered, Wanted, offer_of, select, skill_folders
 from iii_directory.install.requests import LocalFolder, RepoTree, Site, typed_source
-from iii_directory.registry.requests import WorkerRequest
+from iii_directory.registry.registry_messages import WorkerRequest
 
 HUB = "https://github.com/o/r"
 
@@ -119,29 +119,29 @@ A, B, TWICE, UNFIT = (
 
 
 def test_the_only_skill_is_meant_and_of_several_none_until_it_is_said() -> None:
-    assert select([A], [], everything=False, source="it").chosen == (A,)
-    assert select([A, B], [], everything=False, source="it").chosen == ()
-    assert select([A, B], [], everything=True, source="it").chosen == (A, B)
+    assert select(Offered([A]), Wanted([]), "it").chosen == (A,)
+    assert select(Offered([A, B]), Wanted([]), "it").chosen == ()
+    assert select(Offered([A, B]), Wanted([], everything=True), "it").chosen == (A, B)
 
 
 def test_a_skill_is_asked_for_by_its_folder_its_own_name_or_its_path() -> None:
     for name in ("b", "bee", "skills/b"):
-        assert select([A, B], [name], everything=False, source="it").chosen == (B,)
-    assert select([A, B], ["b", "bee"], everything=False, source="it").chosen == (B,)
+        assert select(Offered([A, B]), Wanted([name]), "it").chosen == (B,)
+    assert select(Offered([A, B]), Wanted(["b", "bee"]), "it").chosen == (B,)
 
 
 def test_two_of_one_name_are_named_and_not_chosen() -> None:
-    found = select([A, TWICE, B, UNFIT], [], everything=True, source="it")
+    found = select(Offered([A, TWICE, B, UNFIT]), Wanted([], everything=True), "it")
 
     assert found.chosen == (B,)
     assert found.ambiguous == {"a": ("skills/a", "other/a")}
     assert found.unfit == (UNFIT,)
-    assert select([A, TWICE], ["other/a"], everything=False, source="it").chosen == (TWICE,)
+    assert select(Offered([A, TWICE]), Wanted(["other/a"]), "it").chosen == (TWICE,)
 
 
 def test_a_name_that_is_not_there_brings_the_close_ones() -> None:
     with pytest.raises(DirectoryError, match=r"it has no skill 'bea'\. Did you mean: a, b") as error:
-        select([A, B], ["bea"], everything=False, source="it")
+        select(Offered([A, B]), Wanted(["bea"]), "it")
     assert "--list" in str(error.value)
     with pytest.raises(DirectoryError, match=r"it has no folder with a SKILL\.md"):
-        select([], [], everything=True, source="it")
+        select(Offered([]), Wanted([], everything=True), "it")

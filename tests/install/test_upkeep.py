@@ -12,8 +12,8 @@ from tests.support.registry import RawServer, answer
 from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.requests import worker_request
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry.registry_messages import worker_request
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     import socket
@@ -162,8 +162,8 @@ def test_what_fails_fails_alone_with_its_reason(world: World, repo: Path) -> Non
     found = world.run(lambda installer: installer.upkeep.update(["db", "web", "nothing"]))
 
     assert reports(found) == {"db": "updated", "web": "failed", "nothing": "failed"}
-    assert found[1].reason.startswith("D330 ")
-    assert "not in the record" in found[2].reason
+    assert str(found[1].error).startswith("D330 ")
+    assert "not in the record" in str(found[2].error)
     assert reports(world.run(lambda installer: installer.upkeep.outdated(["web"]))) == {"web": "failed"}
 
 
@@ -182,7 +182,7 @@ def test_a_version_with_other_content_than_before_is_refused(world: World) -> No
 
     for report in (found[0], restored[0]):
         assert report.status == "failed"
-        assert "other content" in report.reason
+        assert "other content" in str(report.error)
 
 
 def test_a_tag_that_went_back_is_not_followed(world: World) -> None:
@@ -194,7 +194,7 @@ def test_a_tag_that_went_back_is_not_followed(world: World) -> None:
     found = world.run(lambda installer: installer.upkeep.update())
 
     assert found[0].status == "failed"
-    assert "older" in found[0].reason
+    assert "older" in str(found[0].error)
     assert reports(world.run(lambda installer: installer.upkeep.outdated())) == {"db": "current"}
     found = world.run(lambda installer: installer.upkeep.update(allow_downgrade=True))
     assert (found[0].status, found[0].available) == ("updated", "1.0.0")

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from iii_directory import limits
+from iii_directory.disk.install_record import content_hash
 from iii_directory.errors import DirectoryError
 from iii_directory.install.bundle import Offer
-from iii_directory.install.site import Listed, Unpacked, parse_index, unpacked
-from iii_directory.lockfile.format import content_hash
+from iii_directory.install.well_known import Listed, artifact_files, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from iii_directory.install.direct_file import Unpacked
 
 INDEX = "https://example.com/.well-known/agent-skills/index.json"
 DIGEST = content_hash(b"x")
@@ -46,7 +48,7 @@ def zipped(*members: tuple[str, bytes, int]) -> bytes:
 
 def opened(content: bytes, digest: str | None = None, *, is_archive: bool = True) -> Unpacked:
     listed = Listed(Offer("a", "a"), "", digest or content_hash(content), is_archive=is_archive)
-    return unpacked(listed, content, threading.Event())
+    return artifact_files(listed, content, threading.Event())
 
 
 def test_a_row_names_its_artifact_and_malformed_or_unknown_rows_are_left_out() -> None:

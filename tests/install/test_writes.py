@@ -11,17 +11,17 @@ from tests.support.installs import WatchedFiles, bundle_of, contents, hashes, in
 from tests.support.memory import in_memory
 
 from iii_directory import limits
+from iii_directory.disk.install_record import content_hash
 from iii_directory.errors import DirectoryError
-from iii_directory.install.folder import SkillsFolder
+from iii_directory.install.skills_folder import SkillsFolder
 from iii_directory.install.writes import Writes
-from iii_directory.lockfile.format import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps
-    from iii_directory.lockfile.format import Entry
+    from iii_directory.disk.install_record import Entry
 
 NOW = "2026-01-01T00:00:00Z"
 FIRST = b"# first\n"
@@ -99,7 +99,7 @@ def test_what_somebody_saves_while_it_is_written_is_kept_and_the_writer_is_told(
             (folder / "db/page.md").write_bytes(b"# saved by hand\n")
 
     mine = writes(folder, WatchedFiles(save))
-    change = mine.delete("db", "page.md", None)
+    change = mine.update("db", "page.md", None, None)
     if content is not None:
         change.close()
         change = mine.update("db", "page.md", content, None)
@@ -121,7 +121,7 @@ def test_what_somebody_makes_in_the_same_place_is_kept(folder: Path) -> None:
 
 def test_a_document_that_has_just_gone_is_neither_written_nor_deleted(folder: Path) -> None:
     assert attempt(writes(folder).update("db", "page.md", FIRST, None)) == "D110"
-    assert attempt(writes(folder).delete("db", "page.md", None)) == "D110"
+    assert attempt(writes(folder).update("db", "page.md", None, None)) == "D110"
     assert not folder.exists()
 
 
@@ -155,7 +155,7 @@ def test_an_install_over_what_was_written_here_keeps_it_as_if_made_by_hand(folde
 def test_the_last_document_of_an_installed_namespace_takes_its_folder_along(folder: Path) -> None:
     install(folder, bundle_of({"SKILL.md": b"# db\n"}))
 
-    asyncio.run(writes(folder).delete("db", "SKILL.md", None))
+    asyncio.run(writes(folder).update("db", "SKILL.md", None, None))
 
     assert not (folder / "db").exists()
     assert entry(folder) is not None, "what was installed can be restored"

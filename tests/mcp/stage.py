@@ -8,17 +8,20 @@ import sys
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 import anyio.from_thread
+import pytest
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import ResourceTemplateReference
+from tests.sdk.installation import RegistryNeededError, install_node
 from tests.support.commands import START_SECONDS, environment
 from tests.support.engine import WAIT
 
-from iii_directory.access.http_server import Listener
 from iii_directory.mcp.bridge import Bridge, bus_inside, joined_bus
+from iii_directory.wire.http_server import Listener
 from mcp import Client, MCPError
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
     from tests.support.engine import EngineThread
 
-    from iii_directory.access.http_server import HttpLimits
+    from iii_directory.wire.http_server import HttpLimits
 
 Transport = Literal["stdio", "http", "inside"]
 """Over HTTP the bridge has joined the engine, or it is inside its process."""
@@ -162,6 +165,15 @@ def command(url: str, *arguments: str) -> StdioServerParameters:
         args=["-m", "iii_directory", "mcp", "--url", url, "--tools", "all", *arguments],
         env=environment(),
     )
+
+
+def published_packages() -> Path:
+    """Where the published packages for MCP are installed: from npm, once; without npm the test is skipped."""
+    try:
+        lock = Path(__file__).parent / "node" / "package-lock.json"
+        return install_node(lock=lock, name="node-mcp") / "node_modules"
+    except RegistryNeededError as error:
+        pytest.skip(f"npm cannot be reached: {error}")
 
 
 @contextmanager

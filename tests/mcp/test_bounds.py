@@ -16,9 +16,9 @@ from tests.support.commands import free_port, running_program
 from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.reader import until
 
-from iii_directory.access.http_server import HttpLimits
 from iii_directory.limits import MCP_SESSION_IDLE_SECONDS
-from iii_directory.mcp.sessions import Ledger
+from iii_directory.mcp.http_endpoint import Ledger
+from iii_directory.wire.http_server import HttpLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,16 +173,16 @@ def test_of_quiet_sessions_the_unused_go_first_and_then_those_longest_quiet() ->
         ledger.opening("me")
         ledger.opened("me", session_id, float(number))
     for _ in range(2):
-        ledger.began("used", 3.0)
-        ledger.finished("used", 3.0)
-    ledger.began("busy", 4.0)
+        ledger.used("used", 3.0, begins=True)
+        ledger.used("used", 3.0, begins=False)
+    ledger.used("busy", 4.0, begins=True)
 
     assert ledger.room_for("me", 5.0) == ["unused"]
     assert ledger.room_for("somebody else", 5.0) == []
     ledger.ended("unused")
     ledger.opening("me")
     assert ledger.room_for("me", 5.0) == ["used"]
-    ledger.began("used", 6.0)
+    ledger.used("used", 6.0, begins=True)
     assert ledger.room_for("me", 6.0) is None
     ledger.opened("me", None, 7.0)
     assert ledger.room_for("me", 7.0) == []
@@ -196,6 +196,6 @@ def test_sessions_that_went_by_themselves_are_forgotten() -> None:
     assert ledger.room_for("me", 1.0) == ["old"]
     assert ledger.room_for("me", MCP_SESSION_IDLE_SECONDS + 1) == []
     # Unknown ones are nobody's.
-    ledger.began("old", 2.0)
-    ledger.finished("old", 2.0)
+    ledger.used("old", 2.0, begins=True)
+    ledger.used("old", 2.0, begins=False)
     ledger.ended("old")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
-SKILLS, SECTIONS = "iii://{skill_id}", "iii://fn/{function_path}"
+SKILLS, SECTIONS, FILES = "iii://{skill_id}", "iii://fn/{function_path}", "skill://{+path}"
 
 
 # Who it is
@@ -68,10 +68,11 @@ def test_a_resource_has_the_title_of_its_document(client: Session) -> None:
     assert rows["iii://coffee/beans/origin"].mime_type == "text/markdown"
 
 
-def test_both_templates_are_listed(client: Session) -> None:
+def test_every_template_is_listed_with_a_description(client: Session) -> None:
     found = client.ask("list_resource_templates").resource_templates
 
-    assert [row.uri_template for row in found] == [SKILLS, SECTIONS]
+    assert [row.uri_template for row in found] == [SKILLS, SECTIONS, FILES]
+    assert all(row.name and row.description for row in found)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,18 @@ def test_http_is_served_until_it_is_stopped(engine: EngineThread, tmp_path: Path
         assert "Traceback" not in bridge.output
 
 
+def test_http_serves_the_folder_where_no_engine_is_named(tmp_path: Path) -> None:
+    tea = tmp_path / "skills" / "tea" / "SKILL.md"
+    tea.parent.mkdir(parents=True)
+    tea.write_text("# Tea\n\nHow to make tea.\n", encoding="utf-8")
+    with running("mcp", "--http", "--http-port", "0", cwd=tmp_path) as bridge:
+        address = bridge.wait_for("MCP at ").split()[2]
+        with session(address, "2026") as client:
+            assert "iii://tea" in client.uris()
+
+        assert bridge.stop() == 0
+
+
 def test_a_port_in_use_is_said_with_its_owner(engine: EngineThread) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -219,6 +231,12 @@ def test_an_address_is_printed_only_where_one_was_given(client: str, home: Path)
     entry = _entry(client, served)
     address = entry["args"][-1] if client == "claude-desktop" else entry[found]
     assert address == "http://127.0.0.1:4000/mcp"
+
+
+def test_an_address_in_the_environment_counts_as_given(home: Path) -> None:
+    printed = set_up(home, "--print-config", "cursor", III_URL=URL).stdout
+
+    assert _command("cursor", printed) == ["iii-directory", "mcp", "--url", URL]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

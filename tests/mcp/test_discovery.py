@@ -7,23 +7,22 @@ import io
 import json
 import subprocess
 import tarfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import httpx2
 import pytest
-from tests.mcp.stage import http_bridge
-from tests.sdk.installation import NODE, install_node
+from tests.mcp.stage import http_bridge, published_packages
+from tests.sdk.installation import NODE
 from tests.support.commands import environment
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 INDEX = "/.well-known/agent-skills/index.json"
-LOCK = Path(__file__).parent / "node" / "package-lock.json"
 PDF = "---\nname: pdf\ndescription: Fills PDF forms. Use it for forms.\n---\n# PDF\n"
 SCRIPT = "#!/bin/sh\necho filled\n"
 BINARY = bytes(range(256))
@@ -103,9 +102,23 @@ def test_llms_txt_names_every_skill_and_its_links_lead_to_documents(site: tuple[
     assert httpx2.post(f"{base}/llms.txt", timeout=WAIT).status_code == 405
 
 
+def test_of_two_skills_with_one_name_the_first_is_offered_and_the_other_reported(tmp_path: Path) -> None:
+    with EngineThread() as engine, Reader(engine.url, tmp_path) as reader, http_bridge(engine.url) as url:
+        reader.skills.write("one/pdf/SKILL.md", PDF)
+        reader.skills.write("two/pdf/SKILL.md", PDF + "Other.\n")
+        index = get(url.removesuffix("/mcp") + INDEX).json()["skills"]
+        found = reader.call("directory::diagnostics", check=True)["findings"]
+
+    (offered,) = [row for row in index if row["name"] == "pdf"]
+    (reported,) = [row for row in found if "same name" in row["reason"]]
+    assert offered["digest"] == f"sha256:{hashlib.sha256(PDF.encode()).hexdigest()}"
+    assert reported["subject"] == "two/pdf"
+    assert reported["reason"].startswith("one/pdf has the same name")
+
+
 def test_npx_skills_installs_every_file_byte_for_byte(site: tuple[str, Reader], tmp_path: Path) -> None:
     base, reader = site
-    program = install_node(lock=LOCK, name="node-mcp") / "node_modules" / "skills" / "bin" / "cli.mjs"
+    program = published_packages() / "skills" / "bin" / "cli.mjs"
     arguments = ("add", base, "--all", "--yes", "--copy", "--agent", "claude-code")
     done = subprocess.run(
         [str(NODE), str(program), *arguments],

@@ -15,8 +15,7 @@ from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import OtherWorker, Reader
 
 from iii_directory.mcp.bridge import joined_bus
-from iii_directory.mcp.failures import BridgeError
-from iii_directory.mcp.upstream import Upstream
+from iii_directory.mcp.upstream import BridgeError, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

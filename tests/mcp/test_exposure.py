@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.mcp.stage import http_bridge, session
+from tests.support.engine import WAIT, EngineThread, RawClient
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.errors import KINDS
-from iii_directory.exposure import (
+from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS
+from iii_directory.mcp.exposure import (
     OFFERED,
     exposed,
     input_schema,
@@ -17,7 +21,6 @@ from iii_directory.exposure import (
     tool_row,
     with_defaults,
 )
-from iii_directory.limits import MAX_TOOL_DESCRIPTION_CHARS
 from iii_directory.worker.surfaces import functions_of
 
 ALL = ("*", "*::*", "[a-z]*")
@@ -204,3 +207,27 @@ def test_a_tool_that_means_less_by_default_says_so_and_its_call_too() -> None:
     }
     assert with_defaults("directory::search", {"query": "x"}) == {"query": "x"}
     assert tool_row(tool, {})["inputSchema"] == {"type": "object"}
+
+
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "user=alice"}
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+def test_the_trace_of_a_call_reaches_the_function(era: Any) -> None:
+    with (
+        EngineThread() as engine,
+        RawClient(engine.url) as worker,
+        ThreadPoolExecutor() as pool,
+        http_bridge(engine.url, expose=["mail::*"]) as url,
+        session(url, era) as client,
+    ):
+        worker.announce("mailer")
+        worker.send(type="registerfunction", id="mail::send")
+        for meta in (TRACE, {"traceparent": 7}):
+            answer = pool.submit(client.ask, "call_tool", "mail__send", {}, meta=meta)
+            asked = worker.receive_type("invokefunction")
+            named = {"function_id": "mail::send", "invocation_id": asked["invocation_id"]}
+            worker.send(type="invocationresult", result="sent", **named)
+
+            assert answer.result(WAIT).content[0].text == "sent"
+            assert {key: asked[key] for key in TRACE if key in asked} == (meta if meta is TRACE else {})

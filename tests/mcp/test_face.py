@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,7 @@ from tests.support.commands import environment, run
 from tests.support.engine import EngineThread
 from tests.support.reader import OtherWorker, Reader
 
+from iii_directory.limits import MAX_BODY_BYTES
 from iii_directory.mcp.hello import INSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def make_project(home: Path, config: str = "") -> Path:
     (pdf / "scripts" / "fill.sh").write_text(SCRIPT)
     (pdf / "scripts" / "fill.sh").chmod(0o755)
     (pdf / "logo.bin").write_bytes(bytes(range(256)))
+    (pdf / "huge.txt").write_text("x" * (MAX_BODY_BYTES + 1))
     (home / "config.yaml").write_text(config or "user_roots: false\n")
     return skills
 
@@ -156,14 +159,15 @@ def test_a_script_that_was_found_can_be_run(client: Session, home: Path) -> None
     assert done.stdout == "filled form\n"
 
 
-def test_many_files_are_read_at_once_and_a_binary_is_named(client: Session, home: Path) -> None:
-    text = client.call(
-        "skill__fetch", uris=["pdf", "pdf/scripts/fill.sh", "pdf/logo.bin", "skill://pdf/SKILL.md"]
-    )
+def test_many_files_are_read_at_once_and_what_is_not_text_is_named(client: Session, home: Path) -> None:
+    others = ("pdf/logo.bin", "pdf/huge.txt")
+    text = client.call("skill__fetch", uris=["pdf", "pdf/scripts/fill.sh", *others, "skill://pdf/SKILL.md"])
 
     assert SCRIPT.rstrip() in text
-    assert "Read it as the resource skill://pdf/logo.bin" in text
-    assert f"On this machine: {home}/skills/pdf/logo.bin" in text
+    for path in others:
+        assert f"Read it as the resource skill://{path}" in text
+        assert f"On this machine: {home}/skills/{path}" in text
+    assert "x" * 100 not in text
     assert "description: Fills PDF forms." in text
 
 
@@ -206,6 +210,17 @@ def test_a_bridge_that_does_not_know_the_secret_is_told_no_path(tmp_path: Path) 
                 found = started.ask("call_tool", "directory__skills__files", {"id": "pdf"}).structured_content
                 assert "path" not in found
         assert "path" not in reader.call("directory::skills::get", id="pdf", local="x")
+
+
+def test_a_client_of_another_user_is_told_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path) as (engine, reader):
+        secret = reader.worker.secret
+        with http_bridge(engine.url, secret=secret) as url, session(url, "2026") as started:
+            # The bridge takes the client's user for another than its own.
+            monkeypatch.setattr("os.getuid", lambda: 2**32 - 2)
+            found = started.ask("call_tool", "directory__skills__files", {"id": "pdf"}).structured_content
+
+        assert "path" not in found
 
 
 # Calls are for the operator to allow
@@ -281,3 +296,40 @@ def test_a_skill_is_exported_and_nothing_that_differs_is_overwritten(home: Path,
     assert refused.returncode == 1
     assert "scripts/fill.sh" in refused.stderr
     assert script.read_text() == "mine\n"
+
+
+def test_the_next_steps_of_an_error_name_tools(client: Session) -> None:
+    result = client.ask("call_tool", "directory__skills__get", {"id": "no-such-skill-at-all"})
+
+    assert result.is_error
+    assert "call directory__skills__list to see every skill id; or call search" in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {}),
+        ("search", {"query": "pdf", "limit": "many"}),
+        ("skill__fetch", {}),
+        ("skill__fetch", {"uris": ["iii://fn/no/function"]}),
+        ("skill__fetch", {"uris": ["mail::send"]}),
+        ("directory__skills__get", {"id": "No Id"}),
+        ("directory__skills__files", {"id": "nothing"}),
+        ("directory__skills__list", {"kind": "thing"}),
+    ],
+)
+def test_an_error_names_only_tools_that_the_client_sees(
+    client: Session, tool: str, arguments: dict[str, Any]
+) -> None:
+    told = client.tool_error(tool, **arguments)
+
+    assert "Next: " in told
+    assert "::" not in told.partition("Next: ")[2]
+    assert set(re.findall(r"call ([\w-]+)", told)) <= SMALL
+
+
+def test_a_function_that_is_a_tool_is_found_as_that_tool(client: Session) -> None:
+    found = client.call("search", query="list skills", kinds=["function"])
+    line = next(line for line in found.splitlines() if "function directory::skills::list " in line)
+
+    assert line.endswith("callable: true, with the tool directory__skills__list")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
-from iii_directory.mcp.failures import remote_failure, unreachable
+from iii_directory.bus.seam import CallError
+from iii_directory.errors import KINDS, SKILL_NOT_FOUND, DirectoryError, ErrorKind
+from iii_directory.mcp import upstream
+from iii_directory.mcp.default_tools import BY_FUNCTION, ClientView
+from iii_directory.mcp.upstream import BridgeError, unreachable
 
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = -32602, -32603, -32002
+
+
+def remote_failure(function_id: str, code: str, message: str, data: object = None) -> BridgeError:
+    return upstream.remote_failure(function_id, CallError(code, message, data=data))
 
 
 def codes(message: str, code: str = "invocation_failed") -> tuple[int, int, int]:
@@ -58,11 +67,55 @@ def test_a_sentence_of_the_directory_is_passed_on_as_it_is() -> None:
 
 
 def test_the_next_steps_of_the_directory_name_tools() -> None:
+    error = DirectoryError(SKILL_NOT_FOUND, "skill 'cofee' not found", did_you_mean=["coffee"])
+
+    names = {"directory::skills::list": "directory__skills__list", "directory::search": "search"}
+    failure = remote_failure("a::b", "invocation_failed", str(error), error.data())
+    told = failure.told(ClientView(tools=names))
+
+    assert told.startswith("D110 not_found: skill 'cofee' not found. Did you mean: coffee. Next: ")
+    assert "Next: call directory__skills__list to see every skill id; or call search with words" in told
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
+def test_a_next_step_never_names_a_tool_that_the_client_does_not_see(kind: ErrorKind) -> None:
+    small = {one: tool.name for one, tool in BY_FUNCTION.items()}
+    error = DirectoryError(kind, "it went wrong")
+    told = remote_failure("a::b", "invocation_failed", str(error), error.data()).told(ClientView(tools=small))
+
+    assert "::" not in told
+    assert set(re.findall(r"call (\w+__\w+|search)", told)) <= set(small.values())
+
+
+def test_a_sentence_without_data_is_not_rewritten() -> None:
     sentence = str(DirectoryError(SKILL_NOT_FOUND, "skill 'cofee' not found"))
 
-    told = str(remote_failure("a::b", "invocation_failed", sentence))
+    assert str(remote_failure("a::b", "invocation_failed", sentence)) == sentence
 
-    assert "Next: call directory__skills__list to see every skill id; or call search with words" in told
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        "D110",
+        {"code": "D999", "problem": "no"},
+        {"code": "D110", "problem": 7},
+        {"code": "D110", "problem": "no", "did_you_mean": [7]},
+        {"code": "D110", "problem": "no", "next_steps": "later"},
+    ],
+)
+def test_data_that_is_not_an_error_s_leaves_the_sentence(data: object) -> None:
+    assert str(remote_failure("a::b", "invocation_failed", "a sentence", data)) == "a sentence"
+
+
+def test_a_next_step_in_another_shape_is_left_out() -> None:
+    steps = [{"words": "do this", "function": "", "payload": None}, {"words": 7}, "later"]
+
+    told = remote_failure(
+        "a::b", "x", "", {"code": "D110", "problem": "no", "did_you_mean": [], "next_steps": steps}
+    )
+
+    assert str(told) == "D110 not_found: no. Next: do this."
 
 
 def test_of_a_strangers_message_one_clean_bounded_line_is_left() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import httpx2
@@ -56,3 +58,12 @@ def test_it_is_the_answer_of_the_sdk_in_every_version() -> None:
 )
 def test_anything_else_is_left_to_the_sdk(line: str) -> None:
     assert answer_to(line) is None
+
+
+def test_nothing_slow_is_imported_before_the_first_answer() -> None:
+    program = "import sys, iii_directory.cli.mcp_commands, iii_directory.mcp.hello; print(*sys.modules)"
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, check=True)
+
+    assert {"mcp", "mcp_types", "pydantic", "starlette", "uvicorn", "anyio"} & set(
+        done.stdout.split()
+    ) == set()

@@ -14,8 +14,8 @@ import pytest
 from tests.mcp.stage import HELLO, http_bridge
 from tests.support.engine import WAIT, EngineThread
 
-from iii_directory.access.http_server import Listener
 from iii_directory.limits import MAX_MCP_BODY_BYTES, MAX_READ_MARKS
+from iii_directory.wire.http_server import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,6 +210,9 @@ def test_beyond_loopback_the_token_decides_and_not_the_name() -> None:
 
         assert ask(port, host="our.example:80", Authorization=given).status == 200
         assert ask(port, host=f"127.0.0.1:{port}").status == 401
+        # The cookie of the web page is not for programs.
+        cookie = "iii-directory-token=a-secret-of-sixteen"
+        assert ask(port, host=f"127.0.0.1:{port}", Cookie=cookie).status == 401
         foreign = ask(port, host="a.example", origin="http://b.example", Authorization=given)
         assert foreign.status == 403
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_directory.exposure import OFFERED, TOOL_NAME, tool_names
+from iii_directory.mcp.exposure import OFFERED, TOOL_NAME, tool_names
 
 IDS = st.text(alphabet="ab_-.:/ é\x00", min_size=1, max_size=90) | st.text(min_size=1)
 

@@ -12,9 +12,9 @@ from tests.mcp.stage import http_bridge, session
 from tests.support.engine import EngineThread
 from tests.support.reader import OtherWorker, until
 
-from iii_directory.access.http_server import Listener
 from iii_directory.mcp.bridge import Bridge, BridgeServer, bus_inside
-from iii_directory.mcp.http import HttpEndpoint
+from iii_directory.mcp.http_endpoint import HttpEndpoint
+from iii_directory.wire.http_server import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def test_a_prompt_whose_name_cannot_be_shown_is_left_out(client: Session) -> Non
 
 
 def test_a_content_of_another_shape_is_an_error(client: Session) -> None:
-    assert "no resource" in client.refusal("read_resource", "iii://a").message
+    assert "is not a resource" in client.refusal("read_resource", "iii://a").message
 
 
 def test_a_prompt_of_another_shape_is_an_error(client: Session) -> None:

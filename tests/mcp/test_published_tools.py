@@ -6,28 +6,27 @@ import asyncio
 import json
 import os
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.mcp.stage import command, http_bridge
-from tests.sdk.installation import NODE, install_node
+from tests.mcp.stage import command, http_bridge, published_packages
+from tests.sdk.installation import NODE
 from tests.support.commands import environment
 from tests.support.reader import OtherWorker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support.reader import Reader
 
 RUN_SECONDS = 100
-LOCK = Path(__file__).parent / "node" / "package-lock.json"
 
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
     """Where the published packages are installed; from npm, once."""
-    return install_node(lock=LOCK, name="node-mcp") / "node_modules" / ".bin"
+    return published_packages() / ".bin"
 
 
 def run_node(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -258,7 +257,7 @@ def conforming(engine_url: str, directory: Reader) -> Iterator[str]:
         OtherWorker(engine_url, "conformance") as worker,
         http_bridge(engine_url, expose=["test_*", "json_schema_*"]) as url,
     ):
-        patch.setattr("iii_directory.mcp.handlers.MCP_PROGRESS_SECONDS", 0.02)
+        patch.setattr("iii_directory.mcp.request_handlers.MCP_PROGRESS_SECONDS", 0.02)
         Examples(worker, directory).register()
         yield url
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iii_directory.mcp import rows
+from iii_directory.mcp import exposure
 
 HOSTILE = "Co\x1b[2Jffee\u202e \n\u200b\U000e0041time"
 
@@ -14,7 +14,7 @@ def test_labels_are_cleaned_and_addresses_kept() -> None:
         ]
     }
 
-    assert rows.resources(answer) == [
+    assert exposure.resources(answer) == [
         {
             "uri": "iii://a",
             "name": "Co[2Jffee time",
@@ -33,14 +33,14 @@ def test_a_row_without_an_address_that_can_be_sent_back_is_left_out() -> None:
     ]
     answer = {"resources": [*bad, "no row", {"uri": "iii://a"}, {"uri": "iii://b", "name": "b", "size": "x"}]}
 
-    assert rows.resources(answer) == [{"uri": "iii://b", "name": "b"}]
+    assert exposure.resources(answer) == [{"uri": "iii://b", "name": "b"}]
 
 
 def test_an_answer_of_another_shape_is_an_empty_list() -> None:
     for answer in (None, [], "text", {"resources": None}, {"resources": {}}):
-        assert rows.resources(answer) == []
-        assert rows.templates(answer) == []
-        assert rows.prompts(answer) == []
+        assert exposure.resources(answer) == []
+        assert exposure.templates(answer) == []
+        assert exposure.prompts(answer) == []
 
 
 def test_templates_are_passed_on() -> None:
@@ -51,7 +51,7 @@ def test_templates_are_passed_on() -> None:
         "mimeType": "text/markdown",
     }
 
-    assert rows.templates({"resourceTemplates": [row, {"name": "none"}]}) == [row]
+    assert exposure.templates({"resourceTemplates": [row, {"name": "none"}]}) == [row]
 
 
 def test_arguments_of_a_prompt_are_cleaned_or_left_out() -> None:
@@ -61,7 +61,7 @@ def test_arguments_of_a_prompt_are_cleaned_or_left_out() -> None:
         {},
         "c",
     ]
-    found = rows.prompts(
+    found = exposure.prompts(
         {"prompts": [{"name": "p", "description": HOSTILE, "arguments": arguments}, {"name": "p q\n"}]}
     )
 
@@ -77,25 +77,25 @@ def test_arguments_of_a_prompt_are_cleaned_or_left_out() -> None:
 def test_the_messages_of_a_prompt_stay_as_they_are() -> None:
     messages = [{"role": "user", "content": {"type": "text", "text": HOSTILE}}]
 
-    assert rows.prompt({"description": HOSTILE, "messages": messages}) == {
+    assert exposure.prompt({"description": HOSTILE, "messages": messages}) == {
         "description": "Co[2Jffee time",
         "messages": messages,
     }
-    assert rows.prompt("no prompt") == {"messages": None}
+    assert exposure.prompt("no prompt") == {"messages": None}
 
 
 def test_contents_are_passed_on_untouched_or_not_at_all() -> None:
     content = {"uri": "iii://a", "mimeType": "text/markdown", "text": HOSTILE}
 
-    assert rows.contents({"contents": [content]}) == [content]
+    assert exposure.contents({"contents": [content]}) == [content]
     for answer in (None, {}, {"contents": []}, {"contents": [content, {"uri": "iii://b"}]}):
-        assert rows.contents(answer) is None
+        assert exposure.contents(answer) is None
 
 
 def test_only_addresses_of_ours_are_completed() -> None:
     listed = {"resources": [{"uri": "iii://a/b", "name": "x"}, {"uri": "https://a", "name": "y"}]}
 
-    assert rows.skill_ids(listed) == ["a/b"]
+    assert exposure.skill_ids(listed) == ["a/b"]
 
 
 def test_only_functions_with_an_address_are_completed() -> None:
@@ -103,11 +103,11 @@ def test_only_functions_with_an_address_are_completed() -> None:
     hidden = {"function_id": "c::d", "metadata": {"internal": True}}
     listed = [hidden, *({"function_id": one} for one in ids)]
 
-    assert rows.function_paths({"functions": listed}) == ["__hidden", "a/b", "x/y/z"]
+    assert exposure.function_paths({"functions": listed}) == ["__hidden", "a/b", "x/y/z"]
 
 
 def test_no_more_values_than_the_protocol_allows() -> None:
-    found = rows.completion(" A", [f"b/a{number}" for number in range(150)] + ["a"])
+    found = exposure.completion(" A", [f"b/a{number}" for number in range(150)] + ["a"])
 
     assert found["values"][0] == "a"
     assert len(found["values"]) == 100

@@ -5,42 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.page.conftest import TOKEN
-from tests.page.test_views import HOSTILE, VIEWS
+from tests.page.conftest import TOKEN, Tab
+from tests.page.test_views import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.page.conftest import Site
     from tests.support.engine import RawClient
-
-WAIT_MS = 15_000
-
-
-class Tab:
-    """A browser tab that remembers console errors, dialogs and requests to other origins."""
-
-    def __init__(self, browser: Any, origin: str, **options: Any) -> None:
-        self.context = browser.new_context(permissions=["clipboard-read", "clipboard-write"], **options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(WAIT_MS)
-        self.problems: list[str] = []
-        self.page.on("console", lambda message: self._note(message.type == "error", message.text))
-        self.page.on("pageerror", lambda error: self._note(True, str(error)))
-        self.page.on("dialog", lambda dialog: self._note(True, f"dialog {dialog.message}"))
-        self.page.on("request", lambda asked: self._note(not asked.url.startswith(origin), asked.url))
-
-    def _note(self, is_problem: bool, text: str) -> None:
-        if is_problem:
-            self.problems.append(text)
-
-
-@pytest.fixture
-def tab(browser: Any, site: Site) -> Iterator[Tab]:
-    opened = Tab(browser, site.url)
-    yield opened
-    opened.context.close()
-    assert not opened.problems
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -138,22 +108,24 @@ def test_the_page_reads_well_without_javascript(browser: Any, site: Site) -> Non
     opened.context.close()
 
 
-def test_no_hostile_document_runs_anything(tab: Tab, site: Site, worker: RawClient) -> None:
-    """Each text is the title, the description and the body of a document, and part of a file name."""
-    for number, text in enumerate(HOSTILE):
-        quoted = text.replace("\n", " ").replace("'", "''")
-        body = f"---\ntitle: '{quoted}'\ndescription: '{quoted}'\n---\n{text}\n"
-        worker.result("skills::register", {"id": f"zz-hostile-{number}", "skill": body})
-    names = ["<img src=x onerror=window.pwned=1>.txt", "'\"><script>.md"]
-    for name in names:
-        site.write(f"zz-files/{name}", HOSTILE[0])
-    site.write("zz-files/SKILL.md", "# Files\n\nOdd names.\n")
+def test_a_picture_of_a_skill_is_shown(tab: Tab, site: Site) -> None:
+    tab.page.goto(f"{site.url}/skills/coffee")
 
-    for path in ("/", "/skills", "/search?q=window.pwned", "/skills/zz-files", "/diagnostics"):
-        tab.page.goto(site.url + path)
-        assert tab.page.evaluate("window.pwned") is None, path
-    for number in range(len(HOSTILE)):
-        tab.page.goto(f"{site.url}/skills/zz-hostile-{number}")
-        for link in tab.page.locator(".document a").all():
-            link.dispatch_event("click") if "evil" not in str(link.get_attribute("href")) else None
-        assert tab.page.evaluate("window.pwned") is None, number
+    assert tab.page.locator(".document img").evaluate(
+        "image => image.decode().then(() => image.naturalWidth)"
+    )
+
+
+def test_copy_offers_a_command_for_a_person_and_a_sentence_for_an_agent(tab: Tab, site: Site) -> None:
+    tab.page.goto(f"{site.url}/skills/coffee")
+    tabs = tab.page.locator(".tabs").first
+    tabs.get_by_role("button", name="Copy for you").click()
+    tab.page.get_by_text("Copied").first.wait_for()
+    command = tab.page.evaluate("navigator.clipboard.readText()")
+    tabs.get_by_text("For an agent").click()
+    tabs.get_by_role("button", name="Copy for an agent").click()
+    tab.page.wait_for_function(
+        "navigator.clipboard.readText().then(text => text.startsWith('Read the skill'))"
+    )
+
+    assert command == "iii-directory skills show coffee"

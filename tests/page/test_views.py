@@ -6,12 +6,11 @@ import json
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.page.conftest import TOKEN
-from tests.support.commands import run
+from tests.page.conftest import TOKEN, served
+from tests.support.commands import free_port, run, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +95,7 @@ def test_links_between_documents_lead_to_views_and_pictures_to_files(site: Site)
 
     hrefs = {link.get("href") for link in page.named("a")}
     assert "/skills/coffee/machines" in hrefs
-    assert [image.get("src") for image in page.named("img")] == ["/files/coffee/cup.png"]
+    assert [image.get("src") for image in page.named("img")] == ["/files/coffee/cup.png?raw=1"]
     assert {"class": "right"} in page.named("td")
 
 
@@ -250,55 +249,75 @@ def test_a_prometheus_client_reads_the_metrics(site: Site, worker: RawClient) ->
     assert families["iii_directory_installed_namespaces"].samples
 
 
-HOSTILE = (
-    "<script>window.pwned=1</script>",
-    "<img src=x onerror=window.pwned=1>",
-    "<svg onload=window.pwned=1>",
-    "[click](javascript:window.pwned=1)",
-    "[click](data:text/html,<script>window.pwned=1</script>)",
-    "![x](https://evil.example/pixel.png)",
-    "<a href='javascript:window.pwned=1'>x</a>",
-    "<iframe srcdoc='<script>window.pwned=1</script>'></iframe>",
-    '"><script>window.pwned=1</script>',
-    "'-window.pwned=1-'",
-    "<style>body{display:none}</style>",
-    "<form action=https://evil.example><input name=q></form>",
-    "<base href=https://evil.example>",
-    "<meta http-equiv=refresh content='0;url=https://evil.example'>",
-    "{{ 7*7 }}{% raw %}{{ config }}",
-    "</main></body><script>window.pwned=1</script>",
-    "`<script>window.pwned=1</script>`",
-    "[ref]: javascript:window.pwned=1\n\n[ref]",
-    "<https://evil.example/><javascript:alert(1)>",
-    "| a |\n|---|\n| <script>window.pwned=1</script> |",
-)
-DANGEROUS = {"script", "iframe", "object", "embed", "base", "style", "svg", "math", "form"}
+def test_a_skill_shows_what_links_to_it_what_it_documents_and_what_it_costs(site: Site) -> None:
+    skill = site.get("/skills/coffee.json").json()
+    shown = site.get("/skills/coffee").text
+
+    assert [row["id"] for row in skill["links"]] == ["tea"]
+    assert {"id": "directory::skills::list", "exists": True} in skill["functions"]
+    assert 0 < skill["tokens"]["line"] < skill["tokens"]["read"] < skill["tokens"]["whole"]
+    assert 'href="/skills/tea"' in shown
+    assert 'href="/functions/directory%3A%3Askills%3A%3Alist"' in shown
+    assert [row["id"] for row in site.get("/skills/coffee/machines.json").json()["links"]] == ["coffee"]
 
 
-@pytest.mark.parametrize("place", ["title", "description", "body"])
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_a_hostile_document_adds_no_active_element_to_any_view(
-    site: Site, worker: RawClient, place: str, number: int
+def test_a_new_link_is_found_at_the_next_look(site: Site) -> None:
+    site.write("mate/SKILL.md", "# Mate\n\nNothing.\n")
+    assert site.get("/skills/mate.json").json()["links"] == []
+
+    site.write("tea/more.md", "# More\n\nSee [mate](../mate/SKILL.md).\n")
+
+    assert [row["id"] for row in site.get("/skills/mate.json").json()["links"]] == ["tea/more"]
+
+
+def test_a_skill_whose_loading_runs_a_command_says_so_in_a_banner(site: Site) -> None:
+    shown = site.get("/skills/tea").text
+
+    assert "Runs commands when it is loaded" in shown
+    assert "Runs commands when it is loaded" not in site.get("/skills/coffee").text
+
+
+def test_hidden_skills_are_counted_and_can_be_looked_at(site: Site) -> None:
+    listed = site.get("/skills").text
+
+    assert "1 hidden by visibility" in listed
+    assert "recipe" not in [row["id"] for row in site.get("/skills.json").json()["skills"]]
+    assert [row["id"] for row in site.get("/skills.json?hidden=1").json()["skills"]] == ["recipe"]
+    assert site.get("/skills/recipe").status_code == 200
+
+
+def test_facets_narrow_the_list_by_source_and_worker(site: Site, worker: RawClient) -> None:
+    worker.result("skills::register", {"id": "faceted", "skill": "# Faceted\n\nText.\n"})
+
+    def ids(query: str) -> set[str]:
+        return {row["id"] for row in site.get(f"/skills.json?{query}").json()["skills"]}
+
+    assert {"coffee", "tea"} <= ids("source=file")
+    assert "faceted" in ids("worker=another-worker")
+    assert ids("source=file").isdisjoint(ids("source=registered"))
+    assert "another-worker" in dict(site.get("/skills.json").json()["facets"]["worker"])
+
+
+def test_what_a_person_looks_at_on_the_page_is_not_counted_as_usage(site: Site) -> None:
+    for path in ("/skills/tea", "/skills", "/search?q=tea", "/files/tea/SKILL.md"):
+        site.get(path)
+
+    row = next(row for row in site.get("/usage.json").json()["skills"] if row["id"] == "tea")
+    assert (row["offered"], row["read"], row["used"]) == (0, 0, 0)
+
+
+def test_the_pages_of_an_engine_of_its_own_and_of_a_joined_one_are_the_same(
+    site: Site, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    text = HOSTILE[number]
-    quoted = text.replace("\n", " ").replace("'", "''")
-    head = f"---\ntitle: '{quoted if place == 'title' else 'T'}'\n"
-    head += f"description: '{quoted if place == 'description' else 'D'}'\n---\n"
-    body = text if place == "body" else "# H\n\nText.\n"
-    name = f"hostile-{place}-{number}"
-    worker.result("skills::register", {"id": name, "skill": f"{head}{body}\n"})
-    usual = len(Elements(site.get("/workers").text).named("script"))
-    try:
-        for path in (f"/skills/{name}", f"/skills?search={name}", f"/search?q={quote(name)}", "/"):
-            page = Elements(site.get(path).text)
-            active = [tag for tag, _ in page.found if tag in DANGEROUS - {"form", "script"}]
-            assert not active, path
-            assert len(page.named("script")) == usual
-            assert all(form["action"] in ("/search", "/skills") for form in page.named("form"))
-            for tag, attributes in page.found:
-                assert not [key for key in attributes if key.startswith("on")], (path, tag)
-                target = str(attributes.get("href") or attributes.get("src") or "").strip().lower()
-                assert not target.startswith(("javascript:", "data:", "vbscript:")), (path, tag)
-                assert tag == "a" or not target.startswith("http"), (path, tag)
-    finally:
-        worker.result("skills::unregister", {"id": name})
+    """The page calls functions and nothing else, so it does not matter whose engine they are on."""
+    home = tmp_path_factory.mktemp("engine")
+    port = free_port()
+    with running("engine", "--in-memory", "--port", str(port), cwd=home) as engine:
+        engine.wait_for("engine at")
+        with served(tmp_path_factory.mktemp("joined"), joins=f"ws://127.0.0.1:{port}") as joined:
+            for view in VIEWS:
+                ours, theirs = Elements(site.get(view).text), joined.get(view)
+                assert theirs.status_code == 200, view
+                assert set(joined.get(twin(view, "json")).json()) == set(site.get(twin(view, "json")).json())
+                assert len(Elements(theirs.text).named("h1")) == len(ours.named("h1")) == 1
+            assert joined.get("/readyz").json()["engine"] == "ok"

@@ -13,7 +13,7 @@ from tests.support.commands import run
 from tests.support.engine import EngineThread
 from tests.support.world import World
 
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.support.engine import EngineThread
 
-    from iii_directory.worker.main import DirectoryWorker
+    from iii_directory.worker.directory_worker import DirectoryWorker
 
 on_every_engine = pytest.mark.parametrize(
     "engine_url", ["embedded", *(["real"] if REAL_ENGINE else [])], indirect=True

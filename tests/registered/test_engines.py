@@ -55,6 +55,8 @@ class SharedState:
             entry = {"id": name, "name": name, "description": "", "value": {"adapter": {"name": adapter}}}
             self._configuration.set("configuration", name, entry)
 
+    is_open = keeps_open = False
+
     def store(self, name: str) -> MemoryStore:
         return self._state if name == "state" else self._configuration
 

@@ -14,11 +14,9 @@ from tests.support.commands import free_port, running
 from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
-from iii_directory.bus.message_bus import MessageBus
 from iii_directory.config import Scopes
 from iii_directory.engine.sqlite_store import Database
 from iii_directory.limits import MAX_HINTS
-from iii_directory.wire.messages import InvokeFunction
 from iii_directory.worker.registrations import FOLLOWER
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from tests.support.commands import Running
 
-    from iii_directory.wire.messages import Message
 
 PROMPT = {"description": "d", "function_id": "a::b"}
 
@@ -138,25 +135,6 @@ def _lies(house: House, ghosts: int) -> list[dict[str, object]]:
         {"type": "state", "scope": "skills", "key": key, "old_value": old, "new_value": new}
         for key, old, new in lies
     ]
-
-
-def test_an_engine_that_signs_no_events_is_followed_all_the_same(
-    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Engines up to 0.21 know no metadata of a call.
-    whole = MessageBus.delivered
-
-    def without_metadata(bus: MessageBus, message: Message) -> None:
-        if isinstance(message, InvokeFunction):
-            message.metadata = None
-        whole(bus, message)
-
-    monkeypatch.setattr(MessageBus, "delivered", without_metadata)
-    house = build()
-    listener = house.listener("skills::on-change")
-    record = {"id": "theirs", "skill": "# theirs", "registered_at": "2026-01-01T00:00:00Z"}
-    house.call("state::set", scope=house.scope("skills"), key="theirs", value=record)
-    assert listener.next() == {"op": "register", "id": "theirs"}
 
 
 @on_every_engine

@@ -142,7 +142,7 @@ def test_a_directory_of_another_name_waits_for_the_functions_and_knows_everythin
     house.call("skills::register", id="before", skill="# x")
     monkeypatch.setenv("III_WORKER_NAME", "second-directory")
     second = house.directory(ready=False)
-    until(lambda: "skills::list" in second._bus.refused, "the second is refused")
+    until(lambda: "skills::list" in second.bus.refused, "the second is refused")
     house.call("skills::register", id="after", skill="# x")
     house.retire(house.worker)
     assert first_list(house) == ["after", "before"]
@@ -267,16 +267,18 @@ def test_an_engine_that_is_away_is_one_line_in_the_log_and_a_finding_until_it_is
     mortal: MortalEngine, mortal_house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     mortal.kill()
-    look = mortal_house.worker._catalogue._take_up
+    look = mortal_house.worker.catalogue._take_up
 
     def findings() -> list[str]:
         async def taken() -> list[str]:
             return [finding.reason for finding in look().noted]
 
-        return mortal_house.worker._bus.run(taken())
+        return mortal_house.worker.bus.run(taken())
 
     until(lambda: bool(findings()), "the engine is a finding")
-    assert findings() == [f"the engine at {mortal.url} is away; nobody can call this worker until it is back"]
+    assert findings() == [
+        f"the engine at {mortal.url} is away; this worker cannot be called until it is back"
+    ]
     mortal.start()
     until(lambda: not findings(), "the finding is gone")
     lines = [record.message for record in caplog.records if record.levelno >= logging.WARNING]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.answers import (
+from iii_directory.registry.registry_messages import (
     BundleAnswer,
     PromptAnswer,
     SkillAnswer,

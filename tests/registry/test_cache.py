@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from iii_directory.registry.client import AnswerCache
+from iii_directory.registry.registry_client import AnswerCache
 
 
 class Clock:

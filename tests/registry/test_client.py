@@ -16,10 +16,9 @@ from tests.support.registry import RawServer, answer, publish_worker
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.client import RegistryClient
-from iii_directory.registry.http import make_client
-from iii_directory.registry.requests import PageRequest, WorkerRequest, page_request, worker_request
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry.registry_client import RegistryClient, make_client
+from iii_directory.registry.registry_messages import PageRequest, WorkerRequest, page_request, worker_request
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     import socket
@@ -243,8 +242,8 @@ def test_a_registry_that_misbehaves_is_an_error_that_says_nothing_it_should_not(
 MEASURED = """
 import asyncio, resource, sys
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.client import RegistryClient
-from iii_directory.registry.requests import PageRequest, WorkerRequest
+from iii_directory.registry.registry_client import RegistryClient
+from iii_directory.registry.registry_messages import PageRequest, WorkerRequest
 
 ASKED = {
     "page": lambda client: client.workers(PageRequest()),
@@ -469,7 +468,7 @@ def test_the_first_request_is_prepared_once_and_off_the_loop(
         prepared_in.append(threading.current_thread())
         return make_client()
 
-    monkeypatch.setattr("iii_directory.registry.client.make_client", noted)
+    monkeypatch.setattr("iii_directory.registry.registry_client.make_client", noted)
     ask(registry.url, lambda client: client.worker_info(DB))
 
     assert len(prepared_in) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.requests import (
+from iii_directory.registry.registry_messages import (
     PageRequest,
     WorkerRequest,
     info_request,

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from iii_directory.registry.versions import highest_stable, is_older, is_stable, is_version, order_of
+from iii_directory.registry.registry_messages import highest_stable, is_older, is_stable, is_version, order_of
 
 IN_ORDER = [
     "0.0.0",

@@ -12,8 +12,8 @@ from tests.support.registry import publish_worker
 
 from iii_directory import limits
 from iii_directory.errors import DirectoryError
+from iii_directory.registry_server.published_workers import RegistryStore, load_worker
 from iii_directory.registry_server.release import publish
-from iii_directory.registry_server.store import RegistryStore, load_worker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from tests.hostile import HOSTILE
 from tests.support.installs import put
 from tests.support.registry import publish_worker
 
-from iii_directory.registry_server.server import RegistryServer
+from iii_directory.registry_server.registry_http import RegistryServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.access.test_ownership import needs_kernel, needs_root
 from tests.sdk.installation import install_python
 from tests.sdk.process import DriverProcess
 from tests.sdk.sdks import SDKS, Sdk
 from tests.sdk.stage import Stage, unique
 from tests.sdk.user_engine import ORDINARY_USER, UserEngine
 from tests.support.engine import EngineThread, RawClient
+from tests.wire.test_ownership import needs_kernel, needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

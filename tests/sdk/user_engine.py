@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from tests.access.test_ownership import NOBODY
 from tests.support.commands import running_program
+from tests.wire.test_ownership import NOBODY
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,11 +27,11 @@ ORDINARY_USER = NOBODY if os.getuid() == 0 else None
 # What is imported is imported first: the interpreter may lie where an ordinary user may not read.
 _PROGRAM = """
 import asyncio, encodings.idna, importlib, os, pkgutil, signal, sys
-import iii_directory.access, iii_directory.engine
+import iii_directory.engine, iii_directory.wire
 from iii_directory.engine.schemas import load_library
 from iii_directory.engine.server import EngineServer
 
-for package in (iii_directory.access, iii_directory.engine):
+for package in (iii_directory.engine, iii_directory.wire):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 load_library()

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from iii_directory.search.fields import Document
-from iii_directory.search.finding import Finding, Hit, find
+from iii_directory.search.finding import Hit, SearchResult, find
 from iii_directory.search.index import Index
-from iii_directory.search.thesaurus import thesaurus
+from iii_directory.search.words import thesaurus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from iii_directory.search.request import Kind
+    from iii_directory.search.search_request import Kind
 
 DATA = Path(__file__).parent / "data"
 
@@ -101,12 +101,12 @@ def cases(rows: Iterable[Mapping[str, str]]) -> list[Case]:
     return [Case(row["request"], row["expect"]) for row in rows]
 
 
-def rows_of(finding: Finding) -> list[Hit]:
+def rows_of(finding: SearchResult) -> list[Hit]:
     """What a caller is shown, what fits or else what comes nearest."""
     return [hit for section in finding.sections for hit in section.hits] or list(finding.nearest)
 
 
-def ids(finding: Finding) -> list[str]:
+def ids(finding: SearchResult) -> list[str]:
     return [hit.document.id for hit in rows_of(finding)]
 
 
@@ -116,7 +116,7 @@ def skill_of(document_id: str) -> str:
     return parts.get(document_id, document_id)
 
 
-def ask(index: Index, request: str, kind: Kind = "function", limit: int = 12) -> Finding:
+def ask(index: Index, request: str, kind: Kind = "function", limit: int = 12) -> SearchResult:
     return find({kind: index}, request, limit=limit, skill_of=skill_of)
 
 
@@ -146,7 +146,7 @@ def judged(index: Index, some: Iterable[Case], kind: Kind) -> Quality:
     return Quality(mean(rank > 0 for rank in ranks), mean(ranks), unfit, false)
 
 
-def judged_public(asking: Callable[[str], Finding] | None = None) -> Quality:
+def judged_public(asking: Callable[[str], SearchResult] | None = None) -> Quality:
     """The 79 cases as their authors count: recall over all graded ids, the rank of the best graded one."""
     answered = asking or (lambda request: ask(public(), request))
     recalls: list[float] = []
@@ -209,12 +209,13 @@ def public_skills() -> Index:
 
 @cache
 def questions(corpus: str, half: str) -> list[Asked]:
-    """The answers to one half of our own questions over public functions or skills."""
+    """The answers to one half of our own questions over public functions or skills, or to later ones."""
     index, kind = (public(), "function") if corpus == "functions" else (public_skills(), "skill")
     asked: list[Asked] = []
-    for sort, rows in read_yaml("questions.yaml")[corpus].items():
+    file = "later_questions.yaml" if half == "later" else "questions.yaml"
+    for sort, rows in read_yaml(file)[corpus].items():
         for row in rows:
-            if half_of(row["ask"]) == half:
+            if half in ("later", half_of(row["ask"])):
                 finding = ask(index, row["ask"], kind)
                 hits, found = rows_of(finding), ids(finding)
                 ranks = [1 / (found.index(one) + 1) for one in row["expect"] if one in found]

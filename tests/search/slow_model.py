@@ -14,8 +14,7 @@ from math import log
 from zlib import adler32, crc32
 
 from iii_directory.search.fields import FIELDS, Document
-from iii_directory.search.thesaurus import Thesaurus, thesaurus
-from iii_directory.search.words import content, form_key, plain_words, units, words
+from iii_directory.search.words import Thesaurus, content, form_key, plain_words, thesaurus, units, words
 
 CONSIDERED = 60
 

@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.search.corpora import own
 
-from iii_directory.search.answers import result_of, row_of, shortened, snippet, within
-from iii_directory.search.finding import Finding, find
+from iii_directory.search.finding import SearchResult, find
+from iii_directory.search.search_replies import result_of, row_of, shortened, snippet, within
 
 REQUEST = "create, edit and convert a file with text and images"
 
 
-def results(finding: Finding) -> list[dict[str, Any]]:
+def results(finding: SearchResult) -> list[dict[str, Any]]:
     def make(hit: Any) -> dict[str, Any]:
-        return row_of(hit, "brief", {"function": "x::get", "payload": {"id": hit.document.id}})
+        return row_of(hit, "brief")
 
-    return [result_of(finding, make, "")]
+    return [result_of(finding, make)]
 
 
-def found(request: str = REQUEST) -> Finding:
+def found(request: str = REQUEST) -> SearchResult:
     return find({"skill": own("skills"), "function": own("functions")}, request, limit=10)
 
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from tests.search.corpora import ask, documents, ids, index_of, own, read_yaml, skill_of
 
-from iii_directory.documents.provenance import Provenance
-from iii_directory.search.answers import row_of
+from iii_directory.documents.model import Provenance
 from iii_directory.search.fields import Document
 from iii_directory.search.finding import find
-from iii_directory.search.sources import of_function
+from iii_directory.search.search_replies import row_of
+from iii_directory.search.searching import of_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iii_directory.search.index import Index
-    from iii_directory.search.request import Kind
+    from iii_directory.search.search_request import Kind
 
 BOTH: Mapping[Kind, Index] = {"skill": own("skills"), "function": own("functions")}
 
@@ -127,7 +127,7 @@ def test_an_unknown_function_id_does_not_fit_however_near_it_comes() -> None:
 
 
 def test_what_is_not_shown_is_not_found_even_by_its_id() -> None:
-    def shown(_kind: Kind, document: Document) -> bool:
+    def shown(document: Document) -> bool:
         return document.worker != "mailer"
 
     assert "mailer::send" not in ids(find(BOTH, "send an e-mail", shown=shown))
@@ -138,7 +138,7 @@ def test_a_filter_finds_what_it_leaves_however_much_there_is_of_the_rest() -> No
     crowd = [(Document(f"crowd/n{number}", description="resize image"), "") for number in range(1000)]
     index = index_of([*crowd, (Document("mine/one", description="Sometimes has to resize."), "")])
 
-    finding = find({"skill": index}, "resize", shown=lambda _kind, one: one.id.startswith("mine/"))
+    finding = find({"skill": index}, "resize", shown=lambda one: one.id.startswith("mine/"))
 
     assert ids(finding) == ["mine/one"]
 
@@ -174,7 +174,7 @@ def test_one_word_of_a_document_does_not_count_for_two_words_of_a_question() -> 
 def test_a_page_of_a_skill_is_shown_with_its_own_title_and_the_id_of_its_skill() -> None:
     (best, *_) = find({"skill": own("skills")}, "fill in a form", skill_of=skill_of).sections[0].hits
 
-    row = row_of(best, "brief", {})
+    row = row_of(best, "brief")
 
     page = own("skills").find("office/pdf/forms")
     assert page is not None
@@ -205,4 +205,4 @@ def test_a_function_that_is_switched_off_says_so() -> None:
 
     (hit,) = find({"function": index_of([(off, "")])}, "create a skill").sections[0].hits
 
-    assert row_of(hit, "brief", {})["callable"] is False
+    assert row_of(hit, "brief")["callable"] is False

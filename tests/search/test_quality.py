@@ -102,11 +102,22 @@ def test_it_is_seldom_wrong_whether_anything_fits(half: str) -> None:
     assert mean(not one.fits for one in others) <= 0.2
 
 
-def test_what_has_high_confidence_is_right_in_nine_of_ten_and_the_rest_in_six_of_ten() -> None:
-    fitting = [one for half in "ab" for one in both(half) if one.fits]
+@pytest.mark.parametrize("half", ["a", "b"])
+def test_what_has_high_confidence_is_right_in_nine_of_ten_and_the_rest_in_six_of_ten(half: str) -> None:
+    fitting = [one for one in both(half) if one.fits]
 
     assert mean(one.first for one in fitting if one.high) >= 0.9
-    assert mean(one.first for one in fitting if not one.high) >= 0.55
+    assert mean(one.first for one in fitting if not one.high) >= 0.6
+
+
+@pytest.mark.parametrize(("corpus", "least"), [("functions", 0.6), ("skills", 0.65)])
+def test_later_questions_are_answered_about_as_well(corpus: str, least: float) -> None:
+    """Half of them are paraphrases, written before the last changes of the ranking."""
+    asked = questions(corpus, "later")
+
+    assert mean(one.reciprocal_rank for one in asked if one.sort != "none") >= least
+    assert mean(one.reciprocal_rank for one in asked if one.sort == "paraphrase") >= 0.4
+    assert not any(one.fits for one in asked if one.sort == "none")
 
 
 def test_tasks_of_several_steps_find_their_tools() -> None:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.search.corpora import index_of
 from tests.search.slow_model import Model
 
-from iii_directory.search import ranking
+from iii_directory.search import relevance
 from iii_directory.search.fields import Document
 from iii_directory.search.finding import find
 from iii_directory.search.index import Index
-from iii_directory.search.question import parse_question
-from iii_directory.search.ranking import Match, by_words, groups_of
-from iii_directory.search.thesaurus import thesaurus
+from iii_directory.search.relevance import Match, by_words, groups_of
+from iii_directory.search.search_request import parse_question
+from iii_directory.search.words import thesaurus
 
 # Few words, so that they meet: forms, slips, synonyms, parts of one another, and several scripts.
 VOCABULARY = (
@@ -70,8 +70,8 @@ def test_any_question_is_ranked_as_the_slow_model_ranks_it(
 ) -> None:
     corpus = by_id(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "MAX_READ_POSTINGS", cut[0])
-        patch.setattr(ranking, "MAX_READ_SOFT_POSTINGS", cut[1])
+        patch.setattr(relevance, "MAX_READ_POSTINGS", cut[0])
+        patch.setattr(relevance, "MAX_READ_SOFT_POSTINGS", cut[1])
         found = ranked(index_of(corpus.values()), request)
 
     expected = Model(corpus, *cut).ask(request)

@@ -14,8 +14,7 @@ from iii_directory import limits
 from iii_directory.search.fields import Document
 from iii_directory.search.finding import find
 from iii_directory.search.index import Index
-from iii_directory.search.thesaurus import thesaurus
-from iii_directory.search.words import words
+from iii_directory.search.words import thesaurus, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +82,7 @@ def counting() -> Counting:
     for number in range(500):
         text = " ".join(f"repositroy{number}x{at}" for at in range(20))
         index.put(Document(f"noise/n{number}", description=f"resize image folder file delete {text}"))
+    index.make_vectors()
     return index
 
 

@@ -7,8 +7,15 @@ from itertools import pairwise
 
 from tests.search.corpora import lines
 
-from iii_directory.search.thesaurus import parse_groups, parse_shares, thesaurus
-from iii_directory.search.words import STOP_WORDS, form_key, units, words
+from iii_directory.search.words import (
+    STOP_WORDS,
+    form_key,
+    parse_groups,
+    parse_shares,
+    thesaurus,
+    units,
+    words,
+)
 
 
 def file_lines(name: str) -> list[str]:

@@ -11,7 +11,7 @@ from iii.iii import III
 from tests.support.engine import WAIT, answer_of, clear, own_scopes
 
 from iii_directory.config import Settings
-from iii_directory.worker.main import DirectoryWorker
+from iii_directory.worker.directory_worker import DirectoryWorker
 
 if TYPE_CHECKING:
     from collections.abc import Generator

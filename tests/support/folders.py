@@ -6,16 +6,16 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.watching import system_watcher
-from iii_directory.lockfile.format import LOCKFILE
+from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.folder_watching import system_watcher
+from iii_directory.disk.install_record import LOCKFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.folder.layers import Changes
-    from iii_directory.catalog.folder.watching import Watcher
+    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folders import Changes
     from iii_directory.documents.model import ParsedFile
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.disk.files import PosixFiles
+from iii_directory.disk.install_record import RegistrySource, content_hash
 from iii_directory.install.bundle import Bundle, make_bundle
-from iii_directory.install.folder import SkillsFolder
-from iii_directory.install.plan import Plan, plan_install, plan_remove, plan_write
-from iii_directory.lockfile.format import RegistrySource, content_hash
+from iii_directory.install.plan import InstallPlan, plan_install, plan_remove, plan_write
+from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def install(
     wait: float = 10.0,
     prune: bool = False,
     allow_downgrade: bool = False,
-) -> Plan:
+) -> InstallPlan:
     skills = SkillsFolder(folder, files=files, wait=wait)
     with skills.locked(bundle.namespace, bundle.files) as namespace:
         plan = plan_install(
@@ -103,7 +103,9 @@ def install(
     return plan
 
 
-def remove(folder: Path, namespace: str = "db", *, files: FileOps | None = None, force: bool = False) -> Plan:
+def remove(
+    folder: Path, namespace: str = "db", *, files: FileOps | None = None, force: bool = False
+) -> InstallPlan:
     with SkillsFolder(folder, files=files).locked(namespace) as found:
         assert found.known is not None
         plan = plan_remove(namespace, found.disk, found.known, force=force)
@@ -111,7 +113,7 @@ def remove(folder: Path, namespace: str = "db", *, files: FileOps | None = None,
     return plan
 
 
-def write(folder: Path, path: str, content: bytes | None, files: FileOps | None = None) -> Plan:
+def write(folder: Path, path: str, content: bytes | None, files: FileOps | None = None) -> InstallPlan:
     """One document of the namespace written, or (None) deleted."""
     with SkillsFolder(folder, files=files).locked("db", (path,)) as found:
         plan = plan_write("db", path, content, found.disk, found.known, now="2026-01-01T00:00:00Z")

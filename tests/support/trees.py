@@ -6,7 +6,7 @@ import os
 import random
 from typing import TYPE_CHECKING
 
-from iii_directory.catalog.skills import every_skill, paths_of_skill
+from iii_directory.catalog.skill_folders import every_skill, paths_of_skill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.engine import EngineThread
 from tests.support.raw_socket import RawSocket
 
-from iii_directory.bus.local_bus import LocalBus
+from iii_directory.bus.message_bus import LocalBus
 from iii_directory.bus.seam import Function
 from iii_directory.limits import MIB, WRITTEN_PER_TURN_BYTES
 from iii_directory.wire.outbox import PIECE_BYTES, Outbox, Writers

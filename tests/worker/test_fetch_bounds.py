@@ -10,9 +10,9 @@ import pytest
 from tests.support.reader import Reader
 
 from iii_directory.catalog import resolve
-from iii_directory.catalog.composed import tree_index
+from iii_directory.catalog.skill_indexes import tree_index
 from iii_directory.limits import MAX_BODY_BYTES, MAX_FETCH_BYTES, MAX_FETCH_URIS, MAX_FETCHES_AT_ONCE
-from iii_directory.worker.handlers import reading
+from iii_directory.worker.handlers import read_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +140,7 @@ def test_others_have_the_loop_between_one_document_of_a_fetch_and_the_next(
         caller.skills.write(f"some/n{number}.md", f"# {number}\n")
     uris = [f"iii://some/n{number}" for number in range(3 * MAX_FETCHES_AT_ONCE)]
     caller.call("skill::fetch", uri=uris[0])  # what was just written is known
-    monkeypatch.setattr(reading, "find_exact", counted)
+    monkeypatch.setattr(read_handlers, "find_exact", counted)
 
     caller.call("skill::fetch", uris=uris)
 
@@ -156,7 +156,7 @@ def test_the_tree_of_all_skills_is_not_made_on_the_loop(
         made_in.append(threading.current_thread())
         return tree_index(snapshot)
 
-    monkeypatch.setattr(reading, "tree_index", noted)
+    monkeypatch.setattr(read_handlers, "tree_index", noted)
 
     assert "big/one" in caller.call("skill::fetch", uri="iii://skills")
     assert made_in

@@ -16,8 +16,8 @@ from tests.support.folders import Folder
 from tests.support.reader import Reader
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder.layers import FolderSource
-from iii_directory.catalog.folder.scanning import decodable_name as decodable
+from iii_directory.catalog.folder_scanning import decodable_name as decodable
+from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.catalog.resolve import Found, resolve_skill
 from iii_directory.config import SURFACES
 from iii_directory.errors import DirectoryError
@@ -45,6 +45,7 @@ BENIGN = {
     "function_id": "a::b",
     "id": "known",
     "name": "known",
+    "namespace": "known",
     "path": "known.md",
     "repo": "https://127.0.0.1:1/none",
     "skill": "known",

@@ -9,35 +9,39 @@ import pytest
 from iii_directory.worker.installed_workers import (
     COMPOSE,
     LIST,
-    Told,
-    Way,
+    InstalledAnswer,
+    InstalledQuery,
     composed,
     every_spelling,
-    ways,
+    queries,
     worker_names,
 )
 
 
 def test_compose_is_asked_where_it_was_started_then_here_then_the_older_list() -> None:
-    here = ways("team", {})
-    there = ways("team", {"III_COMPOSE_NAMESPACE": "daemon", "III_COMPOSE_FILE": "/w/compose.yaml"})
+    here = queries("team", {})
+    there = queries("team", {"III_COMPOSE_NAMESPACE": "daemon", "III_COMPOSE_FILE": "/w/compose.yaml"})
 
-    assert here == (Way(COMPOSE, "team", {}), Way(LIST, "default", {}))
+    assert here == (InstalledQuery(COMPOSE, "team", {}), InstalledQuery(LIST, "default", {}))
     file = {"file": "/w/compose.yaml"}
-    assert there == (Way(COMPOSE, "daemon", file), Way(COMPOSE, "team", file), Way(LIST, "default", {}))
-    assert ways("team", {"III_COMPOSE_NAMESPACE": "team"}) == here
+    assert there == (
+        InstalledQuery(COMPOSE, "daemon", file),
+        InstalledQuery(COMPOSE, "team", file),
+        InstalledQuery(LIST, "default", {}),
+    )
+    assert queries("team", {"III_COMPOSE_NAMESPACE": "team"}) == here
 
 
 def test_a_daemon_that_does_not_say_where_it_answers_is_asked_where_it_is_connected() -> None:
-    found = ways("team", {}, "iii-directory", ["proud-willow", "team"])
+    found = queries("team", {}, "iii-directory", ["proud-willow", "team"])
 
     assert found == (
-        Way(COMPOSE, "team", {}),
-        Way(COMPOSE, "proud-willow", {}, "iii-directory"),
-        Way(LIST, "default", {}),
+        InstalledQuery(COMPOSE, "team", {}),
+        InstalledQuery(COMPOSE, "proud-willow", {}, "iii-directory"),
+        InstalledQuery(LIST, "default", {}),
     )
     told = {"III_COMPOSE_NAMESPACE": "daemon"}
-    assert ways("team", told, "iii-directory", ["proud-willow"]) == ways("team", told)
+    assert queries("team", told, "iii-directory", ["proud-willow"]) == queries("team", told)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +58,8 @@ def test_a_daemon_that_does_not_say_where_it_answers_is_asked_where_it_is_connec
 def test_a_container_is_its_package_or_for_a_path_itself(worker: object, package: str) -> None:
     status = {"containers": [{"container": "box", "state": "ready"}]}
 
-    assert composed(status, {"box": {"worker": worker}}) == Told(frozenset({package}))
-    assert composed({"containers": [{"container": "box", "worker": worker}]}, {}) == Told(
+    assert composed(status, {"box": {"worker": worker}}) == InstalledAnswer(frozenset({package}))
+    assert composed({"containers": [{"container": "box", "worker": worker}]}, {}) == InstalledAnswer(
         frozenset({package})
     )
 
@@ -67,7 +71,7 @@ def test_a_container_of_which_nobody_says_what_package_it_is_is_none(worker: obj
     status = {"containers": [{"container": "box", "state": "ready"}]}
 
     for declared in ({"box": {"worker": worker}}, {"box": 7}, {}):
-        assert composed(status, declared) == Told(frozenset(), frozenset({"box"}))
+        assert composed(status, declared) == InstalledAnswer(frozenset(), frozenset({"box"}))
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"containers": 1, "workers": "x"}, "no"])
@@ -79,7 +83,7 @@ def test_an_answer_of_another_shape_says_nothing(answer: Any) -> None:
 def test_a_row_of_another_shape_loses_only_itself() -> None:
     assert worker_names({"workers": [{"name": "a"}, {"name": 1}, 7, {}]}) == {"a"}
     status = {"containers": [{"container": "a", "worker": "a"}, 7, {"container": None}]}
-    assert composed(status, {"a": 7}) == Told(frozenset({"a"}))
+    assert composed(status, {"a": 7}) == InstalledAnswer(frozenset({"a"}))
 
 
 def test_workers_that_lost_their_prefix_are_known_by_both_names() -> None:

@@ -15,8 +15,7 @@ from iii_directory import __version__
 from iii_directory.bus.seam import CallError
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
-from iii_directory.worker.engine_calls import EngineCalls
-from iii_directory.worker.engine_view import EngineView
+from iii_directory.worker.engine_view import EngineCalls, EngineView
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -413,35 +412,10 @@ def test_a_missing_field_is_named(caller: Client, function_id: str) -> None:
     assert caller.failure(function_id).message.startswith("D100 invalid_input: field '")
 
 
-class OldEngine:
-    """An engine of 0.12 as the bus sees it: no details, other names, schemas in the list."""
+class ListingEngine:
+    """An engine as the bus sees it, with fixed answers."""
 
-    ANSWERS: Mapping[str, Any] = {
-        "engine::functions::list": {
-            "functions": [
-                {
-                    "function_id": "mail::send",
-                    "description": "Send",
-                    "request_format": SCHEMA,
-                    "metadata": None,
-                }
-            ]
-        },
-        "engine::trigger-types::list": {
-            "trigger_types": [
-                {"id": "mail::arrived", "description": "Came", "trigger_request_format": {"type": "object"}}
-            ]
-        },
-        "engine::triggers::list": {
-            "triggers": [
-                {"id": "b1", "trigger_type": "mail::arrived", "function_id": "mail::send", "config": {"a": 1}}
-            ]
-        },
-        "engine::workers::list": {
-            "workers": [{"id": "w1", "name": "mail", "functions": ["mail::send"], "runtime": "node"}],
-            "timestamp": 1,
-        },
-    }
+    ANSWERS: Mapping[str, Any] = {}
 
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
@@ -454,37 +428,14 @@ class OldEngine:
         raise AssertionError("introspection tells nobody anything")
 
 
-def test_an_engine_before_0_13_gives_the_same_shapes() -> None:
-    async def ask() -> None:
-        view = EngineView(EngineCalls(OldEngine(), Settings()))
-        function = await view.function("mail::send")
-        assert function["request_schema"] == SCHEMA
-        assert function["worker_name"] == "mail"
-        assert function["registered_triggers"] == [
-            {"id": "b1", "trigger_type": "mail::arrived", "config": {"a": 1}}
-        ]
-        kind = await view.trigger_type("mail::arrived")
-        assert (kind["configuration_schema"], kind["instance_count"]) == ({"type": "object"}, 1)
-        binding = await view.binding("b1")
-        assert (binding["config_summary"], binding["worker_name"]) == ('{"a":1}', "mail")
-        assert binding["function"]["function_id"] == "mail::send"
-        worker = await view.worker("mail")
-        assert (worker["worker"]["id"], worker["worker"]["function_count"]) == ("w1", 1)
-        assert [row["id"] for row in worker["registered_triggers"]] == ["b1"]
-        with pytest.raises(DirectoryError, match="D411 not_found: function 'mail::x' not found"):
-            await view.function("mail::x")
-
-    asyncio.run(ask())
-
-
-class FailingEngine(OldEngine):
+class FailingEngine(ListingEngine):
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
         raise CallError("TIMEOUT", "no answer")
 
 
-class EngineWithoutDetails(OldEngine):
+class EngineWithoutDetails(ListingEngine):
     """An engine that knows namespaces and lists everything, and has no details to tell."""
 
     ANSWERS: Mapping[str, Any] = {
@@ -527,7 +478,7 @@ def test_an_engine_that_does_not_answer_is_d410() -> None:
         asyncio.run(view.workers())
 
 
-class DenyingEngine(OldEngine):
+class DenyingEngine(ListingEngine):
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
@@ -543,15 +494,6 @@ def test_an_engine_that_denies_its_own_functions_is_d410_in_one_sentence() -> No
         said = str(refused.value)
         assert said.startswith("D410 engine_error: the engine does not let the directory call engine::")
         assert "rbac.yaml" not in said
-
-
-def test_an_old_engine_tells_of_several_functions_too() -> None:
-    view = EngineView(EngineCalls(OldEngine(), Settings()))
-
-    found = asyncio.run(view.functions_at_once(["mail::send", "mail::x"], None))
-
-    assert [row["function_id"] for row in found] == ["mail::send", "mail::x"]
-    assert found[1] == {"function_id": "mail::x", "error": "not_found"}
 
 
 def test_skills_of_a_worker_that_left_say_so_until_it_is_back(engine: EngineThread, tmp_path: Path) -> None:

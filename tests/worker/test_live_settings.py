@@ -12,7 +12,7 @@ from tests.support.engine import WAIT, EngineThread
 from tests.support.reader import until
 
 from iii_directory.config import load_settings
-from iii_directory.worker.main import DirectoryWorker
+from iii_directory.worker.directory_worker import DirectoryWorker
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -54,7 +54,7 @@ class House:
         return self.call("engine::functions::info", function_id=function_id)["metadata"]
 
     def hides(self) -> bool:
-        return self.worker._settings.filter_unregistered
+        return self.worker.settings.filter_unregistered
 
     def configure(self, **value: Any) -> None:
         self.call("configuration::set", id="iii-directory", value=value)
@@ -125,14 +125,14 @@ def test_other_keys_are_named_and_wait_for_the_next_start(house: House) -> None:
 )
 def test_a_broken_edit_keeps_what_was_and_is_a_finding(house: House, broken: str, said: str) -> None:
     house.write("allow_writing: true\n")
-    until(lambda: house.worker._settings.allow_writing, "it may be written")
+    until(lambda: house.worker.settings.allow_writing, "it may be written")
 
     house.write(broken)
 
     until(lambda: len(house.findings()) == 1, "the edit is a finding")
     assert said in house.findings()[0]
     assert house.call("directory::skills::create", CREATE)["id"] == "notes/page"
-    assert house.worker._settings.show_paths == (True if "show_paths" in broken else "auto")
+    assert house.worker.settings.show_paths == (True if "show_paths" in broken else "auto")
     house.write("allow_writing: true\n")
     until(lambda: house.findings() == [], "the finding goes with its cause")
 
@@ -143,9 +143,9 @@ def test_what_the_engine_configures_wins_over_the_file_until_it_is_taken_back(ho
     house.configure(filter_unregistered=False, state_timeout_ms=7000)
 
     until(lambda: not house.hides(), "the engine's value is in force")
-    assert house.worker._settings.state_timeout_ms == 7000
+    assert house.worker.settings.state_timeout_ms == 7000
     house.write("filter_unregistered: true\nallow_writing: true\n")
-    until(lambda: house.worker._settings.allow_writing, "the file was read")
+    until(lambda: house.worker.settings.allow_writing, "the file was read")
     assert not house.hides()
     house.configure()
     until(house.hides, "the file's value is in force again")
@@ -167,7 +167,7 @@ def test_a_value_of_the_engine_that_cannot_be_used_is_named_as_the_engine_s_and_
         )
     ]
     house.write("state_timeout_ms: 5000\n")
-    until(lambda: house.worker._settings.state_timeout_ms == 5000, "the file's value is in force")
+    until(lambda: house.worker.settings.state_timeout_ms == 5000, "the file's value is in force")
     assert len(house.named("must be")) == 1
     house.configure()
     until(lambda: house.findings() == [], "the finding goes with its cause")
@@ -238,19 +238,19 @@ def test_what_opens_this_machine_cannot_be_configured_on_the_engine(house: House
     for key in (*closed, "registry_url"):
         refusal = house.failure("configuration::set", id="iii-directory", value={key: True})
         assert "SCHEMA" in refusal.code.upper(), key
-    assert not house.worker._settings.allow_writing
+    assert not house.worker.settings.allow_writing
 
 
 def test_no_worker_moves_the_registry_even_after_it_replaced_the_schema(house: House) -> None:
     house.write("registry_url: http://127.0.0.1:1\n")
-    until(lambda: house.worker._settings.registry_url == "http://127.0.0.1:1", "the file was read")
+    until(lambda: house.worker.settings.registry_url == "http://127.0.0.1:1", "the file was read")
     until(lambda: _is_registered(house), "the schema is registered")
 
     house.loosen_schema()
     house.configure(registry_url="http://127.0.0.1:2", state_timeout_ms=7000)
 
-    until(lambda: house.worker._settings.state_timeout_ms == 7000, "the engine was asked")
-    assert house.worker._settings.registry_url == "http://127.0.0.1:1"
+    until(lambda: house.worker.settings.state_timeout_ms == 7000, "the engine was asked")
+    assert house.worker.settings.registry_url == "http://127.0.0.1:1"
     assert house.named("registry_url") == [
         ("configuration iii-directory", "'registry_url' can be set in config.yaml alone")
     ]
@@ -259,14 +259,14 @@ def test_no_worker_moves_the_registry_even_after_it_replaced_the_schema(house: H
 @pytest.mark.parametrize("key", ["state_timeout_ms", "download_timeout_ms"])
 def test_a_deadline_so_short_that_everything_fails_is_refused(house: House, key: str) -> None:
     until(lambda: _is_registered(house), "the schema is registered")
-    usual = getattr(house.worker._settings, key)
+    usual = getattr(house.worker.settings, key)
 
     assert "SCHEMA" in house.failure("configuration::set", id="iii-directory", value={key: 0}).code.upper()
     house.loosen_schema()
     house.configure(**{key: 999})
 
     until(lambda: len(house.named(key)) == 1, "the value is a finding")
-    assert getattr(house.worker._settings, key) == usual
+    assert getattr(house.worker.settings, key) == usual
     house.write(f"{key}: 0\n")
     until(lambda: len(house.named(key)) == 2, "a value of the file is a finding too")
 
@@ -289,7 +289,7 @@ def test_a_worker_rereads_its_settings_when_it_is_told_to(house: House) -> None:
 
     house.worker.reread_settings()
 
-    assert house.worker._settings.show_paths
+    assert house.worker.settings.show_paths
 
 
 def _is_registered(house: House) -> bool:

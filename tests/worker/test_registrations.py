@@ -13,7 +13,7 @@ from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.config import Settings
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_HINTS
-from iii_directory.worker.events import Events
+from iii_directory.worker.change_events import ChangeEvents
 from iii_directory.worker.registrations import FOLLOWER, Registrations, bound_scopes
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Desk:
         self.bus = ScriptedBus()
         self.source = RegisteredSource(timeout_ms / 1000)
         self.entries: dict[str, ParsedFile | None] = {}
-        self.events = Events(self.bus)
+        self.events = ChangeEvents(self.bus)
         self.events.owner_for("skills::on-change", "skills").subscribed(
             Subscription("s", "listener", None, None)
         )
@@ -329,7 +329,7 @@ def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> N
 
 
 def test_more_than_a_listing_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.worker.collection.MAX_REGISTERED_BYTES", 300)
+    monkeypatch.setattr("iii_directory.worker.registrations.MAX_REGISTERED_BYTES", 300)
 
     async def test() -> None:
         desk = Desk()
@@ -449,7 +449,7 @@ def test_what_was_acknowledged_a_moment_before_the_engine_died_is_written_again(
 
 
 def test_absences_older_than_a_minute_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.catalog.recent_writes.REMEMBERED_WRITE_SECONDS", -1)
+    monkeypatch.setattr("iii_directory.catalog.registered_source.REMEMBERED_WRITE_SECONDS", -1)
 
     async def test() -> None:
         desk = Died()

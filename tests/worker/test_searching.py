@@ -18,20 +18,20 @@ from tests.support.engine import WAIT, EngineThread, RawClient
 from tests.support.registry import RawServer, publish_worker
 
 from iii_directory.catalog.catalogue import Catalogue
-from iii_directory.catalog.folder.layers import layers_of
+from iii_directory.catalog.folder_source import layers_of
 from iii_directory.config import Settings
-from iii_directory.registry_server.server import RegistryServer
-from iii_directory.worker.engine_indexes import EngineIndexes
+from iii_directory.registry_server.registry_http import RegistryServer
+from iii_directory.search.document_indexes import DocumentIndexes
+from iii_directory.search.searching import EngineIndexes
 from iii_directory.worker.engine_view import EngineView
-from iii_directory.worker.indexing import DocumentIndexes
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from iii_directory.registry.client import RegistryClient
-    from iii_directory.worker.engine_calls import EngineCalls
+    from iii_directory.registry.registry_client import RegistryClient
+    from iii_directory.worker.engine_view import EngineCalls
 
 PDF = "---\ndescription: Extract text and tables from PDF files.\n---\n# PDF\n\nSplit and merge.\n"
 FORMS = "# Filling forms\n\nFirst look for fields.\n\nBates numbering of exhibits stands at the end.\n"
@@ -280,7 +280,7 @@ def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) 
 
     async def taken_in() -> DocumentIndexes:
         catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
-        look, indexes = await catalogue.look(), DocumentIndexes()
+        look, indexes = await catalogue.current(), DocumentIndexes()
         others = asyncio.all_tasks()
         indexes.follow(look)
         async with asyncio.timeout(WAIT):
@@ -303,7 +303,7 @@ def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) 
 def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.worker.indexing.INDEX_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("iii_directory.search.document_indexes.INDEX_PAUSE_SECONDS", 0.001)
     calls = itertools.count()
     paused = False
     asked = 0
@@ -317,17 +317,17 @@ def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
         nonlocal paused
         catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
         indexes = DocumentIndexes(activity)
-        indexes.follow(await catalogue.look())
+        indexes.follow(await catalogue.current())
         while asked < 20:  # noqa: ASYNC110 (nothing happens that could be waited for)
             await asyncio.sleep(0)
         assert len(indexes.skills) == 0
 
         write(folder, {"knots/SKILL.md": "# Knots\n"})
-        await indexes.catch_up(await catalogue.look())
+        await indexes.catch_up(await catalogue.current())
         assert indexes.skills.find("knots")
 
         write(folder, {"ropes/SKILL.md": "# Ropes\n"})
-        newest = await catalogue.look()
+        newest = await catalogue.current()
         indexes.follow(newest)
         paused = True
         while indexes.snapshot is not newest.snapshot:  # noqa: ASYNC110 (it works in the background)

@@ -17,13 +17,13 @@ from iii_directory.bus.seam import CallError, Subscription
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.config import Settings
 from iii_directory.errors import ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
-from iii_directory.worker.events import Events
+from iii_directory.worker.change_events import ChangeEvents
 from iii_directory.worker.registrations import Registrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from iii_directory.catalog.records import Record
+    from iii_directory.catalog.registered import Record
 
 ROUNDS = 200
 SCOPES = ("skills", "prompts")
@@ -66,7 +66,7 @@ class EngineDouble:
         self._tasks: set[asyncio.Task[None]] = set()
         self.source = RegisteredSource(WAIT)
         self.registrations = Registrations(
-            self, Events(self), self.source, Settings(state_timeout_ms=int(WAIT * 1000))
+            self, ChangeEvents(self), self.source, Settings(state_timeout_ms=int(WAIT * 1000))
         )
 
     async def call(

@@ -1,4 +1,4 @@
-"""One call to an engine from a program that is no worker: connect, call, leave. Small, quick to import."""
+"""Call an engine once from a program that is not a worker: connect, call, leave. Quick to import."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import connect
 
-from iii_directory.access.ownership import is_strangers
 from iii_directory.limits import MAX_MESSAGE_BYTES
 from iii_directory.shapes import is_object, object_of
 from iii_directory.text import shown_url
+from iii_directory.wire.ownership import is_strangers
 from iii_directory.wire.protocol import INVOCATION_RESULT, INVOKE_FUNCTION, WORKER_REGISTERED
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
     """Whether an engine answers at the address.
 
     Raises:
-        EngineUnreachableError: something answers there, but it is no engine or refuses us.
+        EngineUnreachableError: something answers there, but it is not an engine or refuses us.
     """
     try:
         with _ended_by_ctrl_c(), _connected(url, token, timeout) as socket:
@@ -133,7 +133,7 @@ def _connected(url: str, token: str | None, timeout: float) -> ClientConnection:
 
 
 def check_listener(url: str, token: str | None) -> None:
-    """Keep a secret from whoever took the place of an engine on this machine: it would learn it.
+    """Refuse to send a secret to another user who listens in the place of an engine on this machine.
 
     Raises:
         EngineUnreachableError: what listens there belongs to another user, who is not root.
@@ -153,7 +153,7 @@ def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str,
 
 
 def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:
-    """The next message. What is no JSON object comes from no engine, and is a ValueError."""
+    """Return the next message; ValueError if it is not a JSON object, which no engine sends."""
     message: object = json.loads(socket.recv(timeout))
     if not is_object(message):
         raise ValueError("it sent something else than a JSON object")
@@ -168,7 +168,7 @@ def _refusal(url: str, error: InvalidStatus) -> str:
 
 
 def _no_engine(url: str, error: Exception) -> str:
-    return f"what listens at {shown_url(url)} is no iii engine: {error}"
+    return f"what listens at {shown_url(url)} is not an iii engine: {error}"
 
 
 def _reason(error: Exception) -> str:

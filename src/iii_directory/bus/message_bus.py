@@ -1,6 +1,9 @@
 """The worker's side of the conversation with an engine: what it registers, what it calls, what it answers.
 
-How messages travel is up to the bus built on this: as objects inside the engine's process, or over a socket.
+How messages travel is up to the bus built on this: as objects inside the engine's process
+(:class:`LocalBus`), or over a socket. Long lists are written as JSON in several passes of the loop, and the
+texts of those answered last are kept: a snapshot's rows are the same list until something changes, so a
+caller that asks for the same list gets its text at once (goals ``up.list-10000`` and ``beside.listing``).
 """
 
 from __future__ import annotations
@@ -10,24 +13,40 @@ import logging
 import os
 import platform
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 import msgspec
 import orjson
 
 from iii_directory import __version__
-from iii_directory.bus.calls import Calls, new_id
-from iii_directory.bus.fair_queue import FairQueue
-from iii_directory.bus.long_lists import LongLists, has_long_list
-from iii_directory.bus.seam import Refusal, Subscription, guarded, is_forged, listener, own_namespace
-from iii_directory.bus.tasks import Tasks
+from iii_directory.bus.seam import (
+    CallError,
+    Refusal,
+    Subscription,
+    guarded,
+    is_forged,
+    listener,
+    own_namespace,
+)
+from iii_directory.bus.tasks import FairQueue, Tasks, each_in_turns
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import MAX_MESSAGE_BYTES
-from iii_directory.shapes import object_of
+from iii_directory.limits import KEPT_LISTS, LARGE_VALUE_BYTES, MAX_MESSAGE_BYTES
+from iii_directory.shapes import is_list, is_object, items_of, object_of
 from iii_directory.wire import protocol
 from iii_directory.wire.failure_log import FailureLog
-from iii_directory.wire.json_text import read, takes_long, too_long_sentence, whole
+from iii_directory.wire.json_text import (
+    ABSENT,
+    Written,
+    encode_value,
+    is_read_in_turns,
+    items_of_list,
+    read,
+    takes_long,
+    too_long_sentence,
+    whole,
+)
 from iii_directory.wire.messages import (
     Action,
     Activation,
@@ -45,44 +64,164 @@ from iii_directory.wire.messages import (
     UnregisterTrigger,
     WorkerRegistered,
 )
-from iii_directory.wire.protocol import DEFAULT_NAMESPACE
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, DESERIALIZATION_ERROR, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from iii_directory.bus import seam
     from iii_directory.bus.seam import Function, Handler, Payload, TriggerOwner
+    from iii_directory.engine.server import EngineServer
     from iii_directory.wire.json_text import Json
     from iii_directory.wire.messages import Message, Registration
+
+
+def new_id() -> str:
+    """A random UUID of version 4 as text, made in a third of the time that the library's object takes."""
+    digits = os.urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+class OutgoingCalls:
+    """The calls under way, by their ids. They belong to one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, tasks: Tasks) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+
+    async def make(self, function_id: str, say: Callable[[str], None], timeout_ms: float) -> Any:
+        """Say a call by the id it is given, and wait for its answer.
+
+        Raises:
+            CallError: it was answered by an error, or not in time, or can no longer be.
+        """
+        call_id = new_id()
+        answer = self._waiting[call_id] = self._loop.create_future()
+        try:
+            say(call_id)
+            # What an engine in this process provides has answered by now.
+            if answer.done():
+                return answer.result()
+            deadline = self._loop.call_later(timeout_ms / 1000, _too_late, answer, function_id, timeout_ms)
+            try:
+                return await answer
+            finally:
+                deadline.cancel()
+        finally:
+            del self._waiting[call_id]
+
+    def answered(self, message: InvocationResult) -> None:
+        """Settle the call that an engine answers; the answer to one that timed out is dropped."""
+        result = message.result
+        if type(result) is msgspec.Raw and len(result) > LARGE_VALUE_BYTES:
+            result = items_of_list(result) or result
+        if is_read_in_turns(result):
+            self._tasks.start(self._read_in_turns(message, items_of(result)))
+        else:
+            self._settle(message, result)
+
+    def fail(self, code: str, problem: str) -> None:
+        """None of the calls under way can be answered any more."""
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(CallError(code, problem))
+
+    async def _read_in_turns(self, message: InvocationResult, items: list[Any]) -> None:
+        """Read the values of a long list; one that takes too long to read by itself is null."""
+        values: list[object] = []
+        await each_in_turns(items, lambda item: values.append(None if takes_long(item) else read(item)))
+        self._settle(message, values)
+
+    def _settle(self, message: InvocationResult, result: object) -> None:
+        answer = self._waiting.get(message.invocation_id)
+        if answer is None or answer.done():
+            return
+        error = message.error
+        if error is not None:
+            failure = CallError(str(error.get("code")), str(error.get("message")), data=error.get("data"))
+            answer.set_exception(failure)
+            return
+        try:
+            answer.set_result(None if result is ABSENT else whole(result))
+        except ValueError as problem:
+            answer.set_exception(CallError(DESERIALIZATION_ERROR, f"the answer cannot be read: {problem}"))
+
+
+def _too_late(answer: asyncio.Future[Any], function_id: str, timeout_ms: float) -> None:
+    if not answer.done():
+        answer.set_exception(CallError(TIMEOUT, f"{function_id} did not answer within {timeout_ms:.0f} ms"))
+
+
+# Shorter lists are written faster than they are looked up.
+_LONG_ROWS: Final = 100
+# Rows written at a time, which takes a fifth of a millisecond.
+_SLICE_ROWS: Final = 250
+
+
+def has_long_list(result: object) -> bool:
+    """Whether a result, or one of its fields, is a long list."""
+    if is_object(result):
+        return any(map(_is_long, result.values()))
+    return _is_long(result)
+
+
+class LongLists:
+    """The long lists that were answered last, with their texts."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[list[object], asyncio.Future[bytes]]] = OrderedDict()
+
+    async def written(self, result: object) -> object:
+        """Return a result in which long lists, itself or its fields, have their texts with them."""
+        if is_object(result):
+            long = {key: await self._text(value) for key, value in result.items() if _is_long(value)}
+            return {**result, **long} if long else result
+        return await self._text(result) if _is_long(result) else result
+
+    async def _text(self, rows: list[object]) -> object:
+        known = self._known.pop(id(rows), None)
+        if known is None or known[0] is not rows:
+            # The id is another list's by now.
+            known = rows, asyncio.ensure_future(_encoded(rows))
+        self._known[id(rows)] = known
+        if len(self._known) > KEPT_LISTS:
+            self._known.popitem(last=False)
+        try:
+            return Written(rows, await asyncio.shield(known[1]))
+        except (TypeError, ValueError):
+            return rows  # it is not JSON, which its sender finds out
+
+
+def _is_long(value: object) -> TypeGuard[list[object]]:
+    return is_list(value) and len(value) >= _LONG_ROWS
+
+
+async def _encoded(rows: list[object]) -> bytes:
+    slices: list[bytes] = []
+    for start in range(0, len(rows), _SLICE_ROWS):
+        slices.append(encode_value(rows[start : start + _SLICE_ROWS])[1:-1])
+        await asyncio.sleep(0)
+    return b"".join((b"[", b",".join(slices), b"]"))
+
 
 log = logging.getLogger("iii_directory.worker")
 REGISTER_WORKER: Final = "engine::workers::register"
 
 
-class Trace(NamedTuple):
-    """Whose doing a call is, as its caller wrote it; passed on with every call made for it."""
-
-    traceparent: str | None = None
-    baggage: str | None = None
-
-
 class _Listening(NamedTuple):
-    """Who takes the events of a function: those that are surely the engine's, and those that may be."""
+    """The handler of a function's events; ``hears_workers`` if events of workers are wanted as well."""
 
     heard: Callable[[Payload], None]
-    doubted: Callable[[Payload], None]
     hears_workers: bool
 
 
-_NO_TRACE = Trace()
-_trace: ContextVar[Trace] = ContextVar("trace", default=_NO_TRACE)
+current_trace: ContextVar[tuple[str | None, str | None]] = ContextVar("trace", default=(None, None))
+"""The traceparent and baggage of the call that is being answered, passed on with every call made for it."""
 
 
 class MessageBus(ABC):
-    """Most of a :class:`~iii_directory.bus.seam.WorkerBus`; all but registering happens on its loop."""
-
-    _marks_come_back: ClassVar[bool]
-    """Whether the engine surely hands back what a binding was marked with; those up to 0.21 do not."""
+    """What a worker needs of an engine. Registering may be done from any thread, the rest on the loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, name: str, description: str, namespace: str | None
@@ -96,17 +235,17 @@ class MessageBus(ABC):
         self._mark = {"listener": new_id()}
         self._owners: dict[str, TriggerOwner] = {}
         self._tasks = Tasks()
-        self._calls = Calls(loop, self._tasks)
+        self._calls = OutgoingCalls(loop, self._tasks)
         self._long_lists = LongLists()
         self._registered: dict[tuple[str, ...], Registration] = {}
         """Everything that the engine was told to know, in its order."""
         self.refused: dict[str, Refusal] = {}
+        """The functions that the engine did not take, by their ids; for the loop alone."""
         self._observes = False
         """Whether the engine has observable functions in the place of trigger types."""
         self._on_connected: list[seam.Action] = []
         self._on_refused: list[Callable[[], None]] = []
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._queue: FairQueue[InvokeFunction] = FairQueue(loop, self._released)
+        self._queue: FairQueue[InvokeFunction] = FairQueue(loop, self._invoked)
         self._failures = FailureLog(log)
 
     @abstractmethod
@@ -116,6 +255,23 @@ class MessageBus(ABC):
     @abstractmethod
     def _register(self, message: Registration) -> None:
         """Tell the engine what it has to know as long as this worker is there; on the loop."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The engine's address, as people know it."""
+
+    @abstractmethod
+    def on_lost(self, action: Callable[[], None]) -> None:
+        """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Watch the connection; call after everything is registered."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the engine; not to be called on the bus's loop."""
 
     # Registering, from any thread
 
@@ -129,21 +285,29 @@ class MessageBus(ABC):
         heard: Callable[[Payload], None],
         *,
         description: str,
-        doubted: Callable[[Payload], None] | None = None,
         hears_workers: bool = False,
     ) -> None:
-        self._listeners[function_id] = _Listening(heard, doubted or heard, hears_workers)
+        """Register a function that takes events, which must be quick and not fail, and answers nothing.
+
+        What a worker sends there in the engine's name is not heard, unless events of workers are wanted.
+        """
+        self._listeners[function_id] = _Listening(heard, hears_workers)
         self._register_soon(_registration(listener(function_id, description)))
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
     ) -> None:
+        """Register something to subscribe to: a trigger type, or an observable function that stands for one.
+
+        The owner is told of subscribers of both kinds alike.
+        """
         self._owners[type_id] = owner
         self._register_soon(
             RegisterTriggerType(id=type_id, description=description, call_request_format=event_schema)
         )
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
+        """Bind one of our functions to a trigger type; repeated after every reconnect."""
         self._register_soon(
             RegisterTrigger(
                 id=new_id(),
@@ -156,12 +320,18 @@ class MessageBus(ABC):
         )
 
     def on_connected(self, action: seam.Action) -> None:
+        """Run something on the bus's loop at the start if connected, and after every connect."""
         self._on_connected.append(action)
 
     def on_refused(self, action: Callable[[], None]) -> None:
+        """Run something on the bus's loop when a function is refused."""
         self._on_refused.append(action)
 
     def offer_again(self, ids: Iterable[str]) -> None:
+        """Register functions and trigger types once more, by their ids; on the bus's loop.
+
+        What the engine refuses again is among the refused by the time that it answers a later call.
+        """
         wanted = frozenset(ids)
         for message in self._registered.values():
             if isinstance(message, RegisterFunction | RegisterTriggerType) and message.id in wanted:
@@ -169,6 +339,7 @@ class MessageBus(ABC):
                 self._register(message)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the bus's loop from another thread and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     # Bus
@@ -184,7 +355,7 @@ class MessageBus(ABC):
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
         namespace = subscription.namespace or DEFAULT_NAMESPACE
         if subscription.observes:
-            # Such a call has an id, as the SDK's has; nobody waits for its answer.
+            # Such a call has an id, as the SDK's has; its answer is dropped.
             sent = self._invocation(subscription.function_id, event, new_id(), namespace)
             sent.namespace, sent.activation = None, Activation(subscription.id)
         else:
@@ -198,17 +369,24 @@ class MessageBus(ABC):
         """Drop the calls of a connection that is gone, unless they have begun."""
         self._queue.drop(connection_id)
 
-    def delivered(self, message: Message) -> None:
-        """Take a message in; whatever it causes happens in a later pass of the loop."""
+    def delivered(self, message: Message, _is_event: bool = False) -> None:  # noqa: FBT001, FBT002 (a Link's)
+        """Take a message in; what it causes happens in a later pass of the loop."""
+        if type(message) is InvokeFunction:
+            self._asked(message)
+            return
+        if type(message) is InvocationResult:
+            self._calls.answered(message)
+            return
         match message:
-            case InvokeFunction():
-                self._asked(message)
-            case InvocationResult():
-                self._calls.answered(message)
             case WorkerRegistered():
                 self._observes = protocol.OBSERVE_FEATURE in message.features
             case RegistrationRejected(code=protocol.FUNCTION_CONFLICT):
-                self._turned_down(message)
+                refusal = Refusal(message.owner_worker_id or "", message.message)
+                self.refused[str(message.function_id)] = refusal
+                for action in self._on_refused:
+                    action()
+                if not self._on_refused:
+                    log.warning("the engine refused %s: %s", message.function_id, message.code)
             case RegistrationRejected():
                 what = message.function_id or message.worker_name
                 log.warning("the engine refused %s: %s", what, message.code)
@@ -262,19 +440,11 @@ class MessageBus(ABC):
         self._loop.call_soon_threadsafe(self._keep, message)
 
     def _keep(self, message: Registration) -> None:
-        # A binding that somebody ended is made again, a function described anew, in the place of the old one.
+        # A binding that was ended is made again, a function described anew, in the place of the old one.
         place = _place_of(message)
         self._registered.pop(place, None)
         self._registered[place] = message
         self._register(message)
-
-    def _turned_down(self, message: RegistrationRejected) -> None:
-        """Note that the engine did not take a function, and why."""
-        self.refused[str(message.function_id)] = Refusal(message.owner_worker_id or "", message.message)
-        for action in self._on_refused:
-            action()
-        if not self._on_refused:
-            log.warning("the engine refused %s: %s", message.function_id, message.code)
 
     def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
         """This worker says who it is."""
@@ -295,47 +465,37 @@ class MessageBus(ABC):
     def _invocation(
         self, function_id: str, data: Mapping[str, Any], call_id: str | None, namespace: str
     ) -> InvokeFunction:
-        trace = _trace.get()
+        traceparent, baggage = current_trace.get()
         return InvokeFunction(
             function_id=function_id,
             data=dict(data),
             invocation_id=call_id,
             action=Action("void") if call_id is None else None,
             namespace=namespace,
-            traceparent=trace.traceparent,
-            baggage=trace.baggage,
+            traceparent=traceparent,
+            baggage=baggage,
         )
 
-    def _released(self, caller: str, message: InvokeFunction) -> None:
-        call_id = message.invocation_id or ""
-        self._under_way[call_id] = self._loop.create_task(self._invoked(caller, message))
-
-    async def _invoked(self, caller: str, message: InvokeFunction) -> None:
-        if message.traceparent is not None or message.baggage is not None:
-            _trace.set(Trace(message.traceparent, message.baggage))
+    async def _invoked(self, message: InvokeFunction) -> None:
+        # Always set: the call before may have left its own trace behind.
+        current_trace.set((message.traceparent, message.baggage))
         try:
-            if not self._queue.has_time(caller, message):
-                return
             result = await self._handlers[message.function_id](message.data)
             if has_long_list(result):
                 result = await self._long_lists.written(result)
         except DirectoryError as failure:
-            self._refuse(message, protocol.INVOCATION_FAILED, str(failure))
+            self._refuse(message, protocol.INVOCATION_FAILED, str(failure), failure.data())
         else:
             self._answer(message, result)
-        finally:
-            del self._under_way[message.invocation_id or ""]
 
     def _heard(self, message: InvokeFunction) -> None:
         data = message.data
         listening = self._listeners[message.function_id]
         # A worker's call is signed by the engine. Of the engine's own, only events of our bindings come with
-        # our mark: data that somebody published can look like any event.
+        # our mark: published data can look like any event.
         try:
             if listening.hears_workers or (message.metadata == self._mark and not is_forged(data)):
                 listening.heard(object_of(data))
-            elif not self._marks_come_back and not is_forged(data):
-                listening.doubted(object_of(data))
         finally:
             self._answer(message, None)
 
@@ -346,9 +506,12 @@ class MessageBus(ABC):
             )
         )
 
-    def _refuse(self, message: InvokeFunction, code: str, problem: str) -> None:
+    def _refuse(self, message: InvokeFunction, code: str, problem: str, data: Json | None = None) -> None:
         if message.invocation_id is not None:
-            error = {"code": code, "message": problem}
+            error: Json = {"code": code, "message": problem}
+            if data is not None:
+                # Other engines drop fields that they do not know; the sentence alone is enough then.
+                error["data"] = data
             self._send(
                 InvocationResult(
                     invocation_id=message.invocation_id, function_id=message.function_id, error=error
@@ -390,13 +553,8 @@ class MessageBus(ABC):
         return message
 
     async def _stop_work(self) -> None:
-        self._queue.close()
-        under_way = list(self._under_way.values())
-        for task in under_way:
-            task.cancel()
         self._tasks.cancel()
-        if under_way:
-            await asyncio.wait(under_way)
+        await self._queue.close()
         await self._tasks.ended()
 
 
@@ -420,3 +578,61 @@ def _place_of(message: Registration) -> tuple[str, ...]:
         config = orjson.dumps(message.config, option=orjson.OPT_SORT_KEYS)
         return kind, message.trigger_type, message.function_id, config.decode()
     return kind, message.id
+
+
+class LocalBus(MessageBus):
+    """A bus on an engine of this process.
+
+    Make it on the engine's event loop before the engine listens, so that no other worker has its name.
+    """
+
+    def __init__(
+        self, engine: EngineServer, *, name: str, description: str, namespace: str | None = None
+    ) -> None:
+        super().__init__(asyncio.get_running_loop(), name=name, description=description, namespace=namespace)
+        self._engine = engine
+        self._id = engine.opened_inside(_Guest(self))
+        self._send(self._announcement(None, "in-process"))
+
+    @property
+    def url(self) -> str:
+        return self._engine.url
+
+    def on_lost(self, action: Callable[[], None]) -> None:
+        """Do nothing: the engine ends with this process, so the connection is never lost."""
+
+    def start(self) -> None:
+        for action in self._on_connected:
+            self._loop.call_soon_threadsafe(lambda act=action: self._tasks.start(act()))
+
+    def close(self) -> None:
+        self.run(self._leave())
+
+    # Inner workings, on the engine's loop
+
+    def _send(self, message: Message) -> None:
+        self._engine.received_message(self._id, message)
+
+    def _register(self, message: Registration) -> None:
+        self._send(self._in_its_words(message))
+
+    async def _leave(self) -> None:
+        self._engine.lost(self._id)
+        self._engine.flush()
+        await self._stop_work()
+
+
+class _Guest:
+    """The engine's way to the bus."""
+
+    def __init__(self, bus: LocalBus) -> None:
+        self.deliver = bus.delivered
+        self.caller_gone = bus.caller_gone
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def close(self) -> None:
+        log.error("the engine has closed the connection of a worker in its own process")
+
+    abort = close

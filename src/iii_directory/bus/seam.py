@@ -1,7 +1,7 @@
-"""The engine as this worker sees it: call, be called, tell subscribers.
+"""What handlers need of an engine: call, be called, tell subscribers.
 
-There are two behind the one seam: an engine elsewhere, over a socket, and the embedded engine in this very
-process, without a socket. Handlers run on the bus's event loop. What they raise reaches the caller as one
+There are two implementations: an engine elsewhere, over a socket, and the embedded engine in this process,
+without one. Handlers run on the bus's event loop. What they raise reaches the caller as one
 sentence: a :class:`~iii_directory.errors.DirectoryError` as it is, anything else as an internal error that is
 in the log.
 """
@@ -26,9 +26,13 @@ from iii_directory.wire.protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
+    from iii_directory.bus.message_bus import MessageBus
     from iii_directory.wire.failure_log import FailureLog
+
+    WorkerBus = MessageBus
+    """What a whole worker needs of an engine, besides :class:`Bus`."""
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -39,7 +43,7 @@ Action = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function as an engine is told of it: what it is for, what it takes, what it answers."""
+    """The description of a function that an engine is given."""
 
     id: str
     description: str
@@ -47,11 +51,11 @@ class Function:
     response: Payload | None
     metadata: Payload | None = None
     long_fields: tuple[str, ...] = ()
-    """What it takes that is a text with a limit of its own; every other string of a call is a name."""
+    """The fields that are texts with limits of their own; every other string of a call is a name."""
 
 
 def listener(function_id: str, description: str) -> Function:
-    """A function that only hears events: it answers nothing, and is nobody's to call."""
+    """Describe an internal function that only hears events and answers nothing."""
     return Function(
         id=function_id,
         description=description,
@@ -64,20 +68,22 @@ def listener(function_id: str, description: str) -> Function:
 class CallError(Exception):
     """A call that came back as an error, or not at all. ``code`` is the protocol's, or a worker's own."""
 
-    def __init__(self, code: str, message: str, *, sent: bool = True) -> None:
+    def __init__(self, code: str, message: str, *, data: object = None, sent: bool = True) -> None:
         super().__init__(message)
         self.code = code
+        self.data = data
+        """What `errors.error_of` reads, where the worker sent it and the engine passed it on."""
         self.sent = sent
         """False when the call never left this process."""
 
     @property
     def may_be_done(self) -> bool:
-        """Whether what was asked for may have happened all the same: it was sent, and nobody said no."""
+        """Whether the call may have been carried out: it was sent and not refused."""
         return self.sent and self.code in (TIMEOUT, CONNECTION_LOST, INVOCATION_STOPPED)
 
 
 class Subscription(NamedTuple):
-    """A function somebody bound to one of our trigger types."""
+    """A function that a worker bound to one of our trigger types."""
 
     id: str
     function_id: str
@@ -88,15 +94,15 @@ class Subscription(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why an engine did not take a function: somebody else has its id, or the engine says what is wrong."""
+    """Why an engine refused a function: another worker has its id, or the engine says what is wrong."""
 
     owner_id: str
-    """The connection that has it; empty when it is nobody's."""
+    """The connection that has it; empty if no connection has."""
     message: str | None
 
 
 class TriggerOwner(Protocol):
-    """Who keeps the subscriptions of a trigger type. The same id may come again; it replaces."""
+    """Keeps the subscriptions of a trigger type. A subscription with a known id replaces the known one."""
 
     def subscribed(self, subscription: Subscription) -> None: ...
 
@@ -109,7 +115,7 @@ class Bus(Protocol):
     async def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
-        """The function's result. Without a namespace the worker's own is meant.
+        """Return the result of a function. Without a namespace the worker's own is meant.
 
         Raises:
             CallError: the call failed or took longer than ``timeout_ms``.
@@ -117,93 +123,7 @@ class Bus(Protocol):
         ...
 
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
-        """Call the function that somebody bound, without waiting for an answer."""
-        ...
-
-
-class WorkerBus(Bus, Protocol):
-    """What a whole worker needs besides; all of it may be called from any thread."""
-
-    @property
-    def name(self) -> str:
-        """What this worker is called on the engine."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """Where the functions of this worker are."""
-        ...
-
-    @property
-    def url(self) -> str:
-        """The engine's address, as people know it."""
-        ...
-
-    def register_function(self, function: Function, handler: Handler) -> None: ...
-
-    def register_listener(
-        self,
-        function_id: str,
-        heard: Callable[[Payload], None],
-        *,
-        description: str,
-        doubted: Callable[[Payload], None] | None = None,
-        hears_workers: bool = False,
-    ) -> None:
-        """A function that takes events, which must be quick and not fail, and answers nothing.
-
-        What a worker sends there in the engine's name is not heard, unless events of workers are wanted. An
-        engine elsewhere may be too old to hand back what its bindings are marked with; then published data
-        looks like its events, and ``doubted`` takes them: it may look, and believes nothing that it is told.
-        """
-        ...
-
-    def register_trigger_type(
-        self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
-    ) -> None:
-        """Something that can be subscribed to: a trigger type, or where the engine has these, an observable
-        function that stands for one. The owner is told of subscribers of either way alike.
-        """
-        ...
-
-    def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
-        """Bind one of our functions to a trigger type; replayed after every reconnect."""
-        ...
-
-    def on_connected(self, action: Action) -> None:
-        """Run something on the bus's loop at the start if connected, and after every connect."""
-        ...
-
-    def on_lost(self, action: Callable[[], None]) -> None:
-        """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
-        ...
-
-    @property
-    def refused(self) -> Mapping[str, Refusal]:
-        """The functions that the engine did not take from this worker, by their ids; for the loop alone."""
-        ...
-
-    def on_refused(self, action: Callable[[], None]) -> None:
-        """Run something on the bus's loop when a function is refused."""
-        ...
-
-    def offer_again(self, ids: Iterable[str]) -> None:
-        """Register functions and trigger types once more, by their ids; on the bus's loop.
-
-        What the engine refuses again is among the refused by the time that it answers a later call.
-        """
-        ...
-
-    def start(self) -> None:
-        """Watch the connection; call after everything is registered."""
-        ...
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the bus's loop from another thread and wait for it."""
-        ...
-
-    def close(self) -> None:
-        """Leave the engine; not to be called on the bus's loop."""
+        """Call the function of a subscription, without waiting for an answer."""
         ...
 
 
@@ -219,7 +139,7 @@ def is_embedded(health: object) -> bool:
 
 
 def own_namespace(chosen: str | None) -> str:
-    """The namespace of a worker, by the SDK's rule."""
+    """Return the namespace of a worker, by the SDK's rule."""
     return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
 
 

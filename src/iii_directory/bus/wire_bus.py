@@ -1,9 +1,8 @@
-"""An engine elsewhere: the protocol itself over a socket, on an event loop and a thread of the bus's own.
+"""A worker's connection to an engine elsewhere: messages over a socket, on an event loop of the bus's own.
 
-A connection comes about in five steps: the handshake; saying who this is, and waiting until the engine has
-taken it in; the trigger types, listeners and bindings; the actions that wait for a connection; and the
-functions. So nobody calls a function of a worker that does not know yet what it has to know. After a loss all
-of it is done anew.
+Connecting takes five steps: the handshake; announcing the worker, and waiting until the engine has accepted
+it; the trigger types, listeners and bindings; the actions that wait for a connection; and the functions. So
+no function is called before the worker knows what it has to know. After a loss all steps are repeated.
 """
 
 from __future__ import annotations
@@ -14,21 +13,31 @@ import logging
 import os
 import random
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus, InvalidURI
+from websockets.http11 import Response
+from websockets.uri import parse_uri
 
 from iii_directory.bus.message_bus import REGISTER_WORKER, MessageBus
 from iii_directory.bus.seam import CallError
-from iii_directory.bus.wire_socket import UnreachableError, open_socket
 from iii_directory.limits import (
     CONNECTED_SECONDS,
     FIRST_RECONNECT_SECONDS,
     HANDSHAKE_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    LEAVE_SECONDS,
     LONGEST_RECONNECT_SECONDS,
+    MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,
+    MAX_UNSENT_BYTES,
 )
 from iii_directory.text import shown_url
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import UndecodableError, decode, encode
+from iii_directory.wire.message_socket import READ_BYTES, MessageSocket
 from iii_directory.wire.messages import (
     InvocationResult,
     Reattach,
@@ -36,23 +45,221 @@ from iii_directory.wire.messages import (
     RegistrationRejected,
     WorkerRegistered,
 )
+from iii_directory.wire.outbox import Writers
+from iii_directory.wire.ownership import is_strangers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from iii_directory.bus.wire_socket import WireSocket
+    from websockets.http11 import Request
+
     from iii_directory.wire.messages import Message, Registration
 
+
 log = logging.getLogger("iii_directory.worker")
+# The library's own log formats every frame at debug level.
+_wire_log: Final = logging.getLogger("iii_directory.worker.wire")
+_wire_log.setLevel(logging.WARNING)
+# After so many messages the engine gets what there is, and works on it while the rest is being answered. With
+# everything written at the end of a turn, worker and engine wait for one another (``joined.resources-read``).
+_WRITTEN_TOGETHER: Final = 8
+
+
+class UnreachableError(Exception):
+    """No engine can be reached at an address; the text says why."""
+
+
+class Owner(Protocol):
+    """The user of a socket."""
+
+    def received(self, message: bytes) -> None:
+        """A whole message came in."""
+        ...
+
+    def lost(self, socket: WireSocket) -> None:
+        """The connection of a socket is gone, once for each that was opened."""
+        ...
+
+
+async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocket:
+    """A socket whose handshake is done.
+
+    Raises:
+        UnreachableError: nothing answers there, or it is not an engine, or it wants another token.
+    """
+    try:
+        where = parse_uri(url)
+    except InvalidURI as error:
+        raise UnreachableError(str(error)) from None
+    if (token or where.password) and await asyncio.to_thread(is_strangers, url):
+        raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
+    loop = asyncio.get_running_loop()
+    socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)
+    handed_over = False
+    try:
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            await loop.create_connection(lambda: socket, where.host, where.port, ssl=where.secure or None)
+            await socket.opened
+            handed_over = True
+    except TimeoutError:
+        raise UnreachableError(f"it did not answer within {HANDSHAKE_SECONDS:g} s") from None
+    except OSError as error:
+        raise UnreachableError(os.strerror(error.errno) if error.errno else str(error)) from None
+    finally:
+        # Cancelled at the very moment the handshake is done, it leaves no connection behind either.
+        if not handed_over:
+            socket.abort()
+    return socket
+
+
+class WireSocket(MessageSocket):
+    """One connection, from the handshake to the end."""
+
+    def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
+        super().__init__(
+            protocol,
+            frame_bytes=MAX_MESSAGE_BYTES,
+            read_into=memoryview(bytearray(READ_BYTES)),
+            writers=Writers(),
+            unsent_bytes=MAX_UNSENT_BYTES,
+            unsent_event_bytes=MAX_UNSENT_BYTES,
+        )
+        self._protocol = protocol
+        self._owner = owner
+        self._token = token
+        self._loop = asyncio.get_running_loop()
+        self._is_connected = False
+        self._flush_is_due = False
+        self._said = 0
+        self._heard_something = True
+        self._was_open = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return self.framing.is_open
+
+    # What its owner calls
+
+    def send(self, text: bytes) -> None:
+        """Send a message of JSON; what one pass of the loop says is written together, up to some messages."""
+        if not self.is_open:
+            return
+        if len(text) <= MAX_FRAME_BYTES:
+            self.framing.send(text)
+        else:
+            self.framing.send_in_fragments(text)
+        self._said += 1
+        if self._said >= _WRITTEN_TOGETHER:
+            self.flush()
+        else:
+            self._flush_soon()
+
+    async def close(self) -> None:
+        """Say goodbye and wait a little for the answer."""
+        if self.is_open:
+            self._protocol.send_close()
+            self.flush()
+            await asyncio.wait([self.ended], timeout=LEAVE_SECONDS)
+        self.abort()
+
+    def abort(self) -> None:
+        if self._is_connected:
+            super().abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._is_connected = True
+        request = self._protocol.connect()
+        if self._token:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        self._protocol.send_request(request)
+        self.flush()
+
+    def eof_received(self) -> bool:
+        self._protocol.receive_eof()
+        self.flush()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+        self.ended.set_result(None)
+        if self._was_open:
+            self._owner.lost(self)
+        elif not self.opened.done():
+            why = self._protocol.handshake_exc or exc or "it hung up"
+            self.opened.set_exception(UnreachableError(f"what listens there is not an iii engine: {why}"))
+
+    # What the framing tells
+
+    def message(self, data: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
+        self._owner.received(data)
+
+    def handshake(self, event: Request | Response) -> None:
+        problem = self._protocol.handshake_exc
+        if not isinstance(event, Response) or self.opened.done():
+            return  # when it is done, the wait for it has ended
+        if problem is None:
+            self._was_open = True
+            self.opened.set_result(None)
+            self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
+        elif isinstance(problem, InvalidStatus) and event.status_code == HTTPStatus.UNAUTHORIZED:
+            self.opened.set_exception(UnreachableError("it asks for a token: set III_TOKEN"))
+        else:
+            self.opened.set_exception(UnreachableError(f"what listens there is not an iii engine: {problem}"))
+
+    # Inner workings
+
+    def _taken_in(self) -> None:
+        self._heard_something = True
+        self.flush()
+        # Behind what the messages woke, in the same pass of the loop: their answers are written in it.
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_is_due = False
+        self.flush()
+        self.acknowledge()
+
+    def flush(self) -> None:
+        self._said = 0
+        super().flush()
+
+    def _cut_off(self) -> None:
+        log.warning("the engine does not read its messages; the connection is closed")
+        self.abort()
+
+    def _keep_alive(self) -> None:
+        """A connection of which nothing is heard, not even an answer to a ping, is gone."""
+        if not self._heard_something:
+            log.warning("the engine has not been heard of for a while; the connection is given up")
+            self.abort()
+            return
+        self._heard_something = False
+        if self.is_open:
+            self._protocol.send_ping(b"")
+            self.flush()
+        self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
+
+
 _TAKE_OVER_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 5.0
 _WELCOME_SECONDS: Final = 1.0
 
 
 class WireBus(MessageBus):
-    """A :class:`~iii_directory.bus.seam.WorkerBus` on an engine at an address. It reconnects by itself."""
-
-    _marks_come_back = False
+    """A bus on an engine at an address. It reconnects by itself."""
 
     def __init__(
         self,
@@ -65,11 +272,11 @@ class WireBus(MessageBus):
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         """Run on ``loop``, which goes on after `close`; without one, on a loop and a thread of its own."""
-        # Whoever manages this process may know it by a name of its own, as with the SDK.
+        # The manager of this process may know it by another name, as with the SDK.
         name = os.environ.get("III_WORKER_NAME") or name
         own_loop = loop or asyncio.new_event_loop()
         super().__init__(own_loop, name=name, description=description, namespace=namespace)
-        self.url = shown_url(url)
+        self._shown_url = shown_url(url)
         self._address = url
         self._token = token
         self._on_lost: list[Callable[[], None]] = []
@@ -83,6 +290,10 @@ class WireBus(MessageBus):
         if loop is None:
             self._thread = threading.Thread(target=own_loop.run_forever, name=f"bus of {name}", daemon=True)
             self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return self._shown_url
 
     def on_lost(self, action: Callable[[], None]) -> None:
         self._on_lost.append(action)
@@ -117,8 +328,20 @@ class WireBus(MessageBus):
                     InvocationResult(invocation_id=error.answered, function_id="", error=problem)
                 )
             return
-        if said is not None:
-            self._take(said)
+        if isinstance(said, WorkerRegistered):
+            self._previous = Reattach(previous_worker_id=said.worker_id, reattach_token=said.reattach_token)
+            self.delivered(said)
+            self._welcomed.set()
+        elif isinstance(said, RegistrationRejected) and said.code == protocol.WORKER_CONFLICT:
+            if not self._name_taken:
+                log.warning(
+                    "another worker called %s is connected and owns the functions; waiting until it leaves",
+                    self.name,
+                )
+            self._name_taken = True
+            self._calls.fail(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
+        elif said is not None:
+            self.delivered(said)
 
     def lost(self, socket: WireSocket) -> None:
         if socket is self._socket:
@@ -190,7 +413,7 @@ class WireBus(MessageBus):
         await asyncio.wait(ways, timeout=CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if socket.ended.done():
             actions.cancel()
-            # Whatever it comes to now is nobody's concern any more.
+            # Its outcome does not matter any more.
             actions.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             return
         self._offering = True
@@ -212,32 +435,13 @@ class WireBus(MessageBus):
 
     # Inner workings
 
-    def _take(self, said: Message) -> None:
-        if isinstance(said, WorkerRegistered):
-            self._previous = Reattach(previous_worker_id=said.worker_id, reattach_token=said.reattach_token)
-            self.delivered(said)
-            self._welcomed.set()
-        elif isinstance(said, RegistrationRejected) and said.code == protocol.WORKER_CONFLICT:
-            self._turned_away()
-        else:
-            self.delivered(said)
-
-    def _turned_away(self) -> None:
-        if not self._name_taken:
-            log.warning(
-                "another worker called %s is connected and owns the functions; waiting until it leaves",
-                self.name,
-            )
-        self._name_taken = True
-        self._calls.fail(protocol.WORKER_CONFLICT, f"another worker called {self.name} is connected")
-
     def _register(self, message: Registration) -> None:
         if self._offering if self._is_function(message) else self._joined.is_set():
             self._send(self._in_its_words(message))
 
     def _send(self, message: Message) -> None:
         if self._socket is None:
-            return  # whoever waits for an answer has been told that the connection is gone
+            return  # calls that wait for an answer have failed by now
         try:
             text = b"".join(encode(message))
         except (TypeError, ValueError):
@@ -267,7 +471,7 @@ class WireBus(MessageBus):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._joined.wait()
         except TimeoutError:
-            unasked = f"{function_id} was not called: there is no engine"
+            unasked = f"{function_id} was not called: no engine is connected"
             raise CallError(protocol.TIMEOUT, unasked, sent=False) from None
         return int((self._loop.time() - began) * 1000)
 

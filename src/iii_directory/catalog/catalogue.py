@@ -1,8 +1,13 @@
-"""The one catalogue: folders, registered entries and installed workers, seen together at one moment.
+"""Combine folders, registered entries and installed workers into one catalogue.
 
-It is given its sources and asks them; nobody pushes anything into it. It lives on one event loop:
-:meth:`Catalogue.look` is awaited before every answer and costs microseconds while nothing changed; much to
-read at once is read in a thread.
+How a document gets to a reader::
+
+    files on disk ── FolderSource ──┐
+                                    ├─ changed entries ── Snapshot.changed ── CatalogueView ── answers
+    iii-state ── RegisteredSource ──┘
+
+The catalogue lives on one event loop. :meth:`Catalogue.current` is awaited before every answer and costs
+microseconds while nothing changed; where many files must be read, a thread reads them.
 """
 
 from __future__ import annotations
@@ -11,27 +16,25 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from iii_directory import limits
-from iii_directory.catalog.diagnostics import strays
-from iii_directory.catalog.look import REGISTERED, Bodies, Look
-from iii_directory.catalog.notes import FindingLog, Notes
+from iii_directory.catalog.diagnostics import FindingLog, Notes, strays
+from iii_directory.catalog.origins import Levels, Origins, Registrants, Visibility
+from iii_directory.catalog.persistent import PagedMap
 from iii_directory.catalog.registered_source import RegisteredSource
-from iii_directory.catalog.shelf import Pages
-from iii_directory.catalog.skill_files import SkillFiles
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.catalog.sourcing import Registrants, Sources
-from iii_directory.catalog.visibility import Levels, Visibility
+from iii_directory.catalog.view import REGISTERED, Bodies, CatalogueView, FileReader
+from iii_directory.disk.install_record import LOCKFILE, changed_namespaces, content_hash
 from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.ids import namespace_of
-from iii_directory.lockfile.format import LOCKFILE, changed_namespaces, content_hash
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping, Sequence
 
-    from iii_directory.catalog.folder.layers import Changes, FolderSource
+    from iii_directory.catalog.folder_source import FolderSource
+    from iii_directory.catalog.folders import Changes
     from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.disk.install_record import LockFile, NamespaceChange
     from iii_directory.documents.model import Finding, ParsedFile
-    from iii_directory.lockfile.format import LockFile, NamespaceChange
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -40,47 +43,39 @@ INLINE_FILES: Final = 8
 
 
 class InstalledSource(Protocol):
-    """Who knows the installed workers."""
+    """Holds which workers are installed and connected, as last heard."""
 
-    @property
-    def names(self) -> frozenset[str] | None:
-        """Their names as last heard; None when nobody can say."""
-        ...
-
-    @property
-    def are_all(self) -> bool:
-        """Whether these are all, so that what is of nobody among them may be hidden."""
-        ...
-
-    @property
-    def connected(self) -> Mapping[str, str | None] | None:
-        """The connected workers, their names by their ids; None when the engine does not tell."""
-        ...
-
-    @property
-    def left(self) -> frozenset[str]:
-        """Workers that were connected and are no more, as last heard."""
-        ...
+    names: frozenset[str] | None
+    """The names of the installed workers; None when they are not known."""
+    are_all: bool
+    """Whether `names` is complete, so that documents of other workers may be hidden."""
+    connected: Mapping[str, str | None] | None
+    """The connected workers, their names by their ids; None when the engine does not tell."""
+    left: frozenset[str]
+    """The workers that were connected and have left."""
+    is_current: bool
+    """False when a reader must await `known` first."""
 
     async def known(self) -> frozenset[str] | None:
-        """The installed; waits for the first answer."""
+        """Return `names`; ask the engine if they are out of date, and wait for its first answer."""
         ...
 
 
-class _NobodySays:
-    """Without an engine nobody knows what is installed, and nothing is hidden."""
+class _UnknownInstalled:
+    """Stands in where there is no engine: the installed workers are not known and nothing is hidden."""
 
-    names = None
-    are_all = False
-    connected = None
+    names: frozenset[str] | None = None
+    are_all: bool = False
+    connected: Mapping[str, str | None] | None = None
     left: frozenset[str] = frozenset()
+    is_current: bool = True
 
     async def known(self) -> None:
         return None
 
 
-class _Said(NamedTuple):
-    """What the sources say beside their documents. Each part stays one object until it changes."""
+class _Inputs(NamedTuple):
+    """All that a view is made of, except documents. Each part stays one object until it changes."""
 
     levels: Levels
     installed: frozenset[str] | None
@@ -88,15 +83,15 @@ class _Said(NamedTuple):
     left: frozenset[str]
     local: frozenset[str]
     lock: LockFile
-    sources: Sources
+    sources: Origins
     findings: tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Finding, ...]]
 
 
 class Catalogue:
-    """Every source under one roof.
+    """Combines every source of documents.
 
-    ``folders`` are the documents on disk, ``registered`` those of other workers, ``installed`` says whose
-    namespaces are shown (with ``filter_unregistered``), ``notes`` what else belongs into the diagnostics.
+    ``folders`` has the documents on disk, ``registered`` those of other workers, ``installed`` says whose
+    namespaces are shown (with ``filter_unregistered``), ``notes`` has further findings.
     """
 
     def __init__(
@@ -112,178 +107,187 @@ class Catalogue:
     ) -> None:
         self._folders = folders
         self._registered = registered or RegisteredSource()
-        self._installed = installed or _NobodySays()
+        self._installed = installed or _UnknownInstalled()
         self._notes = notes or Notes()
         self._filter = filter_unregistered
         self._bodies = Bodies(folders, self._registered.body)
-        self._files = SkillFiles(folders, show_paths=show_paths)
-        self._look: Look | None = None
+        self._files = FileReader(folders, show_paths=show_paths)
+        self._view: CatalogueView | None = None
         self._levels = levels or Levels()
         self._everything = EMPTY
         """Every document, before the levels leave some out."""
         self._leveled: tuple[Snapshot, Snapshot] | None = None
-        """What readers by name and what lists may see; None where the levels leave nothing out."""
+        """The documents for readers by name and for lists; None where the levels leave nothing out."""
         self._revision = 0
-        self._revisions: Pages[int] = Pages()
-        self._said: _Said | None = None
+        self._revisions: PagedMap[int] = PagedMap()
+        self._inputs: _Inputs | None = None
         self._registrants = Registrants()
         self._log = FindingLog()
-        self._this_turn: Look | None = None
+        self._this_turn: CatalogueView | None = None
+        """The view that answers every call of this turn of the event loop."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: asyncio.Task[None] | None = None
         self._woken: asyncio.Event | None = None
         """Set when a reader saw a change before the background did."""
         self._edited: set[str] = set()
-        """The files that changed since the follower last took them."""
-        self._looks = 0
+        """The files that changed since the follower was last called."""
+        self._reads = 0
 
     @property
     def activity(self) -> int:
-        """Count the reads and registrations so far; while this stays, nobody uses the catalogue."""
-        return self._looks + self._registered.skills.changes + self._registered.prompts.changes
+        """Count the reads and registrations so far; an equal count later means it was idle."""
+        return self._reads + self._registered.skills.changes + self._registered.prompts.changes
 
     def settings_changed(self, *, filter_unregistered: bool, show_paths: bool, levels: Levels) -> None:
-        """Hide and tell by other rules, from the next look on."""
+        """Apply changed settings from the next read on."""
         self._filter = filter_unregistered
         if list(levels.table.items()) != list(self._levels.table.items()):
             self._levels, self._leveled = levels, None
         self._files.show_paths = show_paths
         self._this_turn = None
 
-    def load(self) -> Look:
-        """One look for whoever looks and leaves; needs no event loop."""
+    def load(self) -> CatalogueView:
+        """Return a view without an event loop, for a command that reads once."""
         self._folders.catch_up()
         return self._take_up()
 
-    async def open(self, follower: Callable[[Look], None]) -> None:
+    async def open(self, follower: Callable[[CatalogueView, set[str]], None]) -> None:
         """Read everything for the first time, and follow the folders from then on.
 
-        ``follower`` is called with the first look, and with another soon after each change on disk, whoever
-        saw that first.
+        ``follower`` is called with the first view, and with another soon after each change on disk, even if
+        a reader saw the change first. It also receives the paths of the files that were added, changed or
+        removed since the last time.
         """
         # Only here, because a command that lists a folder should not pay for importing asyncio.
         from asyncio import Event, get_running_loop, to_thread
 
+        def follow() -> None:
+            follower(self._take_up(), self._edited)
+            # Only now: if the follower fails, it receives these paths again.
+            self._edited = set()
+
         await to_thread(self._folders.catch_up)
-        follower(self._take_up())
+        follow()
         self._loop = loop = get_running_loop()
         self._woken = Event()
-        follow = keep_fresh(self._folders, lambda: follower(self._take_up()), self._woken)
-        self._background = loop.create_task(follow)
+        self._background = loop.create_task(keep_fresh(self._folders, follow, self._woken))
 
     def close(self) -> None:
         if self._background is not None:
             self._background.cancel()
         self._folders.close()
 
-    async def look(self) -> Look:
-        """The catalogue as of now: whoever wrote a file or registered something, and then asks, sees it.
+    async def current(self) -> CatalogueView:
+        """Return the catalogue as of now, with every file and registration that was written before the call.
 
-        Calls that came in together are answered after one look: what is asked later than that look is read
-        from a socket, or comes from a thread, in a later turn of the loop.
+        Calls that came in together share one view: a later call is read from a socket, or comes from a
+        thread, in a later turn of the event loop.
         """
-        self._looks += 1
+        self._reads += 1
         if self._this_turn is not None and not self._registered.has_changes:
             return self._this_turn
-        await self._installed.known()
+        if not self._installed.is_current:
+            await self._installed.known()
         if not self._registered.is_ready:
             await self._registered.ready()
         if not self._folders.catch_up(INLINE_FILES):
             from asyncio import to_thread
 
             await to_thread(self._folders.catch_up)
-            # What was written while the thread looked may belong to a call of this very turn.
+            # A file written while the thread read may belong to a call of this very turn, which therefore
+            # does not share this view.
             return self._take_up()
         if self._loop is None:
             from asyncio import get_running_loop
 
             self._loop = get_running_loop()
-        self._this_turn = look = self._take_up()
-        self._loop.call_soon(self._end_turn)
-        return look
-
-    def take_edited(self) -> set[str]:
-        """For the follower: files that came, changed or went since the last time, whoever saw them first."""
-        edited, self._edited = self._edited, set()
-        return edited
+        self._this_turn = view = self._take_up()
+        self._loop.call_soon(setattr, self, "_this_turn", None)
+        return view
 
     def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
-        """What was installed between two looks. A record that could not be read says nothing of its time."""
-        return [] if before.broken else changed_namespaces(before, after, self._is_as_installed)
+        """Return what was installed between two views; empty if the earlier record could not be read."""
+
+        def is_as_installed(path: str, digest: str) -> bool:
+            try:
+                return content_hash(self._folders.read_installed(path)) == digest
+            except RefusedError:
+                return False
+
+        return [] if before.broken else changed_namespaces(before, after, is_as_installed)
 
     # Inner workings
 
-    def _end_turn(self) -> None:
-        self._this_turn = None
-
-    def _take_up(self) -> Look:
-        """What the sources have learnt until now. It waits for nobody, so all of it is of one moment."""
+    def _take_up(self) -> CatalogueView:
+        """Return a view of what the sources hold now. It never waits, so that all of it is of one moment."""
         files = self._folders.take_changes() if self._folders.has_changes else {}
         registered = self._registered.take_changes() if self._registered.has_changes else {}
-        said = _Said(
+        inputs = _Inputs(
             self._levels,
             self._installed.names,
             self._filter and self._installed.are_all,
             self._installed.left,
             self._folders.local_namespaces,
             self._folders.record.lock,
-            Sources(self._folders.record.namespaces, self._installed.connected),
+            Origins(self._folders.record.namespaces, self._installed.connected),
             (self._folders.findings, self._registered.findings, self._notes.findings),
         )
-        if files or registered or said != self._said or self._look is None:
-            self._look = self._new_look(files, registered, said)
-            self._said = said
-        return self._look
+        if files or registered or inputs != self._inputs or self._view is None:
+            self._view = self._new_view(files, registered, inputs)
+            self._inputs = inputs
+        return self._view
 
-    def _new_look(self, files: Changes, registered: Changes, said: _Said) -> Look:
+    def _new_view(self, files: Changes, registered: Changes, inputs: _Inputs) -> CatalogueView:
         snapshot = self._everything
-        before = Sources({}) if self._said is None else self._said.sources
+        before = Origins({}) if self._inputs is None else self._inputs.sources
         if files and self._woken is not None:
             self._woken.set()
-            self._edited |= {
-                path
-                for path, entry in files.items()
-                # Under the record as it was, so that an install alone is not taken for an edit.
-                if _differs(snapshot.files.get(path), before.of_entry(entry, path))
-            }
-        # The lock file wakes the follower, and is not a document.
+            for path, entry in files.items():
+                # With the provenance of the earlier record, so that an install alone is not an edit.
+                old, new = snapshot.files.get(path), before.of_entry(entry, path)
+                # An entry that is never read, such as a link, has no size and is not edited.
+                if old != new and any(one is not None and one.size is not None for one in (old, new)):
+                    self._edited.add(path)
+        # The lock file wakes the follower, but is not a document.
         files.pop(LOCKFILE, None)
-        files = said.sources.of_files(before, snapshot, files)
-        registered = self._registrants.sourced(said.sources, snapshot, registered)
-        visibility = Visibility(said.installed if said.hides else None, said.sources.recorded, said.local)
+        files = inputs.sources.of_files(before, snapshot, files)
+        registered = self._registrants.sourced(inputs.sources, snapshot, registered)
+        visibility = Visibility(
+            inputs.installed if inputs.hides else None, inputs.sources.recorded, inputs.local
+        )
         snapshot = self._everything = snapshot.changed(
             files=files,
             registered=registered,
             visibility=None if visibility.is_like(snapshot.visibility) else visibility,
         )
         self._leveled = self._by_levels(files, registered)
-        folders, registrations, notes = said.findings
-        noted = (*folders, *said.lock.findings, *registrations, *notes)
-        changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
+        folders, registrations, notes = inputs.findings
+        noted = (*folders, *inputs.lock.findings, *registrations, *notes)
         unsaid = [finding for finding in noted if finding not in self._notes.logged]
-        found = [*unsaid, *(finding for entry in changed for finding in entry.findings)]
-        self._log.say([*found, *strays(snapshot, files)])
+        changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
+        found = [finding for entry in changed for finding in entry.findings]
+        self._log.say([*unsaid, *found, *strays(snapshot, files)])
         self._revision += 1
         changed_places = {REGISTERED} if registered else set[str]()
         changed_places |= {namespace_of(path) for path in files}
         self._revisions = self._revisions.changed(dict.fromkeys(changed_places, self._revision))
         shown, offered = (snapshot, None) if self._leveled is None else self._leveled
-        return Look(
+        return CatalogueView(
             shown,
-            said.installed,
-            said.lock,
+            inputs.installed,
+            inputs.lock,
             noted,
             self._bodies,
             self._files,
-            said.left,
+            inputs.left,
             self._revisions,
             self._levels,
             offered,
-            said.sources,
+            inputs.sources,
         )
 
     def _by_levels(self, files: Changes, registered: Changes) -> tuple[Snapshot, Snapshot] | None:
-        """Derive what readers by name, and what lists may see; all of it anew where the levels changed."""
+        """Derive the snapshots for readers by name and for lists; anew where the levels changed."""
         everything, levels = self._everything, self._levels
         if not levels.table:
             return None
@@ -304,12 +308,6 @@ class Catalogue:
 
         return derived(before[0], levels.shown), derived(before[1], levels.listed)
 
-    def _is_as_installed(self, path: str, digest: str) -> bool:
-        try:
-            return content_hash(self._folders.read_installed(path)) == digest
-        except RefusedError:
-            return False
-
 
 async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: asyncio.Event) -> None:
     """Read changes of the folders in a thread as they happen, until cancelled.
@@ -326,6 +324,7 @@ async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: a
             await to_thread(source.catch_up)
             take_up()
             woken.clear()
+            # Editors and installers change several files at once, which one round takes up together.
             await sleep(limits.BURST_SECONDS)
             await _readable(source.wake_fds(), woken, limits.RESCAN_SECONDS)
         except Exception as error:
@@ -351,8 +350,3 @@ async def _readable(descriptors: Sequence[int], woken: asyncio.Event, seconds: f
     finally:
         for descriptor in descriptors:
             loop.remove_reader(descriptor)
-
-
-def _differs(before: ParsedFile | None, after: ParsedFile | None) -> bool:
-    """Whether a file came, changed or went; what is never read, such as a link, does none of that."""
-    return before != after and any(entry is not None and entry.size is not None for entry in (before, after))

@@ -1,38 +1,36 @@
-"""What was left out or is odd: nothing is skipped in silence, and many alike are few words for people. Pure.
+"""Report what was left out or looks wrong, and group similar findings for people. Pure.
 
 ``directory::diagnostics`` has a row for each finding, which says whether it needs attention.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.catalog.skills import every_skill, paths_of_skill, skill_at
-from iii_directory.catalog.snapshot import outranked_by
+from iii_directory.catalog.skill_folders import every_skill, paths_of_skill, skill_at
+from iii_directory.catalog.snapshot import once_per_snapshot, outranked_by
 from iii_directory.documents.ids import RESERVED_IDS, namespace_of, path_to_id
-from iii_directory.documents.model import Finding, Prompt, Skill
+from iii_directory.documents.model import UNKNOWN, Finding, Prompt, Skill
 from iii_directory.documents.payload_fields import count, flag
-from iii_directory.documents.provenance import UNKNOWN
-from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_SUGGESTIONS
+from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_LOGGED_FINDINGS, MAX_SUGGESTIONS
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from iii_directory.catalog.shelf import Claims, Pages
     from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.documents.model import ParsedFile
-    from iii_directory.documents.provenance import Provenance
+    from iii_directory.documents.model import Provenance
 
-# So many of a sort are named one by one; of more, so many stand for all.
+log = logging.getLogger("iii_directory.catalog")
+
+# Up to this many findings of one kind are named one by one; of more, this many are given as examples.
 FEW: Final = 3
 _PRECEDENCE: Final = "files come before registrations, and the first path in order before the others"
 
 
-def findings(snapshot: Snapshot) -> list[Finding]:
-    """Everything there is to say about the catalogue, sorted; computed once a snapshot."""
-    return snapshot.once(_findings)
+# The answer of directory::diagnostics
 
 
 def report(
@@ -40,9 +38,10 @@ def report(
     asked: Mapping[str, Any] | None = None,
     provenance_of: Callable[[Finding], Provenance | None] = lambda _: None,
 ) -> dict[str, Any]:
-    """The answer of ``directory::diagnostics``: the counts of everything, and the rows that were asked for.
+    """Answer ``directory::diagnostics``: the counts of all findings, and the rows that were asked for.
 
-    What needs attention comes first where not all is shown, so that ``limit`` cuts what matters least.
+    Findings that need attention come first where not all are shown, so that ``limit`` cuts the least
+    important ones.
     """
     asked = asked or {}
     everything = list(found)
@@ -63,7 +62,7 @@ def report(
 
 
 def row_of(finding: Finding, provenance: Provenance | None = None) -> dict[str, Any]:
-    """A finding as it is answered, with the provenance of the document that it is about."""
+    """Build the row of a finding, with the provenance of the document that it is about."""
     row: dict[str, Any] = {
         "kind": finding.kind,
         "subject": escaped(finding.subject),
@@ -77,23 +76,8 @@ def row_of(finding: Finding, provenance: Provenance | None = None) -> dict[str, 
     return row
 
 
-def provenance_of(snapshot: Snapshot, finding: Finding) -> Provenance | None:
-    """The provenance of the document that a finding is about, if it is about one."""
-    entry = snapshot.files.get(finding.subject)
-    document = None if entry is None else entry.skill or entry.prompt
-    document = document or snapshot.once(_registered_by_name).get(finding.subject)
-    return None if document is None else document.provenance
-
-
-def _registered_by_name(snapshot: Snapshot) -> dict[str, Skill | Prompt]:
-    """Registered documents by what findings call them: their ids, and those with words before them."""
-    found = [document for entry in snapshot.registered.values() if (document := entry.skill or entry.prompt)]
-    named = {(one.id if isinstance(one, Skill) else one.name): one for one in found}
-    return named | {origin_of(one): one for one in found}
-
-
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Read a row of the answer back."""
+    """Read a finding back from its row."""
     return Finding(
         row["kind"],
         row["subject"],
@@ -104,22 +88,63 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
     )
 
 
-def _findings(snapshot: Snapshot) -> list[Finding]:
-    found = _of_entries(snapshot.files) + _of_entries(snapshot.registered)
+def provenance_of(snapshot: Snapshot, finding: Finding) -> Provenance | None:
+    """Return the provenance of the document that a finding is about, if it is about one."""
+    entry = snapshot.files.get(finding.subject)
+    document = None if entry is None else entry.skill or entry.prompt
+    document = document or _registered_by_name(snapshot).get(finding.subject)
+    return None if document is None else document.provenance
+
+
+@once_per_snapshot
+def _registered_by_name(snapshot: Snapshot) -> dict[str, Skill | Prompt]:
+    """Map the names that findings use for registered documents, with and without words before them."""
+    found = [document for entry in snapshot.registered.values() if (document := entry.skill or entry.prompt)]
+    named = {(one.id if isinstance(one, Skill) else one.name): one for one in found}
+    return named | {origin_of(one): one for one in found}
+
+
+def origin_of(entry: Skill | Prompt) -> str:
+    """Describe where a document comes from, in words."""
+    if entry.path is not None:
+        return entry.path
+    return f"registered skill {entry.id}" if isinstance(entry, Skill) else f"registered prompt {entry.name}"
+
+
+# The findings of a snapshot
+
+
+@once_per_snapshot
+def findings(snapshot: Snapshot) -> list[Finding]:
+    """Return all findings about the catalogue, sorted."""
+    entries = (*snapshot.files.values(), *snapshot.registered.values())
+    found = [finding for entry in entries for finding in entry.findings]
     found += strays(snapshot, snapshot.files)
-    winners = snapshot.skill_claims.winners
-    found += _shadowed(snapshot.skill_claims, "id")
-    found += _outranked(snapshot)
+    found += _shadowed(snapshot)
     found += _in_namespaces_of_folders(snapshot)
-    found += _shadowed(snapshot.prompt_claims, "name")
-    found += [_unreachable(winners[key]) for key in sorted(RESERVED_IDS) if key in winners]
-    found += [_hidden(namespace) for namespace in snapshot.hidden]
+    winners = snapshot.skill_claims.winners
+    for key in sorted(RESERVED_IDS):
+        if key in winners:
+            reason = f"no address leads to the id {quoted(key)}: the index of all skills is served there"
+            fix = "give it another id; until then directory::skills::get reads it"
+            found.append(Finding("unreachable", origin_of(winners[key]), reason, fix))
+    found += [
+        Finding(
+            "hidden",
+            namespace,
+            "no worker of this name is installed, and the worker downloaded these documents by itself",
+            "nothing, if that is meant; else install the worker, download them by a call, or set "
+            "filter_unregistered to false",
+            urgent=False,
+        )
+        for namespace in snapshot.hidden
+    ]
     found += _oversized(snapshot)
     return sorted(found, key=lambda finding: (finding.kind, finding.subject, finding.reason))
 
 
 def strays(snapshot: Snapshot, paths: Iterable[str]) -> list[Finding]:
-    """What to say of plain files that belong to no skill: of markdown one by one, of the others together."""
+    """Find plain files that belong to no skill; Markdown files have one finding each, others one together."""
     others: list[str] = []
     found: list[Finding] = []
     in_skill: dict[str, bool] = {}
@@ -133,162 +158,105 @@ def strays(snapshot: Snapshot, paths: Iterable[str]) -> list[Finding]:
         if in_skill[folder]:
             continue
         if path.endswith(".md"):
-            found.append(_no_document(path))
+            found.append(_not_a_document(path))
         else:
             others.append(path)
     if others:
-        found.append(_belong_nowhere(sorted(others)))
+        # One finding for all of them, so that a folder of pictures does not fill a page.
+        count = f"{len(others)} files" if len(others) > 1 else "one file"
+        reason = f"{count} below no folder with a SKILL.md, so of no skill: {_some(sorted(others))}"
+        fix = "nothing, if that is meant; else give the folder above a SKILL.md"
+        found.append(Finding("skipped", min(others), reason, fix, urgent=False))
     return found
 
 
-def _no_document(path: str) -> Finding:
+def _not_a_document(path: str) -> Finding:
     stem = path.rpartition("/")[2].removesuffix(".md")
     if stem.isupper() and stem not in ("SKILL", "SKILLS"):
-        reason = "names in capitals are for files that are no documents; ids are lowercase"
+        reason = "names in capitals are for files that are not documents; ids are lowercase"
         fix = "nothing, if it is one of those, as a README is; else rename it"
         return Finding("skipped", path, reason, fix, urgent=False)
     problem = path_to_id(path).problem or "it makes no id"
     return Finding("skipped", path, problem, "rename or move it if it should be a skill or a prompt")
 
 
-def _belong_nowhere(paths: list[str]) -> Finding:
-    """One finding for all of them: a folder of pictures is no reason for a page of lines."""
-    named = ", ".join(map(quoted, paths[:MAX_SUGGESTIONS]))
-    more = len(paths) - MAX_SUGGESTIONS
-    which = f"{named} and {more} more" if more > 0 else named
-    count = f"{len(paths)} files" if len(paths) > 1 else "one file"
-    return Finding(
-        "skipped",
-        paths[0],
-        f"{count} below no folder with a SKILL.md, so of no skill: {which}",
-        "nothing, if that is meant; else give the folder above a SKILL.md",
-        urgent=False,
-    )
+def _some(names: list[str]) -> str:
+    named = ", ".join(map(quoted, names[:MAX_SUGGESTIONS]))
+    more = len(names) - MAX_SUGGESTIONS
+    return f"{named} and {more} more" if more > 0 else named
 
 
-def _of_entries(entries: Pages[ParsedFile]) -> list[Finding]:
-    return [finding for entry in entries.values() for finding in entry.findings]
+def _shadowed(snapshot: Snapshot) -> Iterator[Finding]:
+    """Find the documents in whose place another is served."""
+    fix = f"rename or remove one of the two; {_PRECEDENCE}"
+    for claims, what in ((snapshot.skill_claims, "id"), (snapshot.prompt_claims, "name")):
+        for key, losers in claims.losers.items():
+            winner = origin_of(claims.winners[key])
+            for loser in losers:
+                reason = f"{winner} has the same {what} {quoted(key)} and is served instead"
+                yield Finding("shadowed", origin_of(loser), reason, fix)
+    # Registrations read at the address of a file: an overview, or the document above it.
+    for entry in snapshot.registered.values():
+        skill = entry.skill
+        file = None if skill is None else outranked_by(snapshot.skill_claims.winners, skill)
+        if skill is not None and file is not None:
+            reason = (
+                f"{origin_of(file)} is read by the same address as {quoted(skill.id)} and is served instead"
+            )
+            yield Finding("shadowed", origin_of(skill), reason, fix)
 
 
-def _shadowed(claims: Claims[Skill] | Claims[Prompt], what: str) -> list[Finding]:
-    return [
-        Finding(
-            "shadowed",
-            origin_of(loser),
-            f"{origin_of(claims.winners[key])} has the same {what} {quoted(key)} and is served instead",
-            f"rename or remove one of the two; {_PRECEDENCE}",
-        )
-        for key, losers in claims.losers.items()
-        for loser in losers
-    ]
-
-
-def _outranked(snapshot: Snapshot) -> list[Finding]:
-    """Registrations that would be read in the place of a file: an overview, or the document above it."""
-    winners = snapshot.skill_claims.winners
-    pairs = [
-        (skill, file)
-        for entry in snapshot.registered.values()
-        if (skill := entry.skill) is not None and (file := outranked_by(winners, skill)) is not None
-    ]
-    return [
-        Finding(
-            "shadowed",
-            origin_of(skill),
-            f"{origin_of(file)} is read by the same address as {quoted(skill.id)} and is served instead",
-            f"rename or remove one of the two; {_PRECEDENCE}",
-        )
-        for skill, file in pairs
-    ]
-
-
-def _in_namespaces_of_folders(snapshot: Snapshot) -> list[Finding]:
-    """One finding for each namespace of a folder that workers registered documents in."""
+def _in_namespaces_of_folders(snapshot: Snapshot) -> Iterator[Finding]:
+    """Make one finding for each namespace of a folder in which workers registered documents."""
     inside: dict[str, list[Skill]] = {}
     for entry in snapshot.registered.values():
         if entry.skill is not None and snapshot.is_apart(entry.skill):
             inside.setdefault(namespace_of(entry.skill.id), []).append(entry.skill)
-    return [_foreign(namespace, skills) for namespace, skills in inside.items()]
+    for namespace, skills in inside.items():
+        workers = sorted({skill.provenance.worker or UNKNOWN for skill in skills})
+        yield Finding(
+            "foreign",
+            namespace,
+            f"a folder has the namespace {quoted(namespace)}, and the worker {_some(workers)} registered "
+            f"{_some(sorted(skill.id for skill in skills))} in it; they are listed apart, under their own "
+            "ids and with their source",
+            "nothing, if that is meant; else have the worker register under another namespace, or call "
+            "skills::unregister",
+            # A worker may well add to the documents that were installed for it.
+            urgent=workers != [namespace],
+        )
 
 
-def _foreign(namespace: str, skills: list[Skill]) -> Finding:
-    skills.sort(key=lambda skill: skill.id)
-    workers = sorted({skill.provenance.worker or UNKNOWN for skill in skills})
-    named = ", ".join(quoted(skill.id) for skill in skills[:MAX_SUGGESTIONS])
-    more = f" and {len(skills) - MAX_SUGGESTIONS} more" if len(skills) > MAX_SUGGESTIONS else ""
-    others = f" and {len(workers) - MAX_SUGGESTIONS} more" if len(workers) > MAX_SUGGESTIONS else ""
-    return Finding(
-        "foreign",
-        namespace,
-        f"a folder has the namespace {quoted(namespace)}, and the worker "
-        f"{', '.join(map(quoted, workers[:MAX_SUGGESTIONS]))}{others} registered {named}{more} in it; "
-        "they are listed apart, under their own ids and with their source",
-        "nothing, if that is meant; else have the worker register under another namespace, or call "
-        "skills::unregister",
-        # A worker may well add to the documents that were installed for it.
-        urgent=workers != [namespace],
-    )
-
-
-def origin_of(entry: Skill | Prompt) -> str:
-    """Where a document comes from, in words."""
-    if entry.path is not None:
-        return entry.path
-    return f"registered skill {entry.id}" if isinstance(entry, Skill) else f"registered prompt {entry.name}"
-
-
-def _unreachable(skill: Skill) -> Finding:
-    reason = f"no address leads to the id {quoted(skill.id)}: the index of all skills is served there"
-    fix = "give it another id; until then directory::skills::get reads it"
-    return Finding("unreachable", origin_of(skill), reason, fix)
-
-
-def _hidden(namespace: str) -> Finding:
-    return Finding(
-        "hidden",
-        namespace,
-        "no worker of this name is installed, and the worker downloaded these documents by itself",
-        "nothing, if that is meant; else install the worker, download them by a call, or set "
-        "filter_unregistered to false",
-        urgent=False,
-    )
-
-
-def _oversized(snapshot: Snapshot) -> list[Finding]:
-    """Skills that no host need take whole."""
-    found: list[Finding] = []
+def _oversized(snapshot: Snapshot) -> Iterator[Finding]:
+    """Find the skills that a host may refuse to take whole."""
     for key, skill in every_skill(snapshot):
         paths = paths_of_skill(snapshot, skill)
-        if len(paths) > MAX_BUNDLE_FILES:
-            found.append(_too_much(key, f"{len(paths)} files", f"{MAX_BUNDLE_FILES}"))
-            continue
         size = sum(snapshot.files[path].size or 0 for path in paths)
-        if size > MAX_BUNDLE_BYTES:
-            found.append(_too_much(key, f"{size} bytes", f"{MAX_BUNDLE_BYTES}"))
-    return found
-
-
-def _too_much(key: str, what: str, limit: str) -> Finding:
-    return Finding(
-        "oversized",
-        key,
-        f"the skill has {what}, and one that is served whole at most {limit}; its files are read one by one",
-        "to have it served whole, take out what is not needed",
-        urgent=False,
-    )
+        if len(paths) > MAX_BUNDLE_FILES:
+            has, limit = f"{len(paths)} files", MAX_BUNDLE_FILES
+        elif size > MAX_BUNDLE_BYTES:
+            has, limit = f"{size} bytes", MAX_BUNDLE_BYTES
+        else:
+            continue
+        reason = (
+            f"the skill has {has}, and one that is served whole at most {limit}; "
+            "its files are read one by one"
+        )
+        fix = "to have it served whole, take out what is not needed"
+        yield Finding("oversized", key, reason, fix, urgent=False)
 
 
 # For people
 
 
-class Group(NamedTuple):
-    """Findings that differ in their subjects alone."""
+class FindingGroup(NamedTuple):
+    """Findings that differ only in their subjects."""
 
     first: Finding
     subjects: tuple[str, ...]
 
     def named(self) -> str:
-        """The subject of one; of several how many there are, and some of different folders."""
+        """Return the only subject, or the number of subjects with examples from different folders."""
         if len(self.subjects) == 1:
             return self.subjects[0]
         folders: dict[str, str] = {}
@@ -298,36 +266,78 @@ class Group(NamedTuple):
         return f"{len(self.subjects)}, such as {', '.join(examples)}"
 
 
-def grouped(found: Iterable[Finding]) -> list[Group]:
-    """What needs attention first; many findings of one kind for one reason are one group."""
+def grouped(found: Iterable[Finding]) -> list[FindingGroup]:
+    """Group many findings of one kind for one reason; those that need attention come first."""
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in found:
         alike.setdefault((finding.kind, finding.reason, finding.fix), []).append(finding)
-    groups: list[Group] = []
+    groups: list[FindingGroup] = []
     for same in alike.values():
         if len(same) > FEW:
-            groups.append(Group(same[0], tuple(finding.subject for finding in same)))
+            groups.append(FindingGroup(same[0], tuple(finding.subject for finding in same)))
         else:
-            groups += [Group(finding, (finding.subject,)) for finding in same]
+            groups += [FindingGroup(finding, (finding.subject,)) for finding in same]
     return sorted(groups, key=lambda group: not group.first.urgent)
 
 
 def log_lines(found: Iterable[Finding]) -> Iterator[tuple[bool, str]]:
-    """A line for each finding, or for all of a kind if they are many; and whether it needs attention."""
+    """Yield a line for each finding, or for many of one kind, and whether it needs attention."""
     kinds: dict[tuple[bool, str], list[Finding]] = {}
     for finding in found:
         kinds.setdefault((finding.urgent, finding.kind), []).append(finding)
     for (urgent, kind), same in kinds.items():
         if len(same) <= FEW:
             yield from ((urgent, f"{one.subject}: {one.reason} ({one.fix})") for one in same)
-        else:
-            yield urgent, f"{kind}: {_counted(same)} (directory::diagnostics names them all)"
+            continue
+        # An example for each of the first few reasons.
+        reasons: dict[str, Finding] = {}
+        for finding in sorted(same, key=lambda finding: finding.subject):
+            reasons.setdefault(finding.reason, finding)
+        examples = "; ".join([f"{one.subject}: {one.reason}" for one in reasons.values()][:FEW])
+        counted = f"{len(same)} findings, such as {examples}"
+        yield urgent, f"{kind}: {counted} (directory::diagnostics names them all)"
 
 
-def _counted(found: list[Finding]) -> str:
-    """How many they are, with an example for each of the first few reasons."""
-    reasons: dict[str, Finding] = {}
-    for finding in sorted(found, key=lambda finding: finding.subject):
-        reasons.setdefault(finding.reason, finding)
-    examples = [f"{one.subject}: {one.reason}" for one in reasons.values()][:FEW]
-    return f"{len(found)} findings, such as {'; '.join(examples)}"
+class Notes:
+    """Findings that belong neither to a document nor to a folder, by keys of the parts that made them."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, Finding] = {}
+        self.findings: tuple[Finding, ...] = ()
+        """All of them, as one object for as long as nothing changes."""
+        self.logged: frozenset[Finding] = frozenset()
+        """The findings that the caller of `put` has logged."""
+
+    def put(self, key: str, finding: Finding, *, logged: bool = False) -> None:
+        """Replace the note under a key; ``logged`` means that the log has the finding already."""
+        self._noted[key] = finding
+        if logged:
+            self.logged = frozenset((*(self.logged & frozenset(self._noted.values())), finding))
+        self.findings = tuple(self._noted.values())
+
+    def drop(self, *starts: str) -> None:
+        """Remove all notes whose key starts with one of ``starts``."""
+        for key in [key for key in self._noted if key.startswith(starts)]:
+            del self._noted[key]
+            self.findings = tuple(self._noted.values())
+
+
+class FindingLog:
+    """Logs each finding once, and many of one kind in one line."""
+
+    def __init__(self) -> None:
+        self._logged: dict[Finding, None] = {}
+        """The newest is last; a finding that was logged long ago may be logged again."""
+
+    def __len__(self) -> int:
+        """Return how many findings it remembers."""
+        return len(self._logged)
+
+    def say(self, found: Iterable[Finding]) -> None:
+        new = [finding for finding in dict.fromkeys(found) if finding not in self._logged]
+        for urgent, line in log_lines(new):
+            log.log(logging.WARNING if urgent else logging.INFO, "%s", escaped(line))
+        self._logged.update(dict.fromkeys(new))
+        if len(self._logged) > MAX_LOGGED_FINDINGS:
+            # Forget many at once: finding the oldest key of a large dictionary again and again is quadratic.
+            self._logged = dict.fromkeys(list(self._logged)[-MAX_LOGGED_FINDINGS:])

@@ -1,6 +1,6 @@
-"""What the functions about files of skills answer: each reply a function of one look and the payload. Pure.
+"""Answer the functions about files of skills, from one view of the catalogue and the payload. Pure.
 
-They read what they tell of, and hash it: call them in a thread, not on an event loop.
+These functions read and hash files: call them in a thread, not on an event loop.
 """
 
 from __future__ import annotations
@@ -9,7 +9,15 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
-from iii_directory.catalog.skills import file_of, files_of, folder_of, relative_path, skill_at, skill_of
+from iii_directory.catalog.skill_folders import (
+    file_of,
+    files_of,
+    folder_of,
+    is_skill,
+    relative_path,
+    skill_at,
+    skill_of,
+)
 from iii_directory.documents.file_pages import FilePart, least_page, media_type, page_of, text_of
 from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
@@ -21,26 +29,25 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.catalog.look import Look
-    from iii_directory.catalog.rows import Row
-    from iii_directory.catalog.skills import SkillFile
+    from iii_directory.catalog.skill_folders import SkillFile
+    from iii_directory.catalog.skill_replies import Row
     from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.documents.model import Skill
-    from iii_directory.documents.provenance import Provenance
+    from iii_directory.catalog.view import CatalogueView
+    from iii_directory.documents.model import Provenance, Skill
 
     Payload = Mapping[str, Any]
 
 
-def file_as_text(look: Look, path: str, *, with_raw: bool) -> Row:
-    """``directory::skills::get`` of a path that is no document's."""
-    part_of = skill_at(look.snapshot, path)
-    entry = look.snapshot.files[path]
+def file_as_text(view: CatalogueView, path: str, *, with_raw: bool) -> Row:
+    """Answer ``directory::skills::get`` for a path that is not a document."""
+    part_of = skill_at(view.snapshot, path)
+    entry = view.snapshot.files[path]
     if entry.size is None or entry.size > MAX_BODY_BYTES:
-        raise no_text(look.snapshot, path)
-    part = look.files.read(path, 0, MAX_BODY_BYTES + 1)
+        raise no_text(view.snapshot, path)
+    part = view.files.read(path, 0, MAX_BODY_BYTES + 1)
     content = None if part.size > MAX_BODY_BYTES else text_of(part.raw)
     if content is None:
-        raise no_text(look.snapshot, path)
+        raise no_text(view.snapshot, path)
     reply: Row = {
         "id": path,
         "title": path.rpartition("/")[2],
@@ -48,29 +55,29 @@ def file_as_text(look: Look, path: str, *, with_raw: bool) -> Row:
         "function_id": None,
         "body": content,
         "modified_at": part.modified_at,
-        "skill": None if part_of is None else look.snapshot.display_id(part_of),
+        "skill": None if part_of is None else view.snapshot.display_id(part_of),
     }
-    provenance = file_provenance(look, path, part.sha256)
+    provenance = file_provenance(view, path, part.sha256)
     if provenance is not None:
         reply["provenance"] = provenance.as_json()
     if with_raw:
         reply["raw"] = content
-    return reply | look.files.place_of(path)
+    return reply | view.files.place_of(path)
 
 
-def file_provenance(look: Look, path: str, sha256: str | None) -> Provenance | None:
-    """The provenance of a file of a skill, by the hash of its bytes; None of a file of no skill."""
-    owner = skill_at(look.snapshot, path)
-    return None if owner is None else _provenance(look, owner, path, sha256)
+def file_provenance(view: CatalogueView, path: str, sha256: str | None) -> Provenance | None:
+    """Return the provenance of a file by the hash of its bytes; None for a file outside of skills."""
+    owner = skill_at(view.snapshot, path)
+    return None if owner is None else _provenance(view, owner, path, sha256)
 
 
-def _provenance(look: Look, owner: Skill, path: str, sha256: str | None) -> Provenance:
+def _provenance(view: CatalogueView, owner: Skill, path: str, sha256: str | None) -> Provenance:
     digest = None if sha256 is None else bytes.fromhex(sha256)
-    return look.sources.of_file(path, owner.provenance, digest)
+    return view.sources.of_file(path, owner.provenance, digest)
 
 
 def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
-    """A file cannot be read as one text; what to call instead."""
+    """Return the error for a file that cannot be read as one text, with the function to call instead."""
     part_of = skill_at(snapshot, path)
     owner = "" if part_of is None else snapshot.display_id(part_of)
     inner = path if part_of is None else relative_path(part_of, path)
@@ -81,17 +88,17 @@ def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
     )
 
 
-def skill_files(look: Look, payload: Payload) -> Row:
-    """``directory::skills::files``. It reads files to hash them: not on an event loop."""
-    owner = skill_meant(look, payload)
-    found = files_of(look.snapshot, owner)
+def skill_files(view: CatalogueView, payload: Payload) -> Row:
+    """Answer ``directory::skills::files``."""
+    owner = skill_meant(view, payload)
+    found = files_of(view.snapshot, owner)
     are_hashed = len(found) <= MAX_BUNDLE_FILES and sum(file.size for file in found) <= MAX_BUNDLE_BYTES
     listed: list[Row] = []
     for file in found:
         size, digest = file.size, None
         if are_hashed:
             try:
-                _, size, digest, _ = _read(look, file, 0, 0)
+                _, size, digest, _ = _read(view, file, 0, 0)
             except DirectoryError:
                 continue  # it has just gone
         document = file.document
@@ -102,31 +109,31 @@ def skill_files(look: Look, payload: Payload) -> Row:
                 "media_type": media_type(file.path),
                 "executable": file.executable,
                 "sha256": digest,
-                "document": None if document is None else look.snapshot.display_id(document),
-                "provenance": of_file(look, owner, file, digest).as_json(),
+                "document": None if document is None else view.snapshot.display_id(document),
+                "provenance": of_file(view, owner, file, digest).as_json(),
             }
         )
-    key = look.snapshot.display_id(owner)
+    key = view.snapshot.display_id(owner)
     provenance = owner.provenance.as_json()
     reply: Row = {"id": key, "uri": SCHEME + key, "provenance": provenance, "files": listed}
-    return reply | look.files.place_of(folder_of(owner) or owner.path)
+    return reply | view.files.place_of(folder_of(owner) or owner.path)
 
 
-def skill_file(look: Look, payload: Payload) -> Row:
-    """``directory::skills::file``. It reads a file: not on an event loop."""
-    path, offset = text(payload, "path"), count(payload, "offset", default=0)
+def skill_file(view: CatalogueView, payload: Payload) -> Row:
+    """Answer ``directory::skills::file``."""
+    offset = count(payload, "offset", default=0)
     limit = min(count(payload, "limit", default=MAX_PAGE_BYTES), MAX_PAGE_BYTES)
     if limit == 0:
         raise invalid_field("limit", "at least 1")
-    owner = skill_meant(look, payload)
-    file = _file_called(look.snapshot, owner, path)
-    part = _read(look, file, offset, least_page(limit))
+    owner, path = _owner_and_path(view, payload)
+    file = _file_called(view.snapshot, owner, path)
+    part = _read(view, file, offset, least_page(limit))
     if offset > part.size:
         raise invalid_field("offset", f"at most {part.size}, the size of the file")
     page = page_of(part.raw, is_last=offset + len(part.raw) >= part.size)
     end = offset + page.taken
     return {
-        "id": look.snapshot.display_id(owner),
+        "id": view.snapshot.display_id(owner),
         "path": file.path,
         "media_type": media_type(file.path),
         "encoding": page.encoding,
@@ -134,27 +141,44 @@ def skill_file(look: Look, payload: Payload) -> Row:
         "bytes": part.size,
         "sha256": part.sha256,
         "next_offset": end if end < part.size else None,
-        "provenance": of_file(look, owner, file, part.sha256).as_json(),
+        "provenance": of_file(view, owner, file, part.sha256).as_json(),
     }
 
 
-def of_file(look: Look, owner: Skill, file: SkillFile, sha256: str | None) -> Provenance:
-    """The provenance of one of the files of a skill, by the hash of its bytes."""
+def of_file(view: CatalogueView, owner: Skill, file: SkillFile, sha256: str | None) -> Provenance:
+    """Return the provenance of one of the files of a skill, by the hash of its bytes."""
     if file.place is not None:
-        return _provenance(look, owner, file.place, sha256)
+        return _provenance(view, owner, file.place, sha256)
     return (file.document or owner).provenance
 
 
-def skill_meant(look: Look, payload: Payload) -> Skill:
-    """The skill of a document or a file; a document of no skill stands for itself."""
+def skill_meant(view: CatalogueView, payload: Payload) -> Skill:
+    """Return the skill of a document or a file; a document without a skill stands for itself."""
     asked = text(payload, "id")
-    target = resolve_skill(look.snapshot, asked, look.installed or frozenset())
+    target = resolve_skill(view.snapshot, asked, view.installed or frozenset())
     if isinstance(target, Found) and target.note is None:
-        return skill_of(look.snapshot, target.skill) or target.skill
-    part_of = skill_at(look.snapshot, target.path) if isinstance(target, FoundFile) else None
+        return skill_of(view.snapshot, target.skill) or target.skill
+    part_of = skill_at(view.snapshot, target.path) if isinstance(target, FoundFile) else None
     if part_of is None:
-        raise not_found(look.snapshot, asked)
+        raise not_found(view.snapshot, asked)
     return part_of
+
+
+def _owner_and_path(view: CatalogueView, payload: Payload) -> tuple[Skill, str]:
+    """Return the skill of a file and the path of the file in that skill.
+
+    Without a ``path`` the id is that of a skill with the path behind it; the longest id of a skill counts.
+    """
+    if payload.get("path") is not None:
+        return skill_meant(view, payload), text(payload, "path")
+    asked = text(payload, "id")
+    skill_id = asked
+    while "/" in skill_id:
+        skill_id = skill_id.rpartition("/")[0]
+        owner = view.snapshot.find(skill_id)
+        if owner is not None and is_skill(view.snapshot, owner):
+            return owner, asked.removeprefix(f"{skill_id}/")
+    raise not_found(view.snapshot, asked)
 
 
 def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
@@ -162,7 +186,7 @@ def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
     found = file_of(snapshot, owner, path) or file_of(snapshot, owner, wanted)
     if found is not None:
         return found
-    # In any case, and as a path below the skills folder.
+    # Accept any case, and a path below the skills folder instead of the skill's.
     folded = wanted.casefold()
     known = files_of(snapshot, owner)
     by_folded = {file.path.casefold(): file for file in known}
@@ -176,21 +200,21 @@ def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
     )
 
 
-def _read(look: Look, file: SkillFile, offset: int, limit: int) -> FilePart:
+def _read(view: CatalogueView, file: SkillFile, offset: int, limit: int) -> FilePart:
     if file.place is not None:
-        return look.files.read(file.place, offset, limit)
-    assert file.document is not None  # noqa: S101 (what has no place is registered)
-    raw = look.read_document(file.document).raw.encode()
+        return view.files.read(file.place, offset, limit)
+    assert file.document is not None  # noqa: S101 (a file without a place is registered)
+    raw = view.read_document(file.document).raw.encode()
     digest = hashlib.sha256(raw).hexdigest()
     return FilePart(raw[offset : offset + limit], len(raw), digest, file.document.modified_at)
 
 
-def with_places(look: Look, answer: Row) -> Row:
-    """Add to the skills and pages among the hits of a search where they lie."""
+def with_places(view: CatalogueView, answer: Row) -> Row:
+    """Add the paths on this machine to the skills and pages among the hits of a search."""
 
     def placed(hit: Row, kind: str) -> Row:
-        skill = look.snapshot.find(hit["id"]) if kind == "skill" else None
-        return hit if skill is None else hit | look.files.place_of(folder_of(skill) or skill.path)
+        skill = view.snapshot.find(hit["id"]) if kind == "skill" else None
+        return hit if skill is None else hit | view.files.place_of(folder_of(skill) or skill.path)
 
     results: list[Row] = []
     for result in answer["results"]:

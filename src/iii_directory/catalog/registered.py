@@ -1,36 +1,172 @@
-"""Keep the registered entries of one kind in memory, in step with iii-state. Pure.
+"""Hold the skills and prompts that workers registered, as iii-state keeps them. Pure.
 
-An event tells of each write: what was there, and what is there now. Events may arrive in another order than
-the writes were made. An event that follows upon the held record, with a newer ``registered_at`` than any seen
-of its key, is the next write. Any other event puts the key in doubt: the caller asks the state what it holds
-there and calls `Table.settle`.
+The records are those of the first generation's worker, so that either worker reads what the other wrote.
+Three fields are added: the id and the name of the worker that registered the entry, and a seal. Every worker
+on the engine may write to the state, so the first two are trusted only if the seal shows that this directory
+wrote the record.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.catalog.records import UNSEALED, Record, decode, size_of
-from iii_directory.documents.provenance import NO_AUTHOR
+import orjson
+
+from iii_directory.documents.ids import check_registered_id
+from iii_directory.documents.model import NO_AUTHOR, UNKNOWN, Author, Finding, ParsedFile
+from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
+from iii_directory.documents.payload_fields import prompt_fields, skill_fields
+from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_REMEMBERED_DELETIONS
-from iii_directory.shapes import object_of, text_of
-from iii_directory.text import nanoseconds_of, rfc3339
+from iii_directory.shapes import is_list, is_object, is_text_map, items_of, object_of, rows_of, text_of
+from iii_directory.text import nanoseconds_of, quoted, rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from iii_directory.catalog.records import RecordKind, Seal
-    from iii_directory.documents.model import ParsedFile
-    from iii_directory.documents.provenance import Author
+
+# The one ASCII character that the json module escapes and orjson does not.
+_DELETE: Final = b"\x7f"
+_SEAL: Final = "seal"
+_SEAL_BYTES: Final = 16
+
+
+class Seal:
+    """Signs the records that this directory writes, with a key that only this directory knows."""
+
+    def __init__(self, key: Callable[[], bytes]) -> None:
+        """``key`` returns the key. It is called when a record is first signed or checked."""
+        self._key = key
+
+    def signed(self, value: dict[str, Any], author: Author) -> dict[str, Any]:
+        """Return the record with its author and the seal; unchanged where the engine named no caller."""
+        if author.worker_id == UNKNOWN:
+            return value
+        signed = {**value, **author._asdict()}
+        return {**signed, _SEAL: self._of(signed)}
+
+    def author_of(self, value: Mapping[str, Any]) -> Author:
+        """Return the author of a record; an unknown one where the seal is missing or wrong."""
+        given, worker_id, worker = (text_of(value.get(name)) for name in (_SEAL, *Author._fields))
+        if given is None or worker_id is None or worker is None:
+            return NO_AUTHOR
+        unsealed = {name: item for name, item in value.items() if name != _SEAL}
+        try:
+            fits = compare_digest(given, self._of(unsealed))
+        except TypeError:
+            # Another worker wrote what this directory never writes, such as half a pair of surrogates.
+            fits = False
+        return Author(worker_id, worker) if fits else NO_AUTHOR
+
+    def _of(self, value: dict[str, Any]) -> str:
+        written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return hashlib.blake2b(written, key=self._key(), digest_size=_SEAL_BYTES).hexdigest()
+
+
+UNSEALED: Final = Seal(bytes)
+"""The seal of a table that is not kept in a state."""
+
+
+class RecordKind(NamedTuple):
+    """Skills or prompts: the field with the key of a record, how to check it, and how to parse it."""
+
+    name: str
+    key_field: str
+    check: Callable[[Mapping[str, Any]], dict[str, Any]]
+    parse: Callable[[dict[str, Any], str, Author], ParsedFile]
+
+
+class Record(NamedTuple):
+    """One value of the state. With a ``problem`` it is not served, and the diagnostics say why."""
+
+    key: str
+    stamp: int
+    """``registered_at`` in nanoseconds since 1970; 0 if it cannot be read."""
+    value: object
+    size: int
+    fields: dict[str, Any] | None = None
+    """The checked fields of the value; None for one with a problem."""
+    problem: str = ""
+    author: Author = NO_AUTHOR
+
+    @property
+    def registered_at(self) -> str:
+        """Return the time of registration as written in the record; only without a problem."""
+        return object_of(self.value)["registered_at"]
+
+    def parsed(self, kind: RecordKind) -> ParsedFile:
+        if self.fields is not None:
+            return kind.parse(self.fields, self.registered_at, self.author)
+        fix = f"register it again, or delete it from iii-state (the key is the {kind.key_field})"
+        return ParsedFile(
+            findings=(Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix),)
+        )
+
+
+def decode(kind: RecordKind, value: object, key: str, seal: Seal = UNSEALED) -> Record:
+    """Read a stored value as a record; ``key`` is used where the value does not name itself."""
+    size = size_of(value)
+    if not is_object(value):
+        return Record(key, 0, value, size, problem="the record is not an object")
+    named, registered_at = value.get(kind.key_field), value.get("registered_at")
+    stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
+    key = named if isinstance(named, str) and named else key
+    try:
+        checked = kind.check(value)
+    except DirectoryError as error:
+        problem = f"the record cannot be served: {error.problem}"
+        return Record(key, stamp or 0, value, size, problem=problem)
+    if stamp is None:
+        problem = f"its registered_at, {quoted(str(registered_at))}, is not an RFC 3339 time"
+        return Record(key, 0, value, size, problem=problem)
+    return Record(key, stamp, value, size, checked, author=seal.author_of(value))
+
+
+def size_of(value: object) -> int:
+    """Return how many bytes of a listing a value takes at most, however it is written as JSON."""
+    if is_text_map(value):
+        # A TypeError means half a pair of surrogates.
+        with suppress(TypeError):
+            # orjson writes plain text like the json module, without the space after each comma and colon.
+            written = orjson.dumps(value)
+            if written.isascii() and _DELETE not in written:
+                return len(written) + max(2 * len(value) - 1, 0)
+    return len(json.dumps(value))
+
+
+def values_of(listing: object) -> list[object]:
+    """Return the values of a ``state::list`` answer: an array, ``{items: [{value}]}`` or ``{value: […]}``."""
+    if not is_object(listing):
+        return items_of(listing)
+    if is_list(listing.get("items")):
+        return [row["value"] for row in rows_of(listing, "items") if "value" in row]
+    return items_of(listing.get("value"))
+
+
+def _check_skill(value: Mapping[str, Any]) -> dict[str, Any]:
+    return skill_fields(value, check_registered_id)
+
+
+def _parse_skill(fields: dict[str, Any], registered_at: str, author: Author) -> ParsedFile:
+    return parse_registered_skill(fields["id"], fields["skill"], registered_at, author)
+
+
+SKILLS: Final = RecordKind("skill", "id", _check_skill, _parse_skill)
+PROMPTS: Final = RecordKind("prompt", "name", prompt_fields, parse_registered_prompt)
+
 
 _MICROSECOND: Final = 1000
 # A listing has no keys, so a record in it that does not say what it is called gets a number.
 _UNNAMED: Final = "(unnamed "
 
 
-class Outcome(Enum):
-    """What a piece of news meant for the table."""
+class RecordChange(Enum):
+    """The effect of a piece of news on the table."""
 
     NOTHING = "nothing"
     REGISTERED = "register"
@@ -48,33 +184,33 @@ class Table:
         self._newest: dict[str, int] = {}
         """The newest ``registered_at`` seen of each key that is held."""
         self._deleted: dict[str, int] = {}
-        """The same of keys that are not, for as many as are remembered."""
+        """The newest known stamps of deleted keys, the oldest deletion first."""
         self._changed: dict[str, ParsedFile | None] = {}
-        """Keys whose document is other than when it was last taken, with it if it was made already."""
+        """Keys whose document changed since it was last taken, with the document if it was parsed already."""
         self._touched: set[str] | None = None
-        """While a listing is awaited: the keys that a write or an event spoke of since it was asked for."""
+        """While a listing is awaited: the keys of writes and events since it was asked for."""
         self._doubts: dict[str, bool] = {}
-        """Keys the state was asked for, and whether there was news of them since."""
+        """Keys that the state was asked for, and whether there was news of them since."""
         self._drafts: dict[str, Record] = {}
         """The newest draft of each key that is being written: its event needs no checks."""
         self._contested: set[str] = set()
-        """Keys that somebody else wrote while we were writing them; the state knows who was last."""
+        """Keys that another worker wrote while this one wrote them; only the state knows the last value."""
         self._last_stamp = 0
         self._size = 0
         self.changes = 0
         """Grows with every record that is put or dropped."""
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The record served under a key."""
+        """Return the record served under a key."""
         record = self._held.get(key)
         return None if record is None or record.problem else object_of(record.value)
 
     def key_of(self, key: str, old: object, new: object) -> str:
-        """What an event's record is known as: as it says itself, for a listing has nothing else to go by."""
+        """Return the key of an event's record: the one in the record, because a listing has no other."""
         return self._named(old if new is None else new) or key
 
     def draft(self, fields: dict[str, Any], now: int, author: Author = NO_AUTHOR) -> Record:
-        """A new record of checked fields: registered now, and later than everything known of its key."""
+        """Make a record of checked fields, registered now and later than everything known of its key."""
         key = fields[self.kind.key_field]
         known = max(self._last_stamp, self._known_stamp(key))
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
@@ -90,17 +226,17 @@ class Table:
             self._contested.discard(record.key)
 
     def size_with(self, record: Record) -> int:
-        """How large a listing would be, in bytes, with this record."""
+        """Return the size of a listing in bytes, with this record in it."""
         held = self._held.get(record.key)
         return self._size - (held.size if held else 0) + record.size
 
     @property
     def has_changes(self) -> bool:
-        """True when `take_changes` has something to give."""
+        """Return whether `take_changes` would return any change."""
         return bool(self._changed)
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
-        """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
+        """Return and clear the documents that are new, changed or (None) gone, by a key of both kinds."""
         changed, self._changed = self._changed, {}
         return {
             f"{self.kind.name}:{key}": document or self._document(key) for key, document in changed.items()
@@ -108,48 +244,52 @@ class Table:
 
     # News
 
-    def written(self, record: Record) -> Outcome:
+    def written(self, record: Record) -> RecordChange:
         """Take a record that the state took from us, unless something newer was seen already."""
-        self._touch(record.key)
+        self.keep(record.key)
         if record.key in self._contested:
             return self._doubt(record.key)
-        return self._put(record) if record.stamp > self._known_stamp(record.key) else Outcome.NOTHING
+        return self._put(record) if record.stamp > self._known_stamp(record.key) else RecordChange.NOTHING
 
-    def deleted(self, key: str, old: object) -> Outcome:
-        """The state deleted a key for us and said what was there (None: nothing)."""
-        self._touch(key)
+    def deleted(self, key: str, old: object) -> RecordChange:
+        """Take a deletion that the state did for us, with the value that was there (None: no value)."""
+        self.keep(key)
         held, stamp = self._held.get(key), stamp_of(old)
         if held is not None and old is None:
             return self._doubt(key)
         if held is not None and held.stamp > stamp:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         return self._drop(key, stamp)
 
-    def seen(self, key: str, old: object, new: object) -> Outcome:
-        """An event told of a write or (``new`` is None) of a deletion."""
-        self._drop_unnamed(old)
-        self._touch(key)
+    def seen(self, key: str, old: object, new: object) -> RecordChange:
+        """Take an event of a write or (``new`` is None) of a deletion."""
+        if old is not None and not self._named(old):
+            # Records without a name are held under numbers, and found by their value.
+            for number in [one for one in self._held if one.startswith(_UNNAMED)]:
+                if self._held[number].value == old:
+                    self._drop(number, 0)
+        self.keep(key)
         held, newest = self._held.get(key), self._known_stamp(key)
         draft = self._drafts.get(key)
-        # Most events tell of a write of ours, which is held or drafted: its time need not be parsed.
+        # Most events are about our own writes, which are held or drafted: their times need not be parsed.
         ours = next((record for record in (held, draft) if record is not None and record.value == new), None)
         self._remember(key, max(newest, stamp_of(old), ours.stamp if ours else stamp_of(new)))
         value = held.value if held else None
         if new == value:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         if old != value:
             return self._doubt(key)
         if new is None:
             return self._drop(key, 0)
-        record = ours or self._decode(new, key)
+        record = ours or decode(self.kind, new, key, self._seal)
         return self._put(record) if record.stamp > newest else self._doubt(key)
 
-    def doubt(self, key: str) -> Outcome:
-        """A key may have changed, by the word of somebody or a write of ours: only the state knows."""
-        self._touch(key)
+    def doubt(self, key: str) -> RecordChange:
+        """Mark a key as possibly changed, by an event or an own write; only the state knows its value."""
+        self.keep(key)
         return self._doubt(key)
 
-    def hinted(self, key: str, at: str | None) -> Outcome:
+    def hinted(self, key: str, at: str | None) -> RecordChange:
         """Doubt a key that was written elsewhere with this ``registered_at``, or (None) deleted.
 
         An older time than ours is news as well: of two that write a key at one moment, the state keeps the
@@ -160,29 +300,29 @@ class Table:
         # An answer that is on its way may be older than the write.
         awaited = key in self._doubts or self._touched is not None
         news = key in self._held if at is None else nanoseconds_of(at) != self._known_stamp(key)
-        return self.doubt(key) if awaited or news else Outcome.NOTHING
+        return self.doubt(key) if awaited or news else RecordChange.NOTHING
 
-    def settle(self, key: str, value: object) -> Outcome:
-        """The state said what it holds under a doubtful key; with news of it since, it is still in doubt."""
+    def settle(self, key: str, value: object) -> RecordChange:
+        """Take the state's value of a doubtful key; with news of the key since, it stays doubtful."""
         news = self._doubts.pop(key, None)
         if news is None:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         if news:
             return self._doubt(key)
-        # While a listing is taken in step by step, this was asked later than that.
-        self._touch(key)
-        return self._drop(key, 0) if value is None else self._put(self._decode(value, key))
+        # A listing that is being taken in step by step was asked for earlier than this value.
+        self.keep(key)
+        return self._drop(key, 0) if value is None else self._put(decode(self.kind, value, key, self._seal))
 
     def leave_doubtful(self, key: str) -> None:
-        """The state did not answer; a listing will have to settle it."""
+        """Leave a key to the next listing, because the state did not answer."""
         self._doubts.pop(key, None)
 
     def listing_asked(self) -> None:
-        """A whole listing is on its way; what is learned from now on may be newer than it."""
+        """Remember from now on what is newer than the listing that was asked for."""
         self._touched = set()
 
     def stamps_in(self, values: Iterable[object]) -> dict[str, int]:
-        """The keys of a listing and when each was registered, as far as the records say."""
+        """Return the keys of a listing and when each was registered, as far as the records tell."""
         stamps: dict[str, int] = {}
         for value in values:
             key = self._named(value)
@@ -191,52 +331,49 @@ class Table:
         return stamps
 
     def keep(self, key: str) -> None:
-        """The listing on its way is no news of this key: it was written again since."""
-        self._touch(key)
+        """Prefer news of this key over answers of the state that were asked for before the news."""
+        if self._touched is not None:
+            self._touched.add(key)
+        if key in self._doubts:
+            self._doubts[key] = True
 
-    def listed(self, values: Iterable[object]) -> Iterator[tuple[str, Outcome]]:
-        """The listing came: everything is as it says, but for keys touched since it was asked for.
+    def listed(self, values: Iterable[object]) -> Iterator[tuple[str, RecordChange]]:
+        """Take in a listing, except for keys with news since it was asked for; one step for each record.
 
-        A step for each record, mostly without news: whoever takes the steps can let others in between, and
-        what these do to a key counts.
+        The caller can do other work between the steps, and news of a key in between counts.
         """
         listed: dict[str, Record] = {}
         for number, value in enumerate(values):
-            record = self._known(value) or self._decode(value, f"{_UNNAMED}{number})")
+            # Most values are held already, and need no checks again.
+            record = self._held.get(self._named(value) or "")
+            if record is None or record.value != value:
+                record = decode(self.kind, value, f"{_UNNAMED}{number})", self._seal)
             known = listed.get(record.key)
             if known is None or record.stamp > known.stamp:
                 listed[record.key] = record
-            yield record.key, Outcome.NOTHING
+            yield record.key, RecordChange.NOTHING
         for key in self._held.keys() - listed.keys():
-            yield key, Outcome.NOTHING if self._is_touched(key) else self._drop(key, 0)
+            yield key, RecordChange.NOTHING if self._is_touched(key) else self._drop(key, 0)
         for key, record in listed.items():
-            yield key, Outcome.NOTHING if self._is_touched(key) else self._put(record)
-            # Made in steps too, and not all at once for the next reader.
+            yield key, RecordChange.NOTHING if self._is_touched(key) else self._put(record)
+            # Parsed in steps too, and not all at once for the next reader.
             if key in self._changed:
                 self._changed[key] = self._document(key)
         self._touched = None
 
     # Inner workings
 
-    def _decode(self, value: object, key: str) -> Record:
-        return decode(self.kind, value, key, self._seal)
-
     def _document(self, key: str) -> ParsedFile | None:
         held = self._held.get(key)
         return None if held is None else held.parsed(self.kind)
 
-    def _known(self, value: object) -> Record | None:
-        """The record that is held for a value, if it is the same: most are, and need no checks again."""
-        held = self._held.get(self._named(value) or "")
-        return held if held is not None and held.value == value else None
-
     def _is_touched(self, key: str) -> bool:
         return self._touched is not None and key in self._touched
 
-    def _put(self, record: Record) -> Outcome:
+    def _put(self, record: Record) -> RecordChange:
         key, held = record.key, self._held.get(record.key)
         if held is not None and held.value == record.value:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         newest = max(record.stamp, self._known_stamp(key))
         self._size += record.size - (held.size if held else 0)
         self._held[key] = record
@@ -245,20 +382,20 @@ class Table:
         self._remember(key, newest)
         self._changed[key] = None
         if not record.problem:
-            return Outcome.REGISTERED
-        return Outcome.NOTHING if held is None else Outcome.UNREGISTERED
+            return RecordChange.REGISTERED
+        return RecordChange.NOTHING if held is None else RecordChange.UNREGISTERED
 
-    def _drop(self, key: str, stamp: int) -> Outcome:
+    def _drop(self, key: str, stamp: int) -> RecordChange:
         newest = max(stamp, self._known_stamp(key))
         held = self._held.pop(key, None)
         self._newest.pop(key, None)
         self._remember(key, newest)
         if held is None:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         self._size -= held.size
         self.changes += 1
         self._changed[key] = None
-        return Outcome.UNREGISTERED
+        return RecordChange.UNREGISTERED
 
     def _known_stamp(self, key: str) -> int:
         return self._newest.get(key) or self._deleted.get(key, 0)
@@ -273,30 +410,17 @@ class Table:
             if len(self._deleted) > MAX_REMEMBERED_DELETIONS:
                 del self._deleted[next(iter(self._deleted))]
 
-    def _touch(self, key: str) -> None:
-        if self._touched is not None:
-            self._touched.add(key)
+    def _doubt(self, key: str) -> RecordChange:
         if key in self._doubts:
-            self._doubts[key] = True
-
-    def _doubt(self, key: str) -> Outcome:
-        if key in self._doubts:
-            return Outcome.NOTHING
+            return RecordChange.NOTHING
         self._doubts[key] = False
-        return Outcome.DOUBTFUL
-
-    def _drop_unnamed(self, value: object) -> None:
-        if value is None or self._named(value):
-            return
-        for key in [key for key in self._held if key.startswith(_UNNAMED)]:
-            if self._held[key].value == value:
-                self._drop(key, 0)
+        return RecordChange.DOUBTFUL
 
     def _named(self, value: object) -> str | None:
         return text_of(object_of(value).get(self.kind.key_field))
 
 
 def stamp_of(value: object) -> int:
-    """``registered_at`` of a stored value in nanoseconds since 1970; 0 when it has none."""
+    """Return ``registered_at`` of a stored value in nanoseconds since 1970; 0 if it has none."""
     at = text_of(object_of(value).get("registered_at"))
     return 0 if at is None else nanoseconds_of(at) or 0

@@ -1,42 +1,135 @@
-"""What is registered, as a source of the catalogue: both tables, and whether they are complete."""
+"""Provide registered documents to the catalogue, and remember recent writes that an engine may lose.
+
+An engine that keeps its state itself may hold its newest writes in memory for some seconds. If it dies before
+they are on disk, it loses writes that it had acknowledged to this worker, and this worker to a caller.
+
+An engine loses the newest writes first. So if one write survived, every write that was acknowledged before it
+was sent survived too; if such a record is missing, another worker deleted it since.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
-from iii_directory.catalog.records import PROMPTS, SKILLS, UNSEALED, Seal
-from iii_directory.catalog.registered import Table
+from iii_directory.catalog.registered import PROMPTS, SKILLS, UNSEALED, Seal, Table
 from iii_directory.documents.model import Finding
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
+from iii_directory.limits import MAX_REMEMBERED_WRITES, REMEMBERED_WRITE_SECONDS
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Collection, Mapping
 
+    from iii_directory.catalog.registered import Record
     from iii_directory.documents.model import ParsedFile
+
+
+class Write(NamedTuple):
+    """One acknowledged write of one key. Times are of a clock that does not go back."""
+
+    key: str
+    stamp: int
+    """``registered_at`` of what was written, or of what was deleted."""
+    record: Record | None
+    """None for a deletion."""
+    sent: float
+    acknowledged: float
+
+    def is_missing(self, listed: int | None) -> bool:
+        """Return whether a listing, in which the key has this stamp or is absent, is older than the write."""
+        if self.record is None:
+            return listed is not None and listed <= self.stamp
+        return listed is None or listed < self.stamp
+
+
+class RecentWrites:
+    """Remembers the last write of each key, as long as this worker made it."""
+
+    def __init__(self) -> None:
+        self._writes: dict[str, Write] = {}
+        """The oldest first."""
+        self._endangered: dict[str, Write] = {}
+        """Writes of the last moments of an engine that has gone, until each is known to be kept or lost."""
+        self._judged = True
+        """Whether the endangered writes have been compared with the state, and only lost ones are left."""
+
+    def put(self, write: Write) -> None:
+        self._writes.pop(write.key, None)
+        self._endangered.pop(write.key, None)
+        self._writes[write.key] = write
+        oldest = next(iter(self._writes.values()))
+        too_old = oldest.acknowledged < write.acknowledged - REMEMBERED_WRITE_SECONDS
+        if len(self._writes) > MAX_REMEMBERED_WRITES or too_old:
+            del self._writes[oldest.key]
+
+    def superseded(self, key: str, value: object) -> None:
+        """Forget the write of a key that holds another value now, or (None) no value."""
+        for writes in (self._writes, self._endangered):
+            write = writes.get(key)
+            if write is not None and value != (write.record and write.record.value):
+                del writes[key]
+
+    def engine_gone(self, at: float) -> None:
+        """Note that the engine may not have kept what it acknowledged shortly before this time."""
+        since = at - REMEMBERED_WRITE_SECONDS
+        recent = {key: write for key, write in self._writes.items() if write.acknowledged >= since}
+        self._endangered |= recent
+        self._writes = {}
+        self._judged = False
+
+    def believe(self) -> None:
+        """Forget everything endangered, because the state is known to have lost nothing."""
+        self._endangered = {}
+
+    def lost(self, listed: Mapping[str, int]) -> list[Write]:
+        """Return the writes that the state has lost, given the stamps of the keys in its listing.
+
+        The first listing after the engine's return decides which writes were lost. In a later one, writes
+        that were made again since would pass for survivors.
+        """
+        if not self._judged:
+            self._judged = True
+            # A listing proves a write by the very record; a key that is absent proves no deletion.
+            proven = (w.sent for w in self._endangered.values() if w.record and listed.get(w.key) == w.stamp)
+            survived = max(proven, default=-inf)
+            # Nothing that comes later can prove that a lost write was kept.
+            self._endangered = {
+                write.key: write._replace(acknowledged=inf)
+                for write in self._endangered.values()
+                if write.acknowledged > survived and write.is_missing(listed.get(write.key))
+            }
+        return [write for write in self._endangered.values() if write.is_missing(listed.get(write.key))]
+
+    @property
+    def endangered(self) -> Collection[Write]:
+        """Return the writes that a listing could lack."""
+        return self._endangered.values()
+
 
 _KEEP = "nothing; writes survive a crash at once where the engine's state has a store that flushes each"
 _FIX = "see that the engine runs iii-state; it is tried again until it answers"
 
 
 class RegisteredSource:
-    """Both kinds of registered entries. Whoever keeps them in step with iii-state says when it tried to."""
+    """Holds both tables of registered entries. The worker keeps them in step with iii-state."""
 
     def __init__(self, patience_seconds: float = 0.0, seal: Seal = UNSEALED) -> None:
         self.skills = Table(SKILLS, seal)
         self.prompts = Table(PROMPTS, seal)
         self.findings: tuple[Finding, ...] = ()
-        """Why not everything that is registered may be here, if so; and what was missing for a while."""
+        """Why registered entries may be missing, and what was missing for a while."""
         self._problem: str | None = None
         self._topics: Finding | None = None
         self._restored = 0
         self._patience = patience_seconds
         self._patient_until: float | None = None
         self.is_ready = patience_seconds <= 0
-        """True when nobody need wait for the first load any more."""
+        """True when readers need not wait for the first load."""
         self._waiting: asyncio.Event | None = None
 
     async def ready(self) -> None:
-        """Wait for the first attempt to load after a connect, for as long as that is worth waiting for."""
+        """Wait for the first attempt to load after a connect, but not longer than the patience."""
         if self.is_ready:
             return
         # Only here, because a command that lists a folder should not pay for importing asyncio.
@@ -52,12 +145,12 @@ class RegisteredSource:
                 await self._waiting.wait()
 
     def outdated(self) -> None:
-        """What was written while there was no connection is not known: readers wait for the next attempt."""
+        """Let readers wait for the next load, because writes during a lost connection are not known."""
         self.is_ready = self._patience <= 0
         self._patient_until = None
 
     def tried(self, problem: str | None) -> None:
-        """The tables were loaded, or could not be; readers wait no longer."""
+        """Let readers go on, because the tables were loaded or could not be."""
         self.says(problem)
         self.is_ready = True
         if self._waiting is not None:
@@ -65,12 +158,12 @@ class RegisteredSource:
             self._waiting = None
 
     def says(self, problem: str | None) -> None:
-        """What keeps the tables from being complete; None when nothing does."""
+        """Set why the tables are not complete; None if they are."""
         self._problem = problem
         self._find()
 
     def says_of_topics(self, finding: Finding | None) -> None:
-        """Set what keeps other engines' registrations from being seen at once, if anything does."""
+        """Set why registrations of other engines are seen late; None if they are seen at once."""
         self._topics = finding
         self._find()
 
@@ -97,15 +190,15 @@ class RegisteredSource:
 
     @property
     def has_changes(self) -> bool:
-        """True when `take_changes` has something to give."""
+        """Return whether `take_changes` would return any change."""
         return self.skills.has_changes or self.prompts.has_changes
 
     def take_changes(self) -> dict[str, ParsedFile | None]:
-        """The documents that are new, other, or (None) gone since the last call, by a key of both kinds."""
+        """Return and clear the documents that are new, changed or (None) gone, by a key of both kinds."""
         return {**self.skills.take_changes(), **self.prompts.take_changes()}
 
     def body(self, skill_id: str) -> str:
-        """The body of a registered skill as it is now; D110 when there is none."""
+        """Return the body of a registered skill as it is now; D110 if it is missing."""
         record = self.skills.get(skill_id)
         if record is None:
             raise DirectoryError(SKILL_NOT_FOUND, f"skill '{skill_id}' not found: it has just gone")

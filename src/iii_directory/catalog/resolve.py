@@ -1,44 +1,66 @@
-"""How an id or a name that a caller wrote is found in the catalogue, with forgiveness where it is due.
-
-Pure.
+"""Find the document that a caller means by an id, a name or a path, and where callers may write. Pure.
 
 Addresses are exact: `find_exact` takes an id or the overview right below it. Only ``directory::skills::get``,
-which is `resolve_skill`, offers a close match, and says so.
+which is `resolve_skill`, offers a close match, and its answer says so.
+
+Callers write to the skills folder only. A new document that would hide others, or be hidden itself, is
+refused.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.catalog.skills import every_skill, skill_at
+from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of, skill_at
+from iii_directory.catalog.snapshot import namespaces_of, once_per_snapshot
+from iii_directory.disk.safe_names import COPY_MARKER, MERGE_SUFFIX, is_hidden, kind_of, vet_path
 from iii_directory.documents.ids import (
+    OVERVIEW,
     OVERVIEWS,
+    RESERVED_IDS,
+    RESERVED_NAMESPACES,
     bare_id,
     check_prompt_name,
     check_skill_id,
     namespace_of,
+    new_namespace_problem,
     skill_id_problem,
 )
+from iii_directory.documents.parse import written_document
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME, skill_path
 from iii_directory.errors import (
+    BAD_BODY,
     BAD_SKILL_ID,
     FILE_NOT_FOUND,
     FUNCTION_ID_AS_SKILL,
     PROMPT_NOT_FOUND,
+    QUOTA,
+    READ_ONLY_SKILL,
+    RESERVED_PLACE,
+    SKILL_EXISTS,
     SKILL_NOT_FOUND,
     DirectoryError,
 )
-from iii_directory.limits import MAX_SUGGESTIONS
+from iii_directory.limits import (
+    KIB,
+    MAX_BODY_BYTES,
+    MAX_BUNDLE_BYTES,
+    MAX_BUNDLE_FILES,
+    MAX_SUGGESTIONS,
+    MIB,
+)
 from iii_directory.suggest import Names, close_names
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.catalog.view import CatalogueView
     from iii_directory.documents.model import Prompt, Skill
 
-# Where repositories of skills have them, and their documents say so.
+# Repositories keep skills in this folder, and their documents write paths with it.
 _REPOSITORY_FOLDER: Final = "skills/"
 
 
@@ -48,38 +70,36 @@ class Found(NamedTuple):
     skill: Skill
     note: str | None = None
 
-    def opened(self, body: str) -> str:
-        """The body as it is served: behind the note, if there is one."""
-        return _behind(self.note, body)
-
 
 class FoundFile(NamedTuple):
-    """A file that is no document, by its path below the skills folder."""
+    """A file that is not a document, by its path below the skills folder."""
 
     path: str
 
 
 class Undocumented(NamedTuple):
-    """An installed worker without a document: serve what the engine knows of it."""
+    """An installed worker without a document: the answer is what the engine knows of the worker."""
 
     worker: str
     note: str | None = None
-
-    def opened(self, body: str) -> str:
-        """The body as it is served: behind the note, if there is one."""
-        return _behind(self.note, body)
 
 
 def resolve_skill(
     snapshot: Snapshot, asked: str, installed: AbstractSet[str] = frozenset()
 ) -> Found | FoundFile | Undocumented:
-    """What ``directory::skills::get`` serves for an id, an address or a path as a caller wrote it."""
+    """Find what ``directory::skills::get`` serves for an id, an address or a path as a caller wrote it."""
     skill = snapshot.find(asked)
     if skill is not None:
         return Found(skill)
     written = without_scheme(asked)
     if "::" in written:
-        raise _error_for_function_id(snapshot, written)
+        documents = snapshot.documenting(written)[:MAX_SUGGESTIONS]
+        raise DirectoryError(
+            FUNCTION_ID_AS_SKILL,
+            f"{quoted(written)} is a function id, not a skill id: skill ids have '/' between their segments",
+            did_you_mean=[snapshot.display_id(document) for document in documents],
+        )
+    # From the most to the least exact reading of what the caller wrote.
     found = _at(snapshot, written)
     if found is None and written.startswith(_REPOSITORY_FOLDER):
         found = _at(snapshot, written.removeprefix(_REPOSITORY_FOLDER))
@@ -98,30 +118,19 @@ def resolve_skill(
 
 
 def find_file(snapshot: Snapshot, path: str) -> str | None:
-    """The path of a file of a skill as it is on disk, for one that was written in any case."""
-    found = path if snapshot.file(path) is not None else _in_any_case(snapshot, path)
+    """Return the path of a skill's file as it is on disk, for one written in any case; None if missing."""
+    found = path if snapshot.file(path) is not None else None
+    if found is None:
+        folded = path.casefold()
+        first, slash, _ = folded.partition("/")
+        folders = _folders_in_any_case(snapshot).get(first if slash else "", ())
+        paths = (known for folder in folders for known in snapshot.paths_of(folder))
+        found = next((known for known in paths if known.casefold() == folded), None)
     return found if found is not None and skill_at(snapshot, found) is not None else None
 
 
-def _in_any_case(snapshot: Snapshot, path: str) -> str | None:
-    folded = path.casefold()
-    first, slash, _ = folded.partition("/")
-    wanted = snapshot.once(_folders_in_any_case).get(first if slash else "", ())
-    return next(
-        (known for folder in wanted for known in snapshot.paths_of(folder) if known.casefold() == folded),
-        None,
-    )
-
-
-def _folders_in_any_case(snapshot: Snapshot) -> dict[str, list[str]]:
-    folders: dict[str, list[str]] = {}
-    for folder in snapshot.folders():
-        folders.setdefault(folder.casefold(), []).append(folder)
-    return folders
-
-
 def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
-    """The skill that ``iii://{skill_id}`` leads to."""
+    """Find the skill that ``iii://{skill_id}`` leads to."""
     skill = snapshot.find(skill_id)
     if skill is None:
         named = _named(snapshot, skill_id)
@@ -132,33 +141,33 @@ def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
 
 
 def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
-    """The prompt of exactly this name."""
+    """Find the prompt of exactly this name."""
     check_prompt_name(name)
     prompt = snapshot.prompt(name)
     if prompt is None:
-        close = close_names(name, snapshot.once(_prompt_names))
+        close = close_names(name, _prompt_names(snapshot))
         raise DirectoryError(PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
     return prompt
 
 
 def not_found(snapshot: Snapshot, asked: str) -> DirectoryError:
-    """No document and no file answers to what a caller wrote."""
+    """Return the error for an id or path that leads neither to a document nor to a file."""
     return _not_found(snapshot, normalise(asked), quoted(asked))
 
 
 def normalise(asked: str) -> str:
-    """The id behind what a caller wrote: a path, an address or an id in any case."""
+    """Return the id behind a path, an address, or an id in any case."""
     text = without_scheme(asked)
     folder, slash, name = text.rpartition("/")
     if name in OVERVIEWS:
         text = f"{folder}{slash}index"
-    # A letter beyond ASCII may fold into one of ours and stays as it is, for the grammar to refuse.
+    # A letter beyond ASCII may fold into an ASCII one. It stays as it is, and the grammar refuses it.
     text = text.lower() if text.isascii() else text
     return text.removesuffix(".md")
 
 
 def without_scheme(asked: str) -> str:
-    """What stands behind the scheme of an address, and between the marks of a path: ``./x/`` is ``x``."""
+    """Strip the scheme of an address and the decoration of a path: ``./x/`` becomes ``x``."""
     text = asked.strip()
     if text.startswith(SKILL_SCHEME):
         text = skill_path(text)
@@ -168,7 +177,7 @@ def without_scheme(asked: str) -> str:
 
 
 def _at(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
-    """The document or the file that a path, or an id in any case, leads to."""
+    """Find the document or the file at a path, or under an id in any case."""
     skill = snapshot.find(normalise(written)) if written else None
     if skill is not None:
         return Found(skill)
@@ -176,7 +185,7 @@ def _at(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     if path is None:
         return None
     document = snapshot.files[path].skill
-    # A path of a document whose id another one has leads to the file itself.
+    # The path of a document whose id another document has leads to the file itself.
     shown = document is not None and snapshot.find(document.id) is document
     return Found(document) if document is not None and shown else FoundFile(path)
 
@@ -184,7 +193,7 @@ def _at(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
 def _named(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     """Find a skill, or a file of it, by the name that its front matter gives it."""
     name, slash, rest = written.partition("/")
-    owners = snapshot.once(_owners_of_names).get(name.lower(), ())
+    owners = _owners_of_names(snapshot).get(name.lower(), ())
     if len(owners) > 1:
         ids = ", ".join(map(quoted, owners))
         raise DirectoryError(
@@ -193,14 +202,34 @@ def _named(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     return _at(snapshot, f"{owners[0]}{slash}{rest}") if owners else None
 
 
+@once_per_snapshot
 def _owners_of_names(snapshot: Snapshot) -> dict[str, list[str]]:
     """Map the names that skills give themselves, and that are not ids, to the ids of those skills."""
     owners: dict[str, list[str]] = {}
-    taken = snapshot.namespaces()
+    taken = namespaces_of(snapshot)
     for key, skill in every_skill(snapshot):
         if skill.name is not None and skill.name != key and skill.name not in taken:
             owners.setdefault(skill.name, []).append(key)
     return owners
+
+
+@once_per_snapshot
+def _folders_in_any_case(snapshot: Snapshot) -> dict[str, list[str]]:
+    folders: dict[str, list[str]] = {}
+    for folder in snapshot.folders():
+        folders.setdefault(folder.casefold(), []).append(folder)
+    return folders
+
+
+@once_per_snapshot
+def _prompt_names(snapshot: Snapshot) -> Names:
+    return Names(frozenset(snapshot.prompts.keys))
+
+
+@once_per_snapshot
+def _prepared_names(_: Snapshot) -> dict[frozenset[str], Names]:
+    """Cache the names that a missing skill may have had, by the installed workers among them."""
+    return {}
 
 
 def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
@@ -215,82 +244,172 @@ def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
 def _substitute(
     snapshot: Snapshot, skill_id: str, installed: AbstractSet[str]
 ) -> Found | Undocumented | None:
-    """The overview of the worker that the first segment of a missing id means, if that is a fair answer."""
-    name, is_bare = namespace_of(skill_id), "/" not in bare_id(skill_id)
-    worker = _worker_called(name, installed | snapshot.namespaces())
-    if worker is None:
-        return None
-    overview, others = snapshot.find(worker), snapshot.skills_below(worker)
-    if overview is not None and snapshot.is_apart(overview):
-        # A registration does not speak for a namespace of a folder.
-        return None
-    if overview is None:
-        note = None if worker == bare_id(skill_id) else _note(skill_id, worker)
-        return Undocumented(worker, note) if worker in installed and not others else None
-    if is_bare or all(other is overview for other in others):
-        return Found(overview, _note(skill_id, snapshot.display_id(overview)))
-    return None
+    """Return the overview of the worker that the first segment of a missing id means, if it is a fit answer.
 
-
-def _worker_called(name: str, workers: AbstractSet[str]) -> str | None:
-    """The worker a name means: its own, or the only or the one shortest that holds it."""
-    if name in workers:
-        return name
+    The name of a worker means that worker; otherwise the only or the one shortest name that contains it.
+    """
+    name, workers = namespace_of(skill_id), installed | namespaces_of(snapshot)
     holding = sorted((worker for worker in workers if name in worker.lower()), key=len)
-    if len(holding) > 1 and len(holding[0]) == len(holding[1]):
+    if name not in workers and (not holding or (len(holding) > 1 and len(holding[0]) == len(holding[1]))):
         return None
-    return holding[0] if holding else None
-
-
-def _behind(note: str | None, body: str) -> str:
-    return body if note is None else f"{note}\n\n{body}"
-
-
-def _note(asked: str, served: str) -> str:
-    return f"> There is no skill `{asked}`; this is the overview of `{served}`."
-
-
-def _error_for_function_id(snapshot: Snapshot, asked: str) -> DirectoryError:
-    documents = snapshot.documenting(asked)[:MAX_SUGGESTIONS]
-    return DirectoryError(
-        FUNCTION_ID_AS_SKILL,
-        f"{quoted(asked)} is a function id, not a skill id: skill ids have '/' between their segments",
-        did_you_mean=[snapshot.display_id(skill) for skill in documents],
-    )
+    worker = name if name in workers else holding[0]
+    note = f"> The skill `{skill_id}` does not exist; this is the overview of `{{}}`."
+    overview, others = snapshot.find(worker), snapshot.skills_below(worker)
+    if overview is None:
+        if worker not in installed or others:
+            return None
+        return Undocumented(worker, None if worker == bare_id(skill_id) else note.format(worker))
+    # A registration does not speak for a namespace of a folder.
+    if snapshot.is_apart(overview):
+        return None
+    if "/" not in bare_id(skill_id) or all(other is overview for other in others):
+        return Found(overview, note.format(snapshot.display_id(overview)))
+    return None
 
 
 def _not_found(
     snapshot: Snapshot, skill_id: str, shown: str, installed: AbstractSet[str] = frozenset()
 ) -> DirectoryError:
-    close = close_names(skill_id, snapshot.once(_KnownNames).beside(installed))
+    prepared, workers = _prepared_names(snapshot), frozenset(installed)
+    names = prepared.get(workers)
+    if names is None:
+        # Only the last one is kept: the installed workers may change while the snapshot stays.
+        names = Names(frozenset(snapshot.skills.keys) | workers)
+        prepared.clear()
+        prepared[workers] = names
+    close = close_names(skill_id, names)
     if not close:
-        close = _first_below(snapshot, namespace_of(skill_id))
+        # Some skills of the namespace that was meant, when it has no overview to offer.
+        below = snapshot.skills.below(f"{namespace_of(skill_id)}/", lambda key, _: key)
+        close = below[:MAX_SUGGESTIONS]
     return DirectoryError(SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
 
 
-def _first_below(snapshot: Snapshot, namespace: str) -> list[str]:
-    """Some skills of the namespace that was meant, when it has no overview to offer."""
-    return snapshot.skills.below(f"{namespace}/", _key)[:MAX_SUGGESTIONS]
+# Where callers may write
 
 
-def _key(key: str, _: Skill) -> str:
-    return key
+class WritablePlace(NamedTuple):
+    """The place of a document in the skills folder."""
+
+    id: str
+    """The display id."""
+    namespace: str
+    path: str
+    """Below the namespace's folder."""
+
+    @property
+    def whole_path(self) -> str:
+        """Return the path below the skills folder."""
+        return f"{self.namespace}/{self.path}"
 
 
-class _KnownNames:
-    """What a missing skill may have been called; put in order once for all who miss one."""
+def place_of_new(view: CatalogueView, skill_id: str, content: str) -> tuple[WritablePlace, bytes]:
+    """Return where a skill of this id is created, and the bytes of its file; else D111 to D115."""
+    _check_writable_id(skill_id)
+    bare, namespace = bare_id(skill_id), namespace_of(skill_id)
+    why = _why_not_here(view, bare, namespace)
+    if why is not None:
+        raise DirectoryError(RESERVED_PLACE, f"skill {quoted(bare)} cannot be created: {why}")
+    if view.snapshot.find(bare) is not None:
+        raise DirectoryError(SKILL_EXISTS, f"there is a skill {quoted(bare)} already")
+    path = f"{bare}.md" if bare == skill_id and bare != namespace else f"{bare}/{OVERVIEW}"
+    place = WritablePlace(bare, namespace, path.removeprefix(f"{namespace}/"))
+    try:
+        vet_path(place.path)
+        vet_path(namespace)
+    except DirectoryError as error:
+        raise DirectoryError(RESERVED_PLACE, error.problem) from None
+    return place, written_document(path, content)
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._ids = frozenset(snapshot.skills.keys)
-        self._installed: AbstractSet[str] = frozenset()
-        self._names = Names(self._ids)
 
-    def beside(self, installed: AbstractSet[str]) -> Names:
-        """The ids of the skills, and the names of the installed workers."""
-        if installed != self._installed:
-            self._installed, self._names = installed, Names(self._ids | installed)
-        return self._names
+def place_of_known(view: CatalogueView, skill_id: str) -> WritablePlace:
+    """Return the file of a skill that may be written; D110 if it is missing, D116 if it is read-only."""
+    _check_writable_id(skill_id)
+    skill = view.snapshot.find(skill_id)
+    if skill is None:
+        raise not_found(view.snapshot, skill_id)
+    shown = view.snapshot.display_id(skill)
+    namespace, inside, path = (skill.path or "").partition("/")
+    if skill.path is None:
+        why = "it is registered by a worker, which alone can change it"
+    elif (layer := view.files.layer_of(skill.path)) is not None:
+        why = f"it comes from {layer}, which is only read"
+    elif not inside:
+        why = f"its file lies in no folder; move it to {shown}/{OVERVIEW} to have it written"
+    else:
+        return WritablePlace(shown, namespace, path)
+    raise DirectoryError(READ_ONLY_SKILL, f"skill {quoted(shown)} cannot be written: {why}")
 
 
-def _prompt_names(snapshot: Snapshot) -> Names:
-    return Names(frozenset(snapshot.prompts.keys))
+def place_of_file(view: CatalogueView, skill_id: str, path: str, raw: bytes) -> WritablePlace:
+    """Return where a file of a skill belongs; D110, D113, D115 or D116 if it may not be written there."""
+    place = place_of_known(view, skill_id)
+    skill = view.snapshot.find(skill_id)
+    folder = None if skill is None else folder_of(skill)
+    if skill is None or folder is None:
+        raise DirectoryError(RESERVED_PLACE, f"{quoted(place.id)} is a page: name the skill it belongs to")
+    try:
+        vet_path(path)
+    except DirectoryError as error:
+        raise DirectoryError(RESERVED_PLACE, error.problem) from None
+    whole = f"{folder}/{path}"
+    if is_hidden(path) or path.endswith((MERGE_SUFFIX, COPY_MARKER)):
+        raise DirectoryError(RESERVED_PLACE, f"a file called {quoted(path)} is never served")
+    if whole == skill.path:
+        raise DirectoryError(RESERVED_PLACE, f"{quoted(path)} is the document itself: leave path out")
+    place = place._replace(path=whole.removeprefix(f"{place.namespace}/"))
+    if kind_of(place.namespace, place.path) != "file":
+        # A page or a prompt of the skill: the rules for documents hold for its text.
+        written_document(whole, raw.decode("utf-8", "surrogateescape"))
+    elif path.endswith(".md") and len(raw) > MAX_BODY_BYTES:
+        raise DirectoryError(BAD_BODY, f"{quoted(path)} is larger than {MAX_BODY_BYTES // KIB} KiB")
+    sizes = {one.place: one.size for one in files_of(view.snapshot, skill)} | {whole: len(raw)}
+    if len(sizes) > MAX_BUNDLE_FILES or sum(sizes.values()) > MAX_BUNDLE_BYTES:
+        most = f"{MAX_BUNDLE_FILES} files and {MAX_BUNDLE_BYTES // MIB} MiB"
+        raise DirectoryError(QUOTA, f"with this the skill {quoted(place.id)} would have more than {most}")
+    return place
+
+
+def written_sizes(view: CatalogueView) -> dict[str, int]:
+    """Return the sizes of the documents that callers have written and that are still there, by path."""
+    sizes: dict[str, int] = {}
+    for namespace, entry in view.lockfile.namespaces.items():
+        for path in {*entry.authors, *(entry.files if entry.by == "create" else ())}:
+            file = view.snapshot.files.get(f"{namespace}/{path}")
+            if file is not None:
+                sizes[f"{namespace}/{path}"] = file.size or 0
+    return sizes
+
+
+def check_quota(sizes: Mapping[str, int], most_skills: int, most_bytes: int) -> None:
+    """Refuse a write after which callers would have written more than the operator allows."""
+    if len(sizes) > most_skills:
+        raise DirectoryError(QUOTA, f"callers have written {most_skills} skills, as many as they may")
+    total = sum(sizes.values())
+    if total > most_bytes:
+        problem = f"with this the skills that callers have written take {total} bytes, at most {most_bytes}"
+        raise DirectoryError(QUOTA, problem)
+
+
+def _check_writable_id(skill_id: str) -> None:
+    if "::" in skill_id:
+        raise DirectoryError(FUNCTION_ID_AS_SKILL, f"{quoted(skill_id)} is a function id, not a skill id")
+    check_skill_id(skill_id)
+
+
+def _why_not_here(view: CatalogueView, skill_id: str, namespace: str) -> str | None:
+    """Return why a skill of a valid id cannot be created, or None if it can."""
+    if skill_id in RESERVED_IDS:
+        return f"iii://{skill_id} is the index of all skills"
+    if (problem := new_namespace_problem(namespace)) is not None:
+        return problem
+    if any(segment.startswith("-") for segment in skill_id.split("/")):
+        return "programs take a name that begins with '-' for an option"
+    if namespace in RESERVED_NAMESPACES:
+        return f"the namespace {quoted(namespace)} speaks for itself"
+    if namespace in view.snapshot.hidden:
+        return f"the namespace {quoted(namespace)} is hidden, because its worker is not installed"
+    layer = view.files.layer_of(f"{namespace}/")
+    return (
+        None if layer is None else f"the namespace {quoted(namespace)} comes from {layer}, which is only read"
+    )

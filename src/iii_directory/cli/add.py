@@ -1,14 +1,17 @@
-"""``iii-directory skills add``: skills from wherever people have them.
+"""``iii-directory skills add``: install skills from any kind of source.
 
-What the commands on installed skills share is here, too: their options, and how an installer is run.
+The parts that all commands on installed skills share are here, too: options, progress, running an installer.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+import threading
+import time
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -18,44 +21,48 @@ from iii_directory.cli.common import (
     config_option,
     fail,
     folder_options,
+    log,
     set_up_log,
     settings_from,
 )
 from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
 from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
-from iii_directory.cli.progress import progress_shown
 from iii_directory.errors import (
     BAD_REGISTRY_REQUEST,
     REGISTRY_NOT_FOUND,
     DirectoryError,
     Step,
-    retold,
 )
+from iii_directory.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
-    from iii_directory.config import Settings
-    from iii_directory.install.bundle import Approve, Offer
-    from iii_directory.install.reports import Added, Installation, Preview
-    from iii_directory.install.requests import LocalFolder, RepoTree, Site
-    from iii_directory.install.service import Installer
-    from iii_directory.registry.requests import WorkerRequest
+    from rich.progress import Progress as Bar
 
+    from iii_directory.config import Settings
+    from iii_directory.install.bundle import Approve, Offer, Offered
+    from iii_directory.install.reports import Added, Installation, Preview
+    from iii_directory.install.requests import SkillSource
+    from iii_directory.install.service import Installer
+    from iii_directory.install.tree import Progress
+    from iii_directory.registry.registry_messages import WorkerRequest
+
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 # What to do next, in commands: functions are for agents.
 _NEXT: Final = {
     BAD_REGISTRY_REQUEST.code: (
-        Step("give NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host"),
+        Step("give NAME, NAME@VERSION, owner/repo, a git address, ./folder, an archive or https://host"),
     ),
     REGISTRY_NOT_FOUND.code: (Step("check the name, and registry_url in the configuration"),),
 }
 
 
 def sentence_of(error: DirectoryError) -> str:
-    """A failure in words for whoever typed a command."""
+    """Put a failure into words for a person at a terminal."""
     steps = _NEXT.get(error.kind.code, error.next_steps)
     own = error.next_steps != error.kind.next_steps
     told = DirectoryError(
@@ -68,7 +75,7 @@ def sentence_of(error: DirectoryError) -> str:
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--json`` and ``--config``, which arrive as ``as_json`` and ``settings``; failures end it."""
+    """Add ``--json`` and ``--config``, which arrive as ``as_json`` and ``settings``; failures are told."""
 
     @functools.wraps(command)
     def with_settings(*args: Any, config_path: Path, **given: Any) -> None:
@@ -93,6 +100,7 @@ downgrade_option = click.option(
 
 
 _NEWS_SHOWN: Final = 5
+_LINE_SECONDS: Final = 1.0
 yes_option = click.option(
     "--yes", "-y", "goes_on", is_flag=True, help="Do not ask about what it can newly do; report it."
 )
@@ -101,13 +109,17 @@ yes_option = click.option(
 @click.command(
     help="Install skills: of a published worker (NAME, NAME@VERSION or NAME@TAG), of a repository "
     "(owner/repo, owner/repo/path, either with @REF; a tree address of GitHub; any git address), of a folder "
-    "(./folder) or of a site with an index (https://host). One skill is installed; of several, name some "
-    "with --skill or take --all. Each is installed whole or not at all; files edited by hand are kept.",
+    "(./folder), of an archive (.zip or .tar.gz, here or at an address), of a SKILL.md at an address, or of "
+    "a site with an index (https://host). One skill is installed; of several, name some with --skill or "
+    "--plugin, or take --all. Each is installed whole or not at all; files edited by hand are kept.",
     epilog=f"{EXIT_CODES} 1 also when a source has several skills and it was not said which.",
 )
 @click.argument("source", metavar="SOURCE")
 @click.option("--list", "only_list", is_flag=True, help="Show what the source has, and install nothing.")
 @click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of the source; repeatable.")
+@click.option(
+    "--plugin", "plugins", multiple=True, metavar="NAME", help="Every skill of a plugin of it; repeatable."
+)
 @click.option("--all", "everything", is_flag=True, help="Every skill of the source.")
 @click.option("--version", help="An exact version of the worker.")
 @click.option("--tag", help="A tag of the worker, instead of a version.  [default: latest]")
@@ -125,6 +137,7 @@ def add(
     hosts: tuple[str, ...],
     only_list: bool,
     skills: tuple[str, ...],
+    plugins: tuple[str, ...],
     everything: bool,
     dry_run: bool,
     force: bool,
@@ -132,65 +145,64 @@ def add(
     as_json: bool,
     **fields: str | None,
 ) -> None:
-    from iii_directory.registry.requests import WorkerRequest
+    from iii_directory.install.bundle import Wanted
+    from iii_directory.install.service import Installer
+    from iii_directory.registry.registry_messages import WorkerRequest
 
     given = {name: value for name, value in fields.items() if value is not None}
     hosts_named(hosts)
-    if everything and skills:
-        fail("--all and --skill do not go together", code=2)
-    typed = _typed(source, settings, given)
+    if everything and (skills or plugins):
+        fail(f"--all and {'--skill' if skills else '--plugin'} do not go together", code=2)
+    typed = typed_by(source, settings, given)
     edited, approve = "overwrite" if force else "keep", asking(goes_on=goes_on)
     words = {"fetch": f"fetching {source}", "write": f"{'comparing' if dry_run else 'writing'} {source}"}
     if isinstance(typed, WorkerRequest):
-        if only_list or skills or everything:
-            options = "--list, --skill and --all are for repositories, folders and sites"
+        if only_list or skills or plugins or everything:
+            options = "--list, --skill, --plugin and --all are for repositories, folders, archives and sites"
             fail(f"'{source}' is a worker of the registry; {options}", code=2)
         how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
         _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json, approve=approve)
         if not dry_run:
             place_installed(settings, [typed.worker], hosts)
     elif only_list:
-        offers = run_installer(settings, lambda installer: installer.offers(typed))
-        _print_offers(offers, source, as_json=as_json)
+        print_offers(run_installer(settings, None, Installer.offers, typed), source, as_json=as_json)
     else:
+        wanted = Wanted(skills, plugins, everything)
         with progress_shown(words.__getitem__, approve) as (progress, approve):
-            offers, added = run_installer(
+            found, added = run_installer(
                 settings,
-                lambda installer: installer.add(
-                    typed, skills, everything=everything, dry_run=dry_run, edited=edited, progress=progress
-                ),
                 approve,
+                Installer.add,
+                typed,
+                wanted,
+                dry_run=dry_run,
+                edited=edited,
+                progress=progress,
             )
         names = [done.namespace for done in added.installed]
         if names:
             say_where(settings)
             place_installed(settings, names, hosts)
-        _print_added(offers, added, source, as_json=as_json)
+        _print_added(found, added, source, as_json=as_json)
 
 
 def place_installed(settings: Settings, names: Sequence[str], hosts: Sequence[str] = ()) -> None:
     """Put installed skills into the folders of hosts, and refresh the copies that are there."""
-    folders = host_folders(settings)
-    placed = [
-        *(placed_for(settings, names, hosts) if hosts else ()),
-        *(one for name in names for one in folders.refresh(name)),
-    ]
-    for one in placed:
+    placed = placed_for(settings, names, hosts) if hosts else []
+    for one in [*placed, *host_folders(settings).refresh(names)]:
         if one.outcome != "current":
             note(f"{one.outcome} {one.place}{f': {one.reason}' if one.reason else ''}")
 
 
 def say_where(settings: Settings) -> None:
-    """Tell in which folder a command wrote."""
+    """Say in which folder a command wrote."""
     note(f"wrote to {settings.skills_folder}")
 
 
-def _typed(
-    source: str, settings: Settings, given: dict[str, str]
-) -> WorkerRequest | RepoTree | LocalFolder | Site:
-    """The source that was typed, with what options say of it; wrong usage ends the command."""
+def typed_by(source: str, settings: Settings, given: dict[str, str]) -> WorkerRequest | SkillSource:
+    """Return the source that was typed, with what options say of it; wrong usage ends the command."""
     from iii_directory.install.requests import HEAD, RepoTree, checked_ref, typed_source
-    from iii_directory.registry.requests import WorkerRequest, worker_request
+    from iii_directory.registry.registry_messages import WorkerRequest, worker_request
 
     try:
         typed = typed_source(source, allow_file=settings.allow_file_repos)
@@ -223,16 +235,69 @@ def _add_worker(
     as_json: bool,
     approve: Approve | None,
 ) -> None:
+    from iii_directory.install.service import Installer
+
     if dry_run:
-        preview = run_installer(settings, lambda installer: installer.preview(request, **how))
+        preview = run_installer(settings, None, Installer.preview, request, **how)
         print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
         return
     with progress_shown(words.__getitem__, approve) as (progress, approve):
-        done = run_installer(
-            settings, lambda installer: installer.download(request, progress=progress, **how), approve
-        )
+        done = run_installer(settings, approve, Installer.download, request, progress=progress, **how)
     say_where(settings)
     print_json(done.as_dict()) if as_json else _print_installed(done)
+
+
+@contextmanager
+def progress_shown(
+    say: Callable[[str], str], approve: Approve | None = None
+) -> Generator[tuple[Progress, Approve | None]]:
+    """Yield a function that shows progress, and ``approve`` such that no bar is drawn while it asks.
+
+    On a terminal progress is a bar, otherwise lines in the log. ``say`` puts a phase into words.
+    """
+    if not sys.stderr.isatty():
+        yield _lines(say), approve
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    # The words may hold an address that a person typed; it must not be read as markup.
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(phase: str, done: int, total: int) -> None:
+            bar.update(task, description=escaped(say(phase)), completed=done, total=total or None)
+
+        yield show, approve and _below_no_bar(bar, approve)
+
+
+def _below_no_bar(bar: Bar, approve: Approve) -> Approve:
+    """Ask one question at a time, with the bar taken off the terminal meanwhile."""
+    turn = threading.Lock()
+
+    def ask(name: str, news: Mapping[str, list[str]]) -> bool:
+        with turn:
+            bar.stop()
+            answer = approve(name, news)
+            bar.start()
+        return answer
+
+    return ask
+
+
+def _lines(say: Callable[[str], str]) -> Progress:
+    """Log a line at the start and the end of a phase, and now and then between them."""
+    last = 0.0
+
+    def show(phase: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done in (0, total) or now - last >= _LINE_SECONDS:
+            last = now
+            log.info("%s%s", say(phase), f" ({done} of {total})" if total else "")
+
+    return show
 
 
 def asking(*, goes_on: bool) -> Approve | None:
@@ -255,47 +320,59 @@ def say_news(name: str, news: Mapping[str, list[str]]) -> None:
 
 
 def run_installer(
-    settings: Settings, act: Callable[[Installer], Awaitable[Result]], approve: Approve | None = None
+    settings: Settings,
+    approve: Approve | None,
+    act: Callable[Concatenate[Installer, Arguments], Awaitable[Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
 ) -> Result:
-    """What an installer answers."""
-    import asyncio
+    """Do one thing with an installer."""
+    # Only here, because most commands start without it.
+    from iii_directory.install.service import operate
 
-    from iii_directory.install.service import Installer
-
-    async def inside() -> Result:
-        installer = Installer(settings, by_operator=True)
-        installer.approve = approve
-        try:
-            await installer.recover()
-            return await act(installer)
-        finally:
-            await installer.close()
-
-    return asyncio.run(inside())
+    return operate(settings, approve, act, *args, **kwargs)
 
 
-def _print_offers(offers: Sequence[Offer], source: str, *, as_json: bool) -> None:
+def print_offers(found: Offered, source: str, *, as_json: bool) -> None:
+    """Show the skills of a source, by plugin where it has plugins."""
     if as_json:
-        print_json({"source": source, "skills": _offer_rows(offers)})
-    elif not offers:
+        elsewhere = {"plugins_elsewhere": dict(found.elsewhere)} if found.elsewhere else {}
+        print_json({"source": source, "skills": _offer_rows(found.offers), **elsewhere})
+        return
+    if not found.offers:
         note(f"{source} has no folder with a SKILL.md")
+    elif any(offer.plugins for offer in found.offers):
+        rows = [
+            (plugin, offer.name, offer.path, offer.description)
+            for offer in found.offers
+            for plugin in offer.plugins or ("",)
+        ]
+        # Skills of no plugin come last.
+        rows.sort(key=lambda row: (not row[0], row[0]))
+        print_table(("plugin", "skill", "folder", "description"), rows)
     else:
-        rows = [(offer.name, offer.path, offer.description) for offer in offers]
+        rows = [(offer.name, offer.path, offer.description) for offer in found.offers]
         print_table(("skill", "folder", "description"), rows)
+    for name, place in found.elsewhere.items():
+        note(f"the plugin {name} lies in another place: skills add {place}")
 
 
-def _offer_rows(offers: Sequence[Offer]) -> list[dict[str, str]]:
-    return [{"name": offer.name, "path": offer.path, "description": offer.description} for offer in offers]
+def _offer_rows(offers: Sequence[Offer]) -> list[dict[str, Any]]:
+    return [
+        {"name": offer.name, "path": offer.path, "description": offer.description}
+        | ({"plugins": list(offer.plugins)} if offer.plugins else {})
+        for offer in offers
+    ]
 
 
-def _print_added(offers: Sequence[Offer], added: Added, source: str, *, as_json: bool) -> None:
+def _print_added(found: Offered, added: Added, source: str, *, as_json: bool) -> None:
     selection = added.selection
     nothing_said = not (selection.chosen or selection.ambiguous or selection.unfit)
     if as_json:
-        print_json(_added_json(offers, added, source, nothing_said=nothing_said))
+        print_json(_added_json(found.offers, added, source, nothing_said=nothing_said))
     elif nothing_said:
-        _print_offers(offers, source, as_json=False)
-        note(f"{source} has {len(offers)} skills: name some with --skill NAME, or take --all")
+        print_offers(found, source, as_json=False)
+        note(f"{source} has {len(found.offers)} skills: name some with --skill NAME, or take --all")
     else:
         for preview in added.previews:
             _print_preview(preview)
@@ -319,7 +396,10 @@ def _added_json(offers: Sequence[Offer], added: Added, source: str, *, nothing_s
         "namespaces": [
             *(done.as_dict() for done in added.installed),
             *({"dry_run": True, **preview.as_dict()} for preview in added.previews),
-            *({"namespace": name, "status": "failed", "reason": why} for name, why in added.failed.items()),
+            *(
+                {"namespace": name, "status": "failed", "reason": str(why)}
+                for name, why in added.failed.items()
+            ),
         ],
         "ambiguous": {name: list(paths) for name, paths in added.selection.ambiguous.items()},
         "unfit": [offer.path for offer in added.selection.unfit],
@@ -337,7 +417,7 @@ def _problems(added: Added, source: str) -> list[str]:
         "(lowercase letters, digits, '-' and '_')"
         for offer in added.selection.unfit
     ]
-    failed = [f"{name} is not installed: {retold(why, as_command)}" for name, why in added.failed.items()]
+    failed = [f"{name} is not installed: {sentence_of(error)}" for name, error in added.failed.items()]
     return [*failed, *several, *unfit]
 
 

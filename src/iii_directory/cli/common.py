@@ -1,4 +1,4 @@
-"""What the commands share: options, the address of the engine, the log, and how a failure is told."""
+"""What commands share: options, the project, the engine's address, the log, and how failures are printed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.cli.runs import run_of
+from iii_directory.cli.processes import run_of
 from iii_directory.config import (
     CONFIG_FILE,
     DATA_FOLDER,
@@ -37,6 +37,7 @@ CONNECT_SECONDS: Final = 2.0
 PROGRAM: Final = "iii-directory"
 URL_VARIABLE: Final = "III_URL"
 
+# The command that does the same as a function, for people who are told to call the function.
 COMMAND_OF: Final = {
     "directory::search": "search WORDS",
     "directory::skills::list": "skills list",
@@ -48,51 +49,49 @@ COMMAND_OF: Final = {
     "directory::diagnostics": "doctor",
     "directory::skills::explain": "doctor --why ID",
 }
-"""The command that does what a function does."""
 _FOLDER: Final = "iii_directory.skills_folder"
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
 
 
 def config_option(command: Command) -> Command:
+    def given_or_default(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+        return given or default_config()
+
     return click.option(
         "--config",
         "config_path",
         type=click.Path(path_type=Path, dir_okay=False),
-        callback=_given_or_default,
+        callback=given_or_default,
         help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
     )(command)
 
 
-def _given_or_default(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    return given or default_config()
-
-
 def default_config() -> Path:
-    """Give the configuration file of the project that the current folder belongs to; it may be missing."""
+    """Return the configuration file of the project that the current folder belongs to; it may be missing."""
     project = nearest_project(Path())
     return Path(CONFIG_FILE) if project == real_path(Path()) else project / CONFIG_FILE
 
 
 def folder_options(command: Command) -> Command:
-    """``--skills-folder`` and ``-g``, which `settings_from` goes by."""
+    """Add ``--skills-folder`` and ``-g``, which `settings_from` applies."""
 
-    def chosen(context: click.Context, _option: click.Parameter, given: Path | None) -> None:
+    def choose(context: click.Context, _option: click.Parameter, given: Path | None) -> None:
         if given is not None:
             context.meta[_FOLDER] = (real_path(given.expanduser()), False)
 
-    def of_user(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    def choose_user(context: click.Context, _option: click.Parameter, given: bool) -> None:
         if given:
             folder = user_skills_folder()
             if folder is None:
-                fail("there is no home folder to keep skills in; use --skills-folder")
+                fail("this user has no home folder to keep skills in; use --skills-folder")
             context.meta[_FOLDER] = (real_path(folder), True)
 
     folder = click.option(
         "--skills-folder",
         type=click.Path(path_type=Path, file_okay=False),
         expose_value=False,
-        callback=chosen,
+        callback=choose,
         help="The skills folder to work on, instead of the project's.",
     )
     everywhere = click.option(
@@ -100,14 +99,14 @@ def folder_options(command: Command) -> Command:
         "--global",
         is_flag=True,
         expose_value=False,
-        callback=of_user,
+        callback=choose_user,
         help="Work on your own skills, which every project reads.",
     )
     return folder(everywhere(command))
 
 
 def chosen_folder() -> tuple[Path, bool] | None:
-    """Give the skills folder that options name, and whether it is the user's; None for the project's."""
+    """Return the skills folder that options name, and whether it is the user's; None for the project's."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_FOLDER)
 
@@ -119,34 +118,32 @@ def url_option(command: Command) -> Command:
 
 
 def engine_url(given: str | None, home: Path | None = None) -> str:
-    """The address to use: as given, else from the environment, else of what runs here, else the usual.
+    """Return the engine's address: as given, else $III_URL, else the running directory's, else the default.
 
-    The folder is that of the configuration; without one, where we stand.
+    ``home`` is the folder of the configuration, by default the current one.
     """
-    url = given or os.environ.get(URL_VARIABLE) or _running_url(home or Path()) or DEFAULT_URL
+    url = given or os.environ.get(URL_VARIABLE)
+    if not url:
+        run = run_of(home or Path())
+        url = run.url if run else DEFAULT_URL
     if not url.startswith(("ws://", "wss://")):
-        fail(f"'{shown_url(url)}' is no address of an engine; it starts with ws:// or wss://", code=2)
+        fail(f"'{shown_url(url)}' is not an engine's address; it must start with ws:// or wss://", code=2)
     try:
         usable = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
     except ValueError:
         usable = False
     if not usable:
-        fail(f"'{shown_url(url)}' is no address of an engine; it looks like {DEFAULT_URL}", code=2)
+        fail(f"'{shown_url(url)}' is not an engine's address; it must look like {DEFAULT_URL}", code=2)
     return url
 
 
 def is_named(given: str | None) -> bool:
-    """Whether somebody chose the address, with the command or in the environment."""
+    """Return whether the user chose the address, with an option or in the environment."""
     return bool(given or os.environ.get(URL_VARIABLE))
 
 
-def _running_url(home: Path) -> str | None:
-    run = run_of(home)
-    return run.url if run else None
-
-
 def listens(url: str) -> bool:
-    """Whether anything is at the address: a quick look before the WebSocket library is imported."""
+    """Return whether anything listens at the address, without importing the WebSocket library."""
     parts = urlsplit(url)
     try:
         port = parts.port or (443 if parts.scheme == "wss" else 80)
@@ -156,10 +153,37 @@ def listens(url: str) -> bool:
         return False
 
 
-def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
-    """Where an embedded engine keeps its state if nobody says: hidden, unless there is an older place.
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project that a command serves. ``home`` is the folder of its configuration."""
 
-    A skills folder keeps its locks in a folder of the same name; where both would be one, it is ``data``.
+    home: Path
+    config: Path
+    settings: Settings
+
+    @property
+    def data(self) -> Path:
+        """Where an embedded engine keeps its state by default, and where run files are."""
+        return default_data(self.home, self.settings.skills_folder)
+
+
+def project_of(config: Path | None, skills_folder: Path | None) -> Project:
+    """Find the project that the options name, else the nearest one from the current folder upward."""
+    folder = None if skills_folder is None else real_path(skills_folder.expanduser())
+    if config is None:
+        home = folder.parent if folder else nearest_project(Path.cwd())
+        config = home / CONFIG_FILE
+    config = real_path(config)
+    settings = settings_from(config)
+    if folder is not None:
+        settings = replace(settings, skills_folder=folder)
+    return Project(config.parent, config, settings)
+
+
+def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
+    """Return the default data directory: hidden, unless the older ``data`` already has a database.
+
+    A skills folder keeps its locks in a folder of the same name; where both would be one, ``data`` is used.
     """
     from iii_directory.engine.sqlite_store import FILE_NAME
 
@@ -169,7 +193,7 @@ def default_data(beside: Path, skills_folder: Path | None = None) -> Path:
 
 
 def program() -> str:
-    """How this command is typed here: by its name where the shell finds it, else as it was started."""
+    """Return how this command is typed here: by its name where the shell finds it, else as it was started."""
     if shutil.which(PROGRAM):
         return PROGRAM
     started = Path(sys.argv[0])
@@ -180,15 +204,15 @@ def program() -> str:
 
 
 def settings_from(path: Path) -> Settings:
-    """The settings of a file; what is wrong with it is said and is no reason to stop.
+    """Read the settings of a file; wrong values are reported in the log and replaced by defaults.
 
-    Only a file that somebody named and that is not there ends the command: its defaults are nobody's wish.
+    A missing file ends the command if the user named it: running on defaults is not what they asked for.
     """
     context = click.get_current_context(silent=True)
     source = context.get_parameter_source("config_path") if context else None
     if source is click.core.ParameterSource.COMMANDLINE and not path.exists():
         fail(
-            f"there is no {path}; leave --config out for defaults, or write one: {program()} config init",
+            f"{path} does not exist; leave --config out for defaults, or write one: {program()} config init",
             code=2,
         )
     settings, warnings = load_settings(path)
@@ -203,9 +227,9 @@ def settings_from(path: Path) -> Settings:
 
 
 def set_up_log() -> None:
-    """Our own log on stderr, a line each."""
+    """Write the log of this program to stderr, one line per record."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_HarmlessLines("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S"))
+    handler.setFormatter(_EscapedLines("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     log.setLevel(logging.INFO)
     logging.getLogger("iii").setLevel(logging.ERROR)
@@ -214,11 +238,11 @@ def set_up_log() -> None:
     if wanted.upper() in levels:
         log.setLevel(levels[wanted.upper()])
     else:
-        log.warning("III_DIRECTORY_LOG is no level of a log: %s; INFO is used", quoted(wanted))
+        log.warning("III_DIRECTORY_LOG is not a log level: %s; INFO is used", quoted(wanted))
 
 
-class _HarmlessLines(logging.Formatter):
-    """Whatever of others' words a line of the log repeats, it stays one line and cannot act on a terminal."""
+class _EscapedLines(logging.Formatter):
+    """Keeps each record on one line, and escapes what could act on a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is the library's
         return escaped(super().formatMessage(record))
@@ -228,7 +252,7 @@ class _HarmlessLines(logging.Formatter):
 
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:
-    """End with one sentence on stderr. What others wrote into it cannot act on a terminal."""
+    """End the command with one sentence on stderr, escaped so that quoted text cannot act on a terminal."""
     click.echo(f"iii-directory: {escaped(sentence)}", err=True)
     raise SystemExit(code)
 
@@ -241,5 +265,5 @@ def as_command(step: Step) -> str:
         return step.words
     if step.function == "directory::skills::file" and step.payload is not None:
         typed = shlex.join(("skills", "path", str(step.payload["id"]), str(step.payload["path"])))
-        return f"run {program()} {typed} to see where it lies"
+        return f"run {program()} {typed} to see where it is"
     return f"run {program()} {COMMAND_OF.get(step.function, f'trigger {step.function}')} {step.words}"

@@ -1,4 +1,4 @@
-"""``iii-directory doctor``: what the directory left out or found odd, and what to do about it."""
+"""``iii-directory doctor``: report what the directory left out, why, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from iii_directory.authoring.check import CHECKED
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.common import as_command, engine_url, is_named, listens, program
 from iii_directory.cli.interpreter import interpreter_warning
 from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings, real_path
+from iii_directory.documents.skill_check import CHECKED
 from iii_directory.errors import read_step
 from iii_directory.text import escaped, shown_url
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.documents.model import Finding
 
+# Packages that another program may have replaced by an older version, and the version needed here.
 _PACKAGES: Final = {"mcp": (2, 3), "websockets": (16, 0)}
-"""Packages that another program may have replaced by an older one, and the first that does."""
 _COLUMNS: Final = ("kind", "subject", "reason", "fix")
+_OF_FIRST: Final = ("kind", "reason", "fix")
 _CODES: Final = (
     "Exit codes: 0 nothing needs attention; 1 something does, or it failed, and then stdout is empty and one "
     "sentence on stderr says why; 2 wrong usage."
@@ -38,18 +39,17 @@ _CODES: Final = (
 
 
 @click.command(
-    help="List what was left out or is odd: a broken configuration, a missing folder, program or package, "
-    "skipped files, shadowed ids, broken front matter and the like, each with its reason and what to do. "
-    "Findings that need no attention, such as those about the assets of a skill, do not change the exit "
-    "code. On a terminal many of a sort are one row; in a pipe and in JSON each has its own. What the Agent "
-    "Skills standard and hosts object to is one row, and in JSON each.",
+    help="Report what was left out or looks wrong: a broken configuration, a missing folder, program or "
+    "package, skipped files, shadowed ids, broken front matter and the like, each with its reason and what "
+    "to do. Findings that need no attention, such as those about the assets of a skill, do not change the "
+    "exit code. On a terminal similar findings share a row; in a pipe and in JSON each has its own. The "
+    "objections of skills check are one row; JSON has each.",
     epilog=_CODES,
 )
 @click.option(
     "--why",
     metavar="ID|PATH",
-    help="Tell of one document or file whether it is served, and every rule that hid, cut, shadowed or "
-    "skipped it.",
+    help="Say whether one document or file is served, and which rules hid, cut, shadowed or skipped it.",
 )
 @reading_options
 def command(why: str | None, as_json: bool, where: Where) -> None:
@@ -60,7 +60,6 @@ def command(why: str | None, as_json: bool, where: Where) -> None:
 
 
 def _explain(why: str, as_json: bool, where: Where) -> None:
-    """Exit code 1 for what is not served."""
     settings, _ = load_settings(where.config_path)
     reply = answer(where, "directory::skills::explain", id=_below(settings, why))
     if as_json:
@@ -74,7 +73,7 @@ def _explain(why: str, as_json: bool, where: Where) -> None:
 
 
 def _below(settings: Settings, why: str) -> str:
-    """What is a path on this machine as the directory calls it; anything else as it is."""
+    """Turn a path on this machine into the directory's name for it; return anything else unchanged."""
     path = os.path.realpath(why)
     folders = (settings.local_skills_folder, settings.skills_folder, *settings.roots)
     for folder in (os.path.realpath(folder) for folder in folders if folder is not None):
@@ -97,7 +96,13 @@ def _examine(as_json: bool, where: Where) -> None:
             note(f"{problem.subject}: {problem.reason}; {problem.fix}")
     else:
         told = [row for row in reply["findings"] if row["kind"] != CHECKED]
-        documents = _grouped_rows(found) if sys.stdout.isatty() else told
+        documents = told
+        if sys.stdout.isatty():
+            # Many skills have the same problem: a screen shows each problem once, with its subjects.
+            documents = [
+                {"subject": group.named(), **{name: getattr(group.first, name) for name in _OF_FIRST}}
+                for group in grouped(found)
+            ]
         advice = _advice([finding for finding in every if finding.kind == CHECKED])
         rows = [*(problem._asdict() for problem in around), *documents, *advice]
         print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
@@ -110,7 +115,7 @@ def _examine(as_json: bool, where: Where) -> None:
 
 
 def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
-    """One line for all that the standard and hosts object to: it is for authors, and nothing is amiss."""
+    """Sum up the objections of skills check in one row: they are advice for authors."""
     if not objections:
         return []
     forbidden = sum(objection.forbidden for objection in objections)
@@ -125,23 +130,11 @@ def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def _grouped_rows(found: list[Finding]) -> list[dict[str, Any]]:
-    return [
-        {
-            "kind": group.first.kind,
-            "subject": group.named(),
-            "reason": group.first.reason,
-            "fix": group.first.fix,
-        }
-        for group in grouped(found)
-    ]
-
-
 # What is wrong around the documents
 
 
 class Problem(NamedTuple):
-    """A row for the doctor, in the columns of a finding."""
+    """Something wrong outside the documents, in the columns of a finding."""
 
     kind: str
     subject: str
@@ -151,11 +144,13 @@ class Problem(NamedTuple):
 
 
 def _problems(config_path: Path, url: str) -> list[Problem]:
-    """Everything that is wrong; nothing where all is well."""
     settings, warnings = load_settings(config_path)
     found = [
         Problem(
-            "config", config_path.name, warning, "mend the file; iii-directory config check says the same"
+            "config",
+            config_path.name,
+            warning,
+            "correct the file; see iii-directory config check",
         )
         for warning in warnings
     ]
@@ -163,13 +158,12 @@ def _problems(config_path: Path, url: str) -> list[Problem]:
         *found,
         *_folders(settings, config_path),
         *(_engine(url) if is_named(None) else ()),
-        *_packages(),
-        *_programs(),
+        *_packages_and_programs(),
     ]
 
 
 def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
-    """Folders that somebody chose and that are not there; the usual one comes with the first skill."""
+    """Yield configured folders that are missing; the default one is created with the first skill."""
     usual = real_path(config_path).parent / "skills"
     chosen = {
         "skills_folder": None if settings.skills_folder == usual else settings.skills_folder,
@@ -177,7 +171,7 @@ def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
     }
     for key, folder in chosen.items():
         if folder is not None and not folder.is_dir():
-            yield Problem("folder", key, f"there is no folder {folder}", f"make it, or mend {key}")
+            yield Problem("folder", key, f"{folder} does not exist", f"create it, or correct {key}")
 
 
 def _engine(url: str) -> Iterator[Problem]:
@@ -188,7 +182,7 @@ def _engine(url: str) -> Iterator[Problem]:
         )
 
 
-def _packages() -> Iterator[Problem]:
+def _packages_and_programs() -> Iterator[Problem]:
     for name, first in _PACKAGES.items():
         try:
             found = version(name)
@@ -201,9 +195,6 @@ def _packages() -> Iterator[Problem]:
             yield Problem(
                 "package", name, f"{found} is older than {wanted}", f"install {name} {wanted} or newer"
             )
-
-
-def _programs() -> Iterator[Problem]:
     if shutil.which("git") is None:
         reason = "it is not installed, so nothing can be installed from repositories"
         yield Problem("program", "git", reason, "nothing, or install git", urgent=False)

@@ -17,18 +17,18 @@ from iii_directory.cli.add import (
     force_option,
     options,
     place_installed,
+    progress_shown,
     run_installer,
     say_news,
     say_where,
     sentence_of,
     yes_option,
 )
-from iii_directory.cli.common import EXIT_CODES, as_command
-from iii_directory.cli.completion import namespaces as known_namespaces
+from iii_directory.cli.command_help import complete_namespaces
+from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.linking import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
-from iii_directory.cli.progress import progress_shown
-from iii_directory.errors import DirectoryError, retold
+from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ _RESTORE_CODES: Final = (
 
 def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument(
-        "namespaces", metavar="[NAMESPACE|SOURCE]...", nargs=-1, shell_complete=known_namespaces()
+        "namespaces", metavar="[NAMESPACE|SOURCE]...", nargs=-1, shell_complete=complete_namespaces
     )(command)
 
 
@@ -87,10 +87,10 @@ def update(
     with progress_shown(lambda name: f"update {name}", approve) as (progress, approve):
         found = run_installer(
             settings,
+            approve,
             lambda installer: installer.upkeep.update(
                 namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
             ),
-            approve,
         )
     if any(report.status not in ("current", "failed") for report in found):
         say_where(settings)
@@ -108,7 +108,9 @@ def update(
 def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_json: bool) -> None:
     with progress_shown(lambda name: f"ask for {name}") as (progress, _):
         found = run_installer(
-            settings, lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress)
+            settings,
+            None,
+            lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress),
         )
     _finish(found, as_json=as_json, bad=("failed", "outdated"))
 
@@ -124,7 +126,9 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_js
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     with progress_shown(lambda name: f"restore {name}") as (progress, _):
         found = run_installer(
-            settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
+            settings,
+            None,
+            lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress),
         )
     if any(report.status == "restored" for report in found):
         say_where(settings)
@@ -139,7 +143,7 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
 @namespaces_argument
 @options
 def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    rows = run_installer(settings, lambda installer: installer.upkeep.verify(namespaces))
+    rows = run_installer(settings, None, lambda installer: installer.upkeep.verify(namespaces))
     if as_json:
         print_json({"namespaces": rows})
     elif not rows:
@@ -159,7 +163,9 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
 @click.option("--upstream", is_flag=True, help="Instead, what the source changed in the files you edited.")
 @options
 def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_json: bool) -> None:
-    patch = run_installer(settings, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream))
+    patch = run_installer(
+        settings, None, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream)
+    )
     if as_json:
         print_json({"diff": patch})
     elif patch:
@@ -174,7 +180,7 @@ def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_jso
     epilog=_UPKEEP_CODES,
 )
 @click.argument(
-    "namespaces", metavar="NAMESPACE|SOURCE...", nargs=-1, required=True, shell_complete=known_namespaces()
+    "namespaces", metavar="NAMESPACE|SOURCE...", nargs=-1, required=True, shell_complete=complete_namespaces
 )
 @force_option("Remove files that were edited by hand, too.")
 @options
@@ -183,7 +189,7 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
         meant = await installer.upkeep.meant(namespaces)
         return [await _removed(installer, name, force=force) for name in meant]
 
-    found = run_installer(settings, each)
+    found = run_installer(settings, None, each)
     gone = [report.namespace for report in found if report.status == "removed"]
     if gone:
         note(f"removed from {settings.skills_folder}")
@@ -201,7 +207,7 @@ async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
     try:
         return await installer.upkeep.remove(name, force=force)
     except DirectoryError as error:
-        return Report(name, "failed", reason=sentence_of(error))
+        return Report(name, "failed", error=error)
 
 
 def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("failed",)) -> None:
@@ -221,14 +227,14 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
             note(f"{len(current)}{others} {'is' if len(current) == 1 else 'are'} current")
         for report in found:
             say_news(report.namespace, report.new_facts)
-            if report.status == "failed":
-                note(f"{report.namespace}: {retold(report.reason or '', as_command)}")
+            if report.error:
+                note(f"{report.namespace}: {sentence_of(report.error)}")
     if any(report.status in bad for report in found):
         raise SystemExit(1)
 
 
 def _row(report: Report) -> tuple[str | None, ...]:
-    details = report.reason or "; ".join((*(["pinned"] if report.pinned else []), *_details(report)))
+    details = "; ".join((*(["pinned"] if report.pinned else []), *_details(report)))
     return report.namespace, report.status, report.installed, report.available, details
 
 
@@ -238,7 +244,7 @@ def _details(report: Report) -> list[str]:
 
 
 def _changes(changes: dict[str, list[str]]) -> list[str]:
-    """Files by name where somebody may want to look at them, else how many."""
+    """List files by name where a person may want to look at them, else count them."""
     named = ("kept", "overwritten", "left_behind", "merged", "conflicts")
     words = {
         "kept": "kept, because edited",

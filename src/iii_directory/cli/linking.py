@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from iii_directory.cli.command_help import complete_skills
 from iii_directory.cli.common import (
     EXIT_CODES,
     chosen_folder,
@@ -15,7 +16,6 @@ from iii_directory.cli.common import (
     folder_options,
     settings_from,
 )
-from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.config import home_folder, real_path
 from iii_directory.errors import DirectoryError
@@ -45,7 +45,7 @@ def to_option(help_text: str, *, required: bool = False) -> Decorator:
     "there already stays. With -g, your own skills appear in your own folder of the host.",
     epilog=f"{EXIT_CODES} 1 also when something else was in the way.",
 )
-@click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=skill_ids())
+@click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=complete_skills)
 @to_option("The host, repeatable", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @config_option
@@ -60,7 +60,7 @@ def link(skills: tuple[str, ...], hosts: tuple[str, ...], as_json: bool, config_
     "removed, and neither are files of a copy that were edited.",
     epilog=EXIT_CODES,
 )
-@click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=skill_ids())
+@click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=complete_skills)
 @to_option("Only from this host, repeatable")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @config_option

@@ -1,4 +1,4 @@
-"""The front door: find the command, import only what it needs, hand over.
+"""Entry point: find the command, import only what it needs, and run it.
 
 ``--help``, ``--version`` and ``--manifest`` are answered here, before anything slow is imported.
 """
@@ -8,33 +8,37 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from iii_directory import __version__
 
+if TYPE_CHECKING:
+    import click
+
+# Each command: the module and variable below iii_directory.cli that have it, and what it does.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "up": ("up", "run the directory here, on an engine of its own if none answers"),
-    "engine": ("engine", "run the embedded engine alone"),
-    "serve": ("serve", "run the worker alone, on an engine that is already there"),
-    "status": ("status", "say what runs where, and whose folder it shows"),
-    "open": ("open_page", "open the web page of the running directory"),
-    "search": ("search", "find skills, prompts, functions and workers by words"),
-    "skills": ("skills", "list, show, install and update skills, with or without an engine"),
-    "prompts": ("prompts", "list or show the prompts, with or without an engine"),
-    "config": ("config", "show or check the settings, or write a file to start from"),
-    "doctor": ("doctor", "say what was left out of the catalogue, and what to do about it"),
-    "registry": ("registry", "see what a registry has, or have one of your own"),
-    "mcp": ("mcp", "show an engine's directory to MCP clients, over stdio or HTTP"),
-    "completion": ("completion", "print what lets a shell complete commands, ids and names"),
-    "trigger": ("trigger", "call any function on the engine"),
+    "up": ("up:command", "run the directory of this folder, with an engine if none answers"),
+    "search": ("search_commands:command", "find skills, prompts, functions and workers by words"),
+    "skills": ("skills_commands:skills", "list, show, write, install and update skills"),
+    "prompts": ("skills_commands:prompts", "list or show prompts"),
+    "open": ("engine_commands:open_page", "open the web page of the running directory"),
+    "mcp": ("mcp_commands:command", "serve this folder's skills to MCP clients, over stdio or HTTP"),
+    "doctor": ("doctor:command", "say what was left out of the catalogue, and what to do about it"),
+    "status": ("engine_commands:status", "say what runs where, and which folder it serves"),
+    "config": ("config_commands:command", "show or check the settings, or write a file to start from"),
+    "trigger": ("trigger:command", "call any function on the engine"),
+    "registry": ("registry_commands:command", "see what a registry has, or publish one of your own"),
+    "serve": ("engine_commands:serve", "run the worker alone, on an engine that already runs"),
+    "engine": ("engine_commands:engine", "run the embedded engine alone"),
+    "completion": ("command_help:completion", "print a completion script for a shell"),
 }
-"""Each command: the module below iii_directory.cli that has it, and what it does."""
 
 DESCRIPTION = (
     "Tells agents what an iii engine offers: skills, prompts, functions and the workers registry, "
     "with an engine of its own inside."
 )
 
+# Words of other programs, and the command that does the same here.
 OTHER_WORDS: dict[str, str] = {
     **dict.fromkeys(("run", "start"), "up"),
     **dict.fromkeys(("add", "install"), "skills add"),
@@ -46,17 +50,16 @@ OTHER_WORDS: dict[str, str] = {
     "upgrade": "skills update",
     "publish": "registry add",
 }
-"""Words of other programs for what this one does, and its own."""
 
+# A shell that asks for completions sets this variable.
 COMPLETE_VARIABLE = "_III_DIRECTORY_COMPLETE"
-"""How a shell asks for words to complete with."""
 HELP_COLUMNS = 100
+# The exit code that shells use for Ctrl-C: 128 and the number of the signal.
 INTERRUPTED = 130
-"""What a shell calls the end by Ctrl-C: 128 and the number of the signal."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; ends the process with its exit code, and after Ctrl-C at once and without a trace."""
+    """Run a command and end the process with its exit code; Ctrl-C ends it at once, without a traceback."""
     args = sys.argv[1:] if arguments is None else arguments
     try:
         try:
@@ -66,20 +69,24 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         end_at_once(INTERRUPTED)
     except OSError as error:
-        if not _is_about_output(error):
+        import errno
+
+        # Commands report errors of other files themselves; these are about stdout.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE):
             raise
-        _no_more_output()
+        # What Python still buffers for stdout would fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.stderr.write(f"iii-directory: the output cannot be written: {error.strerror}\n")
         raise SystemExit(1) from None
 
 
 def _dispatch(args: list[str]) -> None:
     if COMPLETE_VARIABLE in os.environ:
-        from iii_directory.cli.completion import complete
+        from iii_directory.cli.command_help import complete
 
         complete(os.environ[COMPLETE_VARIABLE])
     if args[:1] == ["--no-pager"]:
-        from iii_directory.cli.terminal import use_no_pager
+        from iii_directory.cli.output import use_no_pager
 
         use_no_pager()
         args = args[1:]
@@ -99,14 +106,20 @@ def _dispatch(args: list[str]) -> None:
         _unknown(args[0])
 
 
+def command_of(name: str) -> click.Command:
+    """Import the command called ``name``."""
+    module, _, variable = COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"iii_directory.cli.{module}"), variable)
+
+
 def help_text() -> str:
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
     return f"""Usage: iii-directory COMMAND [OPTIONS]
-       iii-directory [--config PATH] [--url URL]    the same as serve
+       iii-directory [--config PATH] [--url URL]    short for serve
 
-Tells agents what an iii engine offers: skills, prompts, functions and the
-workers registry, with an engine of its own inside.
+Tells agents which skills, prompts and functions exist and how to use them.
+Most commands read the skills folder of this project and need no engine.
 
 Commands:
 {rows}
@@ -114,14 +127,14 @@ Commands:
 Options:
   -h, --help     show this text; after a command, its own
   -V, --version  show the version
-  --no-pager     print at once what is longer than the screen
+  --no-pager     print long output at once instead of page by page
   --manifest     describe this worker as JSON
 
 Start with: iii-directory up"""
 
 
 def manifest() -> str:
-    """What a registry or a daemon wants to know of this worker, as JSON."""
+    """Describe this worker as JSON, for registries and daemons that start workers."""
     import json
 
     from iii_directory.config import default_document
@@ -139,7 +152,6 @@ def manifest() -> str:
 
 
 def _help(words: list[str]) -> None:
-    """The help of a command, or of all."""
     if not words or words[0].startswith("-"):
         _print(help_text())
     elif words[0] in COMMANDS:
@@ -149,7 +161,7 @@ def _help(words: list[str]) -> None:
 
 
 def _wants_help() -> bool:
-    """Whether a person typed the name alone, with no engine there that a worker could join."""
+    """Return whether a person typed the name alone and no engine answers that the worker could join."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     from iii_directory.cli.common import engine_url, listens
@@ -158,11 +170,11 @@ def _wants_help() -> bool:
 
 
 def _run(name: str, args: list[str], program: str) -> None:
-    command = import_module(f"iii_directory.cli.{COMMANDS[name][0]}").command
+    command = command_of(name)
     import click
 
     if not {"--help", "-h"}.isdisjoint(args):
-        from iii_directory.cli.examples import with_examples
+        from iii_directory.cli.command_help import with_examples
 
         command = with_examples(command, name)
     try:
@@ -182,7 +194,7 @@ def _run(name: str, args: list[str], program: str) -> None:
 
 
 def _unknown(name: str) -> None:
-    from iii_directory.cli.groups import meant
+    from iii_directory.cli.command_help import meant
     from iii_directory.text import escaped
 
     close = meant(name, COMMANDS, OTHER_WORDS)
@@ -192,20 +204,8 @@ def _unknown(name: str) -> None:
     raise SystemExit(2)
 
 
-def _is_about_output(error: OSError) -> bool:
-    """Whether what we print has no place to go; whatever else fails on a disk has its own sentence."""
-    import errno
-
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
-
-
-def _no_more_output() -> None:
-    """What Python still holds for stdout would fail again at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def end_at_once(code: int) -> NoReturn:
-    """Without waiting for threads: what they do is either done or put right at the next start."""
+    """End the process without waiting for threads: unfinished work is put right at the next start."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.catalog.visibility import FULL, MANUAL, OFF, Levels
+from iii_directory.catalog.origins import FULL, MANUAL, OFF, Levels
+from iii_directory.cli.command_help import complete_skills
 from iii_directory.cli.common import EXIT_CODES, config_option, fail
-from iii_directory.cli.completion import skill_ids
 from iii_directory.cli.output import note
 from iii_directory.config import read_document, read_values
 from iii_directory.documents import frontmatter
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = "visibility"
 _NO_WRAPPING: Final = 1 << 20
-_SKILLS = click.argument("skills", metavar="ID...", nargs=-1, required=True, shell_complete=skill_ids())
+_SKILLS = click.argument("skills", metavar="ID...", nargs=-1, required=True, shell_complete=complete_skills)
 
 
 @click.command(
@@ -106,7 +106,7 @@ def _says(text: str, expected: Mapping[str, Any]) -> bool:
     """Whether a file says just this; a table without rules may be left out."""
     try:
         found = object_of(frontmatter.load(text.replace("\r\n", "\n"), first_line=1))
-    except frontmatter.RefusedError:
+    except frontmatter.FrontMatterError:
         return False
     return {_KEY: {}, **found} == expected
 

@@ -1,4 +1,4 @@
-"""Where a command's answers come from: the directory on the engine, or the folder when there is none.
+"""Answer a command's questions: from the directory on the engine, or from the folder without one.
 
 Both answer the same functions with the same replies, so a command need not know which of them it asked.
 """
@@ -27,12 +27,11 @@ from iii_directory.cli.common import (
     settings_from,
     url_option,
 )
-from iii_directory.cli.output import note
-from iii_directory.cli.runs import directory_at
-from iii_directory.cli.terminal import no_pager_option
+from iii_directory.cli.output import no_pager_option, note
+from iii_directory.cli.processes import directory_at
 from iii_directory.cli.tokens import engine_token
 from iii_directory.config import real_path
-from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError, retold
+from iii_directory.errors import PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError, error_of
 from iii_directory.text import quoted, shown_url
 from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from iii_directory.catalog.look import Look
+    from iii_directory.catalog.view import CatalogueView
     from iii_directory.config import Settings
     from iii_directory.documents.model import Finding
 
@@ -51,48 +50,48 @@ _VERBOSE: Final = "iii_directory.verbose"
 
 
 class Where(NamedTuple):
-    """The two places a command line names."""
+    """The configuration file and the engine that a command line names."""
 
     config_path: Path
     url: str | None
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--json`` and where to read, which arrive as ``as_json`` and ``where``; and how much to say."""
+    """Add ``--json`` as ``as_json``, where to read as ``where``, and options of the output."""
 
     @functools.wraps(command)
     def with_where(*args: Any, config_path: Path, url: str | None, **options: Any) -> None:
         command(*args, where=Where(config_path, url), **options)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole reply as JSON.")
+
+    def say_more(context: click.Context, _option: click.Parameter, given: bool) -> None:
+        context.meta[_VERBOSE] = given
+
     verbose = click.option(
-        "--verbose", is_flag=True, expose_value=False, callback=_say_more, help="Say who answers, too."
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=say_more,
+        help="Also say whether the engine or the folder answers.",
     )
     return as_json(no_pager_option(config_option(folder_options(url_option(verbose(with_where))))))
 
 
-def _say_more(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    context.meta[_VERBOSE] = given
-
-
-def _is_verbose() -> bool:
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_VERBOSE))
-
-
 class _NoDirectoryError(Exception):
-    """There is no directory to ask at the address; the text says what is missing."""
+    """No directory answers at the address; the message says what is missing."""
 
 
 def answer(where: Where, function_id: str, *, once_more: bool = False, **payload: Any) -> Answer:
-    """What the directory answers to a call of one of its reading functions; a failure ends the command.
+    """Call a reading function of the directory; a failure ends the command.
 
-    Who answers is in the reply, and told on stderr, but not ``once_more``, where somebody asked for an engine
-    or for more words.
+    ``answered_by`` of the reply says whether the engine or the folder answered. With ``--verbose``, or when a
+    named engine does not answer, a line on stderr says so as well, except for further calls (``once_more``).
     """
     given = {key: value for key, value in payload.items() if value is not None}
     url = engine_url(where.url, where.config_path.parent)
-    is_verbose = not once_more and _is_verbose()
+    context = click.get_current_context(silent=True)
+    is_verbose = not once_more and context is not None and bool(context.meta.get(_VERBOSE))
     absence = _reason_to_read_the_folder(where, url)
     if absence is None:
         try:
@@ -108,28 +107,28 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     settings = settings_from(where.config_path)
     if is_verbose or (is_named(None) and not once_more):
         note(f"{absence}; this is read from {settings.skills_folder}")
-    reply = _told_by_folder(settings, function_id, **given)
+    reply = _answer_of_folder(settings, function_id, **given)
     return {**reply, "answered_by": str(settings.skills_folder)}
 
 
-def _told_by_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
+def _answer_of_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
     try:
         return _read_folder(settings, function_id, payload)
     except DirectoryError as error:
         is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not is_named(None)
-        hint = " What running workers register is not looked at here." if is_missing else ""
+        hint = " Documents that running workers register are not searched here." if is_missing else ""
         fail(f"{error.sentence(as_command)}{hint}")
 
 
 def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
-    """Say why the engine at an address is not to be asked; None if it is."""
+    """Say why the engine at an address is not asked; None if it is asked."""
     if is_named(where.url):
         return None
     if chosen_folder() is not None:
         return "a skills folder was chosen"
     run = directory_at(url)
     if run is not None and run.home != str(real_path(where.config_path).parent):
-        return f"what answers at {shown_url(url)} is the directory of {run.home}"
+        return f"the directory at {shown_url(url)} is that of {run.home}"
     return None
 
 
@@ -146,28 +145,29 @@ def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> An
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
             raise _NoDirectoryError(f"the engine at {shown_url(url)} has no directory") from None
-        fail(retold(str(error), as_command))
+        known = error_of(error.body.get("data"))
+        fail(str(error) if known is None else known.sentence(as_command))
 
 
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
-    """What a reading function answers of the folder alone, without an engine; nothing in it is hidden."""
-    from iii_directory.catalog import replies
+    """Answer a reading function from the folder alone, without an engine."""
+    from iii_directory.catalog import skill_replies
     from iii_directory.catalog.file_replies import skill_file, skill_files
-    from iii_directory.catalog.published import Publisher
+    from iii_directory.catalog.skill_manifests import Publisher
 
-    answers: dict[str, Callable[[Look, Answer], object]] = {
-        "directory::search": _search,
-        "directory::skills::list": replies.skills_list,
-        "directory::skills::get": replies.skill,
+    answers: dict[str, Callable[[CatalogueView, Answer], object]] = {
+        "directory::search": lambda look, asked: _search(look, settings, asked),
+        "directory::skills::list": skill_replies.skills_list,
+        "directory::skills::get": skill_replies.skill,
         "directory::skills::files": skill_files,
         "directory::skills::file": skill_file,
         "directory::skills::archive": lambda look, asked: Publisher().archive(look, asked["id"]),
         "directory::skills::budget": lambda look, _: _budget(look, settings),
-        "directory::skills::index": replies.skills_index,
+        "directory::skills::index": skill_replies.skills_index,
         "directory::skills::facts": _facts,
         "directory::skills::usage": lambda look, _: _usage(look, settings),
-        "directory::prompts::list": replies.prompts_list,
-        "directory::prompts::get": replies.prompt,
+        "directory::prompts::list": skill_replies.prompts_list,
+        "directory::prompts::get": skill_replies.prompt,
         "directory::skills::explain": lambda look, asked: _explanation(look, settings, asked),
         "directory::diagnostics": lambda look, asked: _diagnostics(look, settings, asked),
     }
@@ -176,34 +176,34 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
 
 
 def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
-    """Where a skill, or a file of it, lies on this machine; only an engine that was named is asked."""
+    """Return the path of a skill, or of a file in it; an engine is asked only if ``--url`` names one."""
     if where.url is None:
         settings = settings_from(where.config_path)
-        ask = functools.partial(_told_by_folder, replace(settings, show_paths=True))
+        ask = functools.partial(_answer_of_folder, replace(settings, show_paths=True))
         why = "it comes with this program"
     else:
         ask = functools.partial(answer, where)
-        why = "it is registered, or its directory tells no paths (show_paths in its configuration)"
+        why = "it is registered, or its directory does not send paths (show_paths in its configuration)"
     skill = ask("directory::skills::files", id=skill_id)
     if "path" not in skill:
-        fail(f"nobody can say where {quoted(skill['id'])} lies: {why}; {program()} skills show reads it")
+        fail(f"{quoted(skill['id'])} has no path here: {why}; {program()} skills show reads it")
     place: str = skill["path"]
     if path is not None:
         inner = ask("directory::skills::file", id=skill_id, path=path, limit=1)["path"]
-        # A skill that is a single document lies where that does; no folder of a skill has a dot in its name.
+        # The path of a skill that is a single document is the document's; skill folders have no dot in them.
         is_document = inner.endswith(".md") and place.endswith(f"/{inner}")
         place = place if is_document else f"{place}/{inner}"
     return {"id": skill["id"], "path": place}
 
 
 @contextlib.contextmanager
-def loaded(settings: Settings) -> Generator[Look]:
-    """The documents of the folder as they are now; bodies can be read until the end of the block."""
+def loaded(settings: Settings) -> Generator[CatalogueView]:
+    """Load the documents of the folder; bodies can be read until the end of the block."""
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.catalog.folder.layers import layers_of
-    from iii_directory.catalog.visibility import Levels
+    from iii_directory.catalog.folder_source import layers_of
+    from iii_directory.catalog.origins import Levels
 
-    # What the catalogue has to say is for `doctor` to show, not for stderr.
+    # `doctor` shows what the catalogue objects to; other commands keep it off stderr.
     logging.getLogger("iii_directory.catalog").addHandler(logging.NullHandler())
     folders = layers_of(settings)
     catalogue = Catalogue(folders, show_paths=settings.show_paths is True, levels=Levels(settings.visibility))
@@ -213,49 +213,54 @@ def loaded(settings: Settings) -> Generator[Look]:
         catalogue.close()
 
 
-def _search(look: Look, payload: Answer) -> Answer:
-    from iii_directory.worker.indexing import search_documents
+def data_folder(settings: Settings) -> Path:
+    """The folder with the data of the project that a command is about."""
+    home = real_path(click.get_current_context().params["config_path"]).parent
+    return default_data(home, settings.skills_folder)
 
-    return search_documents(look, payload)
+
+def _search(look: CatalogueView, settings: Settings, payload: Answer) -> Answer:
+    from iii_directory.search.kept_index import search_documents
+
+    return search_documents(look, payload, data_folder(settings))
 
 
-def _budget(look: Look, settings: Settings) -> Answer:
-    from iii_directory.authoring.served import budget
-    from iii_directory.worker.handlers.advice import tool_rows
+def _budget(look: CatalogueView, settings: Settings) -> Answer:
+    from iii_directory.worker.handlers.inspect_handlers import tool_rows
+    from iii_directory.worker.served_skills import budget
     from iii_directory.worker.surfaces import functions_of
 
     return budget(look, tool_rows(functions_of(settings.surfaces)))
 
 
-def _usage(look: Look, settings: Settings) -> Answer:
-    from iii_directory.catalog.skills import every_skill
+def _usage(look: CatalogueView, settings: Settings) -> Answer:
+    from iii_directory.catalog.skill_folders import every_skill
     from iii_directory.worker.usage import FILE_NAME, read_usage
 
-    home = real_path(click.get_current_context().params["config_path"]).parent
-    table = read_usage(default_data(home, settings.skills_folder) / FILE_NAME)
+    table = read_usage(data_folder(settings) / FILE_NAME)
     return table.reply(key for key, _ in every_skill(look.snapshot))
 
 
-def _facts(look: Look, payload: Answer) -> Answer:
-    from iii_directory.authoring.served import facts
+def _facts(look: CatalogueView, payload: Answer) -> Answer:
+    from iii_directory.worker.served_skills import facts
 
     return facts(look, payload)
 
 
-def _diagnostics(look: Look, settings: Settings, asked: Answer) -> Answer:
-    from iii_directory.authoring.served import objections
+def _diagnostics(look: CatalogueView, settings: Settings, asked: Answer) -> Answer:
+    from iii_directory.worker.served_skills import objections
 
     checked = objections(look) if asked.get("check") else ()
     return look.report([*look.findings(), *_edited(look, settings), *checked], asked)
 
 
-def _explanation(look: Look, settings: Settings, asked: Answer) -> Answer:
+def _explanation(look: CatalogueView, settings: Settings, asked: Answer) -> Answer:
     from iii_directory.catalog.explain import explanation
 
     return explanation(look, asked, _edited(look, settings))
 
 
-def _edited(look: Look, settings: Settings) -> list[Finding]:
+def _edited(look: CatalogueView, settings: Settings) -> list[Finding]:
     from iii_directory.install.edits import Edits
 
     return Edits(settings.skills_folder).findings(look.lockfile)

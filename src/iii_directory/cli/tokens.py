@@ -1,7 +1,7 @@
-"""Tokens of commands: what a listener asks for, and what is shown to an engine.
+"""Who may connect: the options of listeners, the token a listener requires, and the token sent to an engine.
 
-A token that nobody chose is made once and kept in a file of the data directory that its owner alone can read.
-Our own commands find it there; whoever else should connect is given it by the owner.
+With ``--token auto`` a token is generated once and kept in a file of the data directory that only its owner
+can read. Commands of the same user find it there; the owner gives it to everyone else who should connect.
 """
 
 from __future__ import annotations
@@ -9,52 +9,64 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.access.kept_secret import ExposedError, kept_secret, made_secret
-from iii_directory.access.ownership import can_tell
-from iii_directory.access.policy import KEPT_TOKEN, is_loopback
 from iii_directory.cli.common import Command, fail
 from iii_directory.cli.output import say
-from iii_directory.cli.runs import all_runs
+from iii_directory.cli.processes import all_runs
 from iii_directory.config import DATA_FOLDER, DEFAULT_URL, TOKEN_VARIABLE
 from iii_directory.limits import MIN_TOKEN_CHARS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from iii_directory.wire.access import KEPT_TOKEN, is_loopback
+from iii_directory.wire.ownership import ExposedError, can_tell, kept_secret, made_secret
 
 AUTO: Final = "auto"
 
 
 class TokenRule(NamedTuple):
-    """What a listener asks for."""
+    """The token that a listener requires, and from whom."""
 
     token: str | None
     asks_everybody: bool = True
-    """Whether also of the user who started it, whom the kernel knows."""
+    """False if the user who started the listener, whom the kernel identifies, needs no token."""
     kept_in: Path | None = None
-    """The file of a token that nobody chose."""
+    """The file of a generated token."""
 
     def told(self) -> str:
-        """Where the token is, in words."""
-        return f"kept in {self.kept_in}; others show it as 'Authorization: Bearer …', you need none here"
+        """Say where the token is."""
+        return f"kept in {self.kept_in}; others send it as 'Authorization: Bearer …', you need none here"
 
 
 def token_option(command: Command) -> Command:
     return click.option(
         "--token",
         default=None,
-        help=f"Ask every client for this token, of at least {MIN_TOKEN_CHARS} characters. '{AUTO}' makes one "
-        "that only you can read, keeps it in the data directory, and asks others for it.  "
-        "[default: $III_TOKEN]",
+        help=f"Require this token, of at least {MIN_TOKEN_CHARS} characters, from every client. '{AUTO}' "
+        "generates one, keeps it in the data directory where only you can read it, and requires it from "
+        "other users.  [default: $III_TOKEN]",
     )(command)
 
 
+def engine_options(command: Command) -> Command:
+    """Add ``--host``, ``--data``, ``--in-memory`` and ``--token``, for commands that start an engine."""
+    host = click.option(
+        "--host",
+        help="The address the embedded engine listens on. Beyond loopback a token is required.  "
+        "[default: 127.0.0.1]",
+    )
+    data = click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where the embedded engine keeps state.  [default: .iii-directory, beside the configuration]",
+    )
+    in_memory = click.option("--in-memory", is_flag=True, help="Keep state in memory only.")
+    return host(data(in_memory(token_option(command))))
+
+
 def rule_for(given: str | None, data: Path | None) -> TokenRule:
-    """What a listener asks for, or one sentence about why that cannot be."""
+    """Decide what a listener requires; a token that cannot be kept ends the command with one sentence."""
     if given != AUTO:
         return TokenRule(given or os.environ.get(TOKEN_VARIABLE) or None)
     if data is None:
@@ -68,28 +80,32 @@ def rule_for(given: str | None, data: Path | None) -> TokenRule:
 
 
 def engine_token(url: str, home: Path | None = None, *, named: bool) -> str | None:
-    """What to show the engine at an address: the token of the environment, else one that was made for it.
+    """Return the token to send to the engine at an address: $III_TOKEN, else the one generated for it.
 
-    The folder is that of the configuration; without one, where we stand. Ask for a connection that is to be
-    made: if the token is kept from it, that is said.
+    ``home`` is the folder of the configuration, by default the current one. Call this only for a connection
+    that is about to be made: when the token is withheld, a line on stderr says so.
     """
     chosen = os.environ.get(TOKEN_VARIABLE)
     if chosen or not is_loopback(urlsplit(url).hostname or ""):
-        return kept_from_squatters(url, chosen or None, named=named)
-    for folder in _data_folders(url, home or Path()):
+        return withheld_from_strangers(url, chosen or None, named=named)
+    folders = [Path(run.data) for run in all_runs() if run.url == url and run.data is not None]
+    if can_tell():
+        # The usual place says nothing about who listens at the address now; the kernel must be able to tell.
+        folders += [(home or Path()) / DATA_FOLDER, (home or Path()) / "data"]
+    for folder in folders:
         with suppress(OSError, ExposedError):
             return kept_secret(folder, KEPT_TOKEN)
     return None
 
 
-def kept_from_squatters(url: str, token: str | None, *, named: bool) -> str | None:
-    """A token for an address that was named; for the usual one else, unless anybody might listen there.
+def withheld_from_strangers(url: str, token: str | None, *, named: bool) -> str | None:
+    """Return ``token``, or None where another user might listen at the default address.
 
-    Where the kernel says who listens, it is asked when there is a connection to make. Where it does not, only
-    an engine that has said so in the private folder of our runs, and holds its file locked, is known as ours.
+    Where the kernel says who listens, the connection itself checks that. Elsewhere an engine counts as ours
+    only if its locked run file lies in the private folder of this user.
     """
     ours = (run.url for run in all_runs() if run.embedded)
-    # Nobody named it here, but it is not the usual one: then it is that of a directory of ours.
+    # An address that was not named and is not the default one comes from a run file of this user.
     known = named or url != DEFAULT_URL
     if token is None or known or can_tell() or url in ours:
         return token
@@ -99,16 +115,3 @@ def kept_from_squatters(url: str, token: str | None, *, named: bool) -> str | No
         err=True,
     )
     return None
-
-
-def _data_folders(url: str, home: Path) -> Iterator[Path]:
-    """Where the engine at an address may keep its state: as it says, or where it usually does.
-
-    The usual place says nothing of who listens at the address now: that, the kernel must be able to tell.
-    """
-    for run in all_runs():
-        if run.url == url and run.data is not None:
-            yield Path(run.data)
-    if can_tell():
-        yield home / DATA_FOLDER
-        yield home / "data"

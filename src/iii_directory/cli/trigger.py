@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from iii_directory.cli.command_help import complete_functions
 from iii_directory.cli.common import EXIT_CODES, engine_url, fail, is_named, listens, program, url_option
-from iii_directory.cli.completion import function_ids
-from iii_directory.cli.output import json_text, note, print_json, print_string, say
-from iii_directory.cli.terminal import no_pager_option
+from iii_directory.cli.output import json_text, no_pager_option, note, print_json, print_string, say
 from iii_directory.cli.tokens import engine_token
 from iii_directory.shapes import is_object
 
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class _Trigger(click.Command):
-    """Also understands ``--json PAYLOAD``, which was how a payload was given before ``--payload``."""
+    """Accepts ``--json PAYLOAD`` as well, the spelling before ``--payload``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_today(args)))
+        return super().parse_args(ctx, list(_translated(args)))
 
 
-def _today(args: list[str]) -> Iterator[str]:
-    """Today's spelling of a command line, with a hint where it was an older one."""
+def _translated(args: list[str]) -> Iterator[str]:
+    """Translate an older command line into today's, with a hint on stderr."""
     words = iter(args)
     for word in words:
         if word.startswith("--json="):
@@ -34,7 +33,12 @@ def _today(args: list[str]) -> Iterator[str]:
             continue
         if word == "--json":
             following = next(words, None)
-            if following is not None and _looks_like_json(following):
+            # `--json` alone asks for JSON output today; only a word that looks like JSON was a payload.
+            if following is not None and (
+                following.startswith(("{", "[", '"'))
+                or following in ("null", "true", "false")
+                or following.isdigit()
+            ):
                 yield from _payload(following)
                 continue
             yield word
@@ -49,19 +53,15 @@ def _payload(document: str) -> tuple[str, str]:
     return "--payload", document
 
 
-def _looks_like_json(word: str) -> bool:
-    return word.startswith(("{", "[", '"')) or word in ("null", "true", "false") or word.isdigit()
-
-
 @click.command(
     cls=_Trigger,
-    help="Call FUNCTION with the given fields and print what it answers: text as text, everything else as "
-    "JSON. A value that is JSON is taken as JSON, else as text.",
+    help="Call FUNCTION with the given fields and print its answer: text as text, everything else as JSON. A "
+    "VALUE that is valid JSON is sent as JSON, else as text.",
     epilog=EXIT_CODES,
 )
-@click.argument("function", required=False, shell_complete=function_ids())
+@click.argument("function", required=False, shell_complete=complete_functions)
 @click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--payload", help="The payload as JSON; KEY=VALUE fields are laid over it.")
+@click.option("--payload", help="The payload as JSON; KEY=VALUE fields are set in it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the exact reply as JSON, an error's too.")
 # How the documents of published workers still write it, from the time before `iii trigger` took words.
 @click.option("--function-id", help="FUNCTION, as older documents of workers write it.")
@@ -96,7 +96,7 @@ def command(
 
     address = engine_url(url)
     named = is_named(url)
-    # Where nobody listens there is no talk of a token; one who was named is sent it, however long that takes.
+    # Without a listener a withheld token is not worth a warning; a named address is tried in any case.
     wanted = named or listens(address)
     try:
         result = call_function(
@@ -116,20 +116,14 @@ def command(
             say(json_text(body), err=True)
             raise SystemExit(1) from None
         fail(str(error))
-    _print_result(result, as_json=as_json)
-
-
-def _print_result(result: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(result)
-    elif isinstance(result, str):
+    if isinstance(result, str) and not as_json:
         print_string(result)
-    elif result is not None:
+    elif result is not None or as_json:
         print_json(result)
 
 
 def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:
-    """The payload: a JSON document, with fields laid over it if it is an object."""
+    """Build the payload: a JSON document, with the KEY=VALUE fields set in it if it is an object."""
     base: Any = {}
     if document is not None:
         try:
@@ -145,12 +139,8 @@ def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:
         key, separator, value = field.partition("=")
         if not separator or not key:
             fail(f"'{field}' is not KEY=VALUE", code=2)
-        merged[key] = _value(value)
+        try:
+            merged[key] = json.loads(value)
+        except ValueError:
+            merged[key] = value
     return merged
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -1,7 +1,9 @@
 """Settings: what an operator can decide, one table with every key, read from ``config.yaml``."""
 
 from iii_directory.config.loading import (
+    CONFIG_FILE,
     CONFIGURATION_ID,
+    DATA_FOLDER,
     InForce,
     Origin,
     at_next_start,
@@ -10,6 +12,7 @@ from iii_directory.config.loading import (
     in_force,
     json_schema,
     load_settings,
+    nearest_project,
     parse_settings,
     read_document,
     read_values,
@@ -20,7 +23,6 @@ from iii_directory.config.loading import (
     set_on_engine,
     user_skills_folder,
 )
-from iii_directory.config.nearest import CONFIG_FILE, DATA_FOLDER, nearest_project
 from iii_directory.config.settings import (
     BY_KEY,
     DEFAULT_REGISTRY_URL,

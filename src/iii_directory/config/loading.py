@@ -1,4 +1,4 @@
-"""Read ``config.yaml`` at the start and again when it changes; say where each value in force comes from.
+"""Find the project and read its ``config.yaml``, at the start and when it changes.
 
 A missing or broken file, an unknown key or a wrong value is a warning, never a failed start: the default
 applies, or the value from before.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from iii_directory import limits
 from iii_directory.config.settings import BY_KEY, DEFAULT_ROOTS, SETTINGS, Settings, WrongValueError, written
 from iii_directory.documents import frontmatter
+from iii_directory.documents.ids import OVERVIEWS
 from iii_directory.shapes import is_object, object_of
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
@@ -25,22 +26,25 @@ if TYPE_CHECKING:
     from iii_directory.shapes import Json
 
 
+CONFIG_FILE: Final = "config.yaml"
+HOME_VARIABLE: Final = "III_DIRECTORY_HOME"
+DATA_FOLDER: Final = ".iii-directory"
 CONFIGURATION_ID: Final = "iii-directory"
-"""What this worker's settings are called in the configuration of an engine."""
+"""The id of this worker's settings in the configuration of an engine."""
 REMOTE: Final = frozenset(setting.key for setting in SETTINGS if setting.remote)
-"""The keys that can be set there."""
+"""The keys that can be set in the engine's configuration."""
 DEFAULT: Final = "default"
 
 
 class Origin(NamedTuple):
-    """A place where values are set, as people are told of it."""
+    """A place where values are set, with its name for people."""
 
     name: str
     values: Json
 
 
 class InForce(NamedTuple):
-    """A setting as it is."""
+    """A setting with its current value and where that comes from."""
 
     key: str
     value: object
@@ -48,7 +52,7 @@ class InForce(NamedTuple):
 
 
 class Reread(NamedTuple):
-    """What a changed configuration means to a worker that runs."""
+    """The effect of a changed configuration on a running worker."""
 
     hot: dict[str, Any]
     """The fields of `Settings` that change at once."""
@@ -58,7 +62,7 @@ class Reread(NamedTuple):
 
 
 def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
-    """Settings from a parsed document; relative folders are taken from ``base``."""
+    """Read settings from a parsed document, with warnings; relative folders are taken from ``base``."""
     values, wrong, unknown = read_values(document)
     warnings = [
         *unknown,
@@ -68,7 +72,7 @@ def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
 
 
 def reread_settings(now: Settings, at_start: Settings, document: object, base: Path) -> Reread:
-    """What changes when a document says something else than what is in force, or than it said at the start.
+    """Compare a changed document with the settings in force and with those of the start.
 
     A wrong value changes nothing.
     """
@@ -90,7 +94,7 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
 
 
 def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """The fields that a document sets; what was expected of each key with a wrong value; other warnings."""
+    """Return the fields that a document sets, what was expected of each wrong value, and other warnings."""
     values: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     if document is None:
@@ -108,7 +112,7 @@ def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[
 
 
 def load_settings(path: Path) -> tuple[Settings, list[str]]:
-    """Settings from a file, with what was wrong with it."""
+    """Read settings from a file, with warnings."""
     document, problem = read_document(path)
     settings, warnings = parse_settings(document, real_path(path).parent)
     if settings.user_roots:
@@ -117,21 +121,21 @@ def load_settings(path: Path) -> tuple[Settings, list[str]]:
 
 
 def set_on_engine(answer: object) -> tuple[Json, list[str]]:
-    """What an answer of ``configuration::get`` sets, and a sentence for each key that it may not."""
+    """Return what an answer of ``configuration::get`` sets, and a sentence for each key it may not."""
     value = object_of(object_of(answer).get("value"))
     alone = [f"'{key}' can be set in config.yaml alone" for key in sorted(value.keys() - REMOTE)]
     return {key: value[key] for key in sorted(REMOTE & value.keys()) if value[key] is not None}, alone
 
 
 def at_next_start(settings: Settings) -> Json:
-    """The keys that apply at a start alone, as a file would set them; None for what it would leave out."""
+    """Return the settings that apply at a start only, as a file would write them; None for unset ones."""
     return {setting.key: written(getattr(settings, setting.key)) for setting in SETTINGS if not setting.hot}
 
 
 def in_force(origins: Sequence[Origin]) -> tuple[list[InForce], list[str]]:
-    """Every setting, from the last of the origins that has a value for it which can be used.
+    """Return every setting with its value from the last origin that has a valid one.
 
-    And a sentence for each value that cannot: what was before it is kept.
+    A sentence tells of each invalid value, which leaves the value before it in force.
     """
     problems: list[str] = []
     return [_in_force(setting, origins, problems) for setting in SETTINGS], problems
@@ -153,12 +157,12 @@ def _in_force(setting: Setting, origins: Sequence[Origin], problems: list[str]) 
 
 
 def default_document() -> dict[str, object]:
-    """The configuration with every default, as the manifest prints it."""
+    """Return the configuration with every default, as the manifest prints it."""
     return {setting.key: setting.default for setting in SETTINGS}
 
 
 def json_schema() -> Json:
-    """What an editor needs to know of the file."""
+    """Return the JSON Schema of the file, for editors."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "iii-directory configuration",
@@ -167,7 +171,7 @@ def json_schema() -> Json:
 
 
 def remote_schema() -> Json:
-    """What may be set in the engine's configuration."""
+    """Return the JSON Schema of the settings that the engine's configuration may set."""
     return _schema_of(setting for setting in SETTINGS if setting.remote)
 
 
@@ -183,7 +187,7 @@ def _schema_of(settings: Iterable[Setting]) -> Json:
 
 
 def sample() -> str:
-    """A file that changes nothing: every setting commented out, with its default and what it is for."""
+    """Return a file that changes nothing: every setting commented out, with its default and purpose."""
     import json
 
     lines = ["# iii-directory: every setting with its default. Remove the # in front of what you change.", ""]
@@ -194,7 +198,7 @@ def sample() -> str:
 
 
 def read_document(path: Path) -> tuple[Json, str | None]:
-    """What a file says, or nothing and what is wrong with it. A missing file is an empty one."""
+    """Return the content of a file, or nothing and what is wrong with it. A missing file is empty."""
     try:
         with path.open("rb") as file:
             raw = file.read(limits.MAX_CONFIG_BYTES + 1)
@@ -212,12 +216,12 @@ def read_document(path: Path) -> tuple[Json, str | None]:
         return plain, None
     try:
         return frontmatter.load(text, first_line=1), None
-    except frontmatter.RefusedError as refused:
+    except frontmatter.FrontMatterError as refused:
         return {}, f"cannot be used: {refused}"
 
 
 def home_folder() -> Path | None:
-    """Give the home folder of the user; None where there is none."""
+    """Return the home folder of the user, if there is one."""
     try:
         return Path.home()
     except RuntimeError:
@@ -225,7 +229,7 @@ def home_folder() -> Path | None:
 
 
 def user_skills_folder() -> Path | None:
-    """Give the folder that commands with ``-g`` install into."""
+    """Return the folder that commands with ``-g`` install into."""
     data = os.environ.get("XDG_DATA_HOME", "")
     if os.path.isabs(data):
         return Path(data, "iii-directory", "skills")
@@ -234,7 +238,7 @@ def user_skills_folder() -> Path | None:
 
 
 def user_roots() -> list[Path]:
-    """List the folders of skills that the user has for every project, ours first."""
+    """Return the user's own folders of skills for every project, ours first."""
     home, ours = home_folder(), user_skills_folder()
     theirs = [] if home is None else [home / root for root in DEFAULT_ROOTS]
     return theirs if ours is None else [ours, *theirs]
@@ -247,14 +251,14 @@ def _unknown(key: str) -> str:
 
 
 def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Settings:
-    """Relative folders lie beside the file; the usual roots count where they exist."""
+    """Resolve relative folders from the folder of the file, and add the usual roots that exist."""
     local = settings.local_skills_folder
     roots = tuple(real_path(base / root) for root in settings.roots)
     outside: list[str] = []
     if not has_roots:
         found = {name: real_path(base / name) for name in DEFAULT_ROOTS}
         found = {name: root for name, root in found.items() if root.is_dir()}
-        # Nobody chose these folders: a checkout could bring a link to any folder of this machine.
+        # The operator did not choose these folders: a checkout could bring a link to any folder.
         outside = [name for name, root in found.items() if not root.is_relative_to(base)]
         roots = tuple(root for name, root in found.items() if name not in outside)
     return replace(
@@ -267,5 +271,54 @@ def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Setti
 
 
 def real_path(path: Path) -> Path:
-    """Follow every link; a link that leads to itself stays as it is, where ``Path.resolve`` would raise."""
+    """Follow every link; a link to itself stays as it is, where ``Path.resolve`` would raise."""
     return Path(os.path.realpath(path))
+
+
+def nearest_project(start: Path) -> Path:
+    """Return the folder that ``III_DIRECTORY_HOME`` names, else the nearest project from ``start`` upward.
+
+    The search ends at the home folder and at the root of the file system that ``start`` lies on. Without a
+    project it is ``start`` itself.
+    """
+    named = os.environ.get(HOME_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    start = real_path(start)
+    home = home_folder()
+    home = None if home is None else real_path(home)
+    for folder in (start, *start.parents):
+        if _is_project(folder, is_home=folder == home):
+            return folder
+        if folder == home or os.path.ismount(folder):
+            break
+    return start
+
+
+def _is_project(folder: Path, *, is_home: bool) -> bool:
+    if _is_our_config(folder / CONFIG_FILE) or (folder / DATA_FOLDER).is_dir():
+        return True
+    # In the home folder these are the user's, for every project.
+    roots = () if is_home else DEFAULT_ROOTS
+    return any((folder / root).is_dir() for root in roots) or _has_skill(folder / "skills")
+
+
+def _is_our_config(path: Path) -> bool:
+    """Return whether a file is our configuration: it has a key that we know."""
+    if not path.is_file():
+        return False
+    document, _ = read_document(path)
+    return any(key in BY_KEY for key in document)
+
+
+def _has_skill(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                os.path.isfile(os.path.join(entry.path, name))
+                for entry in entries
+                if not entry.name.startswith(".")
+                for name in OVERVIEWS
+            )
+    except OSError:
+        return False

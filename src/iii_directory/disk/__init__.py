@@ -1,1 +1,1 @@
-"""Read and write the disk safely."""
+"""Read and write the disk safely, and keep the record of what was installed."""

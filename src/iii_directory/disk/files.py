@@ -177,7 +177,7 @@ class FolderAtStart(NamedTuple):
 
     path: str
     identity: Identity | None
-    """None if there was no folder."""
+    """None if the folder did not exist."""
 
     @classmethod
     def of(cls, path: str | Path) -> Self:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from iii_directory.documents.file_pages import media_type, text_of
@@ -19,7 +20,7 @@ from iii_directory.shapes import is_object, is_text_list, items_of, object_of
 from iii_directory.text import cut, escaped, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 KINDS: Final = (
     "scripts",
@@ -239,9 +240,16 @@ class FactFinding(NamedTuple):
     line: int | None
     words: str
 
+    def __str__(self) -> str:
+        return f"{self.rule} in {self.path}: {self.words}"
+
     def as_dict(self) -> dict[str, Any]:
         line = {} if self.line is None else {"line": self.line}
         return {"rule": self.rule, "path": self.path, **line, "words": self.words}
+
+
+Accepted: TypeAlias = "Mapping[str, Sequence[str]]"
+"""Facts that the operator accepted, by kind, in the words of `listed_facts`."""
 
 
 class Facts(NamedTuple):
@@ -251,11 +259,15 @@ class Facts(NamedTuple):
     """A sorted list for each of `KINDS`; a row of ``scripts`` is ``path (interpreter)``."""
     findings: tuple[FactFinding, ...]
 
-    def as_dict(self, functions: Collection[str] | None = None) -> dict[str, Any]:
-        """Give the reply; ``functions`` are those there are now, None where no engine was asked.
+    def as_dict(
+        self, functions: Collection[str] | None = None, accepted: Accepted = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """Return the reply; ``functions`` are those there are now, None where no engine was asked.
 
-        Of a list that is longer than the bound, ``left_out`` says how many rows are missing.
+        Findings that the operator accepted are marked. Of a list that is longer than the bound, ``left_out``
+        says how many rows are missing.
         """
+        known = frozenset(accepted.get("findings", ()))
         shown: dict[str, list[Any]] = {kind: values[:MAX_FACTS] for kind, values in self.inventory.items()}
         for kind, detail in (("scripts", "interpreter"), ("unread", "reason")):
             pairs = (value[:-1].rpartition(" (") for value in shown[kind])
@@ -268,7 +280,10 @@ class Facts(NamedTuple):
         left_out = {kind: len(rows) - MAX_FACTS for kind, rows in lists.items() if len(rows) > MAX_FACTS}
         return {
             "facts": shown,
-            "findings": [finding.as_dict() for finding in self.findings[:MAX_FACTS]],
+            "findings": [
+                {**finding.as_dict(), **({"accepted": True} if str(finding) in known else {})}
+                for finding in self.findings[:MAX_FACTS]
+            ],
             **({"left_out": left_out} if left_out else {}),
         }
 
@@ -290,25 +305,28 @@ def facts_of(files: Mapping[str, FileContent]) -> Facts:
     return Facts({kind: sorted(values) for kind, values in found.items()}, tuple(findings))
 
 
-def new_facts(before: Facts, after: Facts) -> dict[str, list[str]]:
-    """List what a skill can do after a change that it could not do before, by kind, and new findings."""
-    added = {
-        kind: sorted(set(after.inventory[kind]) - set(before.inventory[kind]))
-        for kind in KINDS
-        # The host of an address says enough.
-        if kind != "urls"
-    }
-    known = {(finding.rule, finding.path) for finding in before.findings}
-    added["findings"] = [
-        f"{finding.rule} in {finding.path}: {finding.words}"
-        for finding in after.findings
-        if (finding.rule, finding.path) not in known
-    ]
-    return {kind: _bounded(values) for kind, values in added.items() if values}
+def listed_facts(facts: Facts) -> dict[str, list[str]]:
+    """List facts and findings by kind, each as one line that means the same in every version of a skill."""
+    # The host of an address says enough.
+    kinds = {kind: values for kind, values in facts.inventory.items() if kind != "urls"}
+    return {**kinds, "findings": list(dict.fromkeys(map(str, facts.findings)))}
 
 
-def _bounded(values: list[str]) -> list[str]:
-    return values if len(values) <= MAX_FACTS else [*values[:MAX_FACTS], f"… {len(values) - MAX_FACTS} more"]
+def new_facts(before: Facts, after: Facts, accepted: Accepted = MappingProxyType({})) -> dict[str, list[str]]:
+    """List what a skill can do after a change that it could not do before, by kind, and new findings.
+
+    What the operator accepted is not new.
+    """
+    known = listed_facts(before)
+    new: dict[str, list[str]] = {}
+    for kind, values in listed_facts(after).items():
+        old = {*known[kind], *accepted.get(kind, ())}
+        added = [value for value in values if value not in old]
+        if len(added) > MAX_FACTS:
+            added[MAX_FACTS:] = [f"… {len(added) - MAX_FACTS} more"]
+        if added:
+            new[kind] = added
+    return new
 
 
 def _ending(path: str) -> str:

@@ -101,7 +101,7 @@ class FilePart(NamedTuple):
     modified_at: str
 
 
-class Page(NamedTuple):
+class FilePage(NamedTuple):
     """A part of a file as it is sent in a reply."""
 
     encoding: str
@@ -130,13 +130,13 @@ def text_of(raw: bytes) -> str | None:
         return None
 
 
-def page_of(part: bytes, *, is_last: bool) -> Page:
+def page_of(part: bytes, *, is_last: bool) -> FilePage:
     """Make a page of a part of a file: text cut between characters, or base64 for binary content."""
     whole = part if is_last else part[: _end_of_characters(part)]
     text = text_of(whole)
     if text is not None and (whole or not part):
-        return Page("utf-8", text, len(whole))
-    return Page("base64", base64.b64encode(part).decode("ascii"), len(part))
+        return FilePage("utf-8", text, len(whole))
+    return FilePage("base64", base64.b64encode(part).decode("ascii"), len(part))
 
 
 def least_page(limit: int) -> int:

@@ -37,7 +37,7 @@ class FrontMatter(NamedTuple):
     """True if the problem was worked around, so ``values`` is complete."""
 
 
-class RefusedError(Exception):
+class FrontMatterError(Exception):
     """The block is not plain data; the message says why."""
 
 
@@ -120,7 +120,7 @@ def read(block: str) -> FrontMatter:
         return FrontMatter(values)
     try:
         return FrontMatter(load(block))
-    except RefusedError as refused:
+    except FrontMatterError as refused:
         return _read_repaired(block, str(refused))
 
 
@@ -161,9 +161,9 @@ def load(block: str, first_line: int = 2) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + first_line})" if mark is not None else ""
-        raise RefusedError(f"it is not valid YAML{where}") from None
+        raise FrontMatterError(f"it is not valid YAML{where}") from None
     if _json_bytes(values) > max(MAX_FRONT_MATTER_GROWTH * len(block.encode()), SMALL_FRONT_MATTER_BYTES):
-        raise RefusedError(f"it is more than {MAX_FRONT_MATTER_GROWTH} times as large once it is JSON")
+        raise FrontMatterError(f"it is more than {MAX_FRONT_MATTER_GROWTH} times as large once it is JSON")
     return values
 
 
@@ -208,7 +208,7 @@ def _read_repaired(block: str, problem: str) -> FrontMatter:
     quoted = _ONE_LINER.sub(_with_quotes, block)
     try:
         values = load(quoted) if quoted != block else None
-    except RefusedError:
+    except FrontMatterError:
         values = None
     if values is None:
         return FrontMatter({}, problem)
@@ -234,12 +234,12 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise RefusedError("it holds more than one YAML document")
+                raise FrontMatterError("it holds more than one YAML document")
             values = _node(next(events), events, 1)
     if values is None:
         return {}
     if not is_object(values):
-        raise RefusedError("it is not a mapping, not a list of 'key: value' lines")
+        raise FrontMatterError("it is not a mapping, not a list of 'key: value' lines")
     return values
 
 
@@ -247,7 +247,7 @@ def _bounded(events: Iterator[Any]) -> Iterator[Any]:
     for count, event in enumerate(events):
         # The stream itself has four events, and a value has one or two.
         if count > 2 * MAX_FRONT_MATTER_VALUES + 4:
-            raise RefusedError(f"it holds more than {MAX_FRONT_MATTER_VALUES} values")
+            raise FrontMatterError(f"it holds more than {MAX_FRONT_MATTER_VALUES} values")
         yield event
 
 
@@ -255,13 +255,13 @@ def _node(event: Any, events: Iterator[Any], depth: int) -> Any:
     import yaml
 
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise RefusedError("it uses YAML anchors or aliases")
+        raise FrontMatterError("it uses YAML anchors or aliases")
     if event.tag is not None:
-        raise RefusedError("it uses YAML tags")
+        raise FrontMatterError("it uses YAML tags")
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(event)
     if depth > MAX_FRONT_MATTER_DEPTH:
-        raise RefusedError(f"it is nested more than {MAX_FRONT_MATTER_DEPTH} levels deep")
+        raise FrontMatterError(f"it is nested more than {MAX_FRONT_MATTER_DEPTH} levels deep")
     if isinstance(event, yaml.SequenceStartEvent):
         return _sequence(events, depth)
     return _mapping(events, depth)
@@ -282,10 +282,10 @@ def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
-            raise RefusedError("a key in it is not a word")
+            raise FrontMatterError("a key in it is not a word")
         _node(event, events, depth)
         if event.value in found:
-            raise RefusedError("a key appears twice in it")
+            raise FrontMatterError("a key appears twice in it")
         found[event.value] = _node(next(events), events, depth + 1)
     return found
 
@@ -293,7 +293,7 @@ def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
 def _scalar(event: Any) -> Any:
     value: str = event.value
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise RefusedError("it holds half a Unicode character")
+        raise FrontMatterError("it holds half a Unicode character")
     if not event.implicit[0]:
         return value
     if value in _CONSTANTS:

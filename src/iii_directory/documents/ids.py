@@ -1,4 +1,4 @@
-"""The grammar of skill ids and prompt names, and which of them a path in the folder stands for. Pure."""
+"""Check skill ids and prompt names, and derive them from paths in the folder. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from iii_directory.errors import BAD_PROMPT, BAD_SKILL_ID, DirectoryError
 from iii_directory.limits import MAX_ID_BYTES, MAX_SEGMENT_CHARS, MAX_SKILL_NAME_CHARS
 from iii_directory.text import quoted
 
-# Behind these the tree index is served, so a skill of that id has no URI.
+# The tree index is served at these addresses, so a skill of such an id has no URI.
 RESERVED_IDS: Final = frozenset({"skills", "directory/skills"})
 INDEX_SUFFIX: Final = "/index"
 OVERVIEW: Final = "SKILL.md"
-"""The file that stands for a skill, as the Agent Skills standard calls it."""
+"""The name of the file that stands for a skill in the Agent Skills standard."""
 OVERVIEWS: Final = (OVERVIEW, "SKILLS.md", "index.md")
-"""Every name of a file that stands for its folder; of several the first counts."""
-# What the engine and this worker say of themselves comes from the operator's folder or this package alone.
+"""The names of files that stand for their folder; of several in one folder the first counts."""
+# Documents about the engine and this worker come only from the operator's folder or this package.
 RESERVED_NAMESPACES: Final = frozenset({"iii", "iii-directory"})
 # Readers mean the index of all skills by these, and `skills/x` as a path in a repository.
 _INDEX_NAMESPACES: Final = frozenset({"skills", "index"})
@@ -28,8 +28,8 @@ _SKILL_NAME: Final = re.compile(rf"(?!.{{{MAX_SKILL_NAME_CHARS + 1}}})[a-z0-9]+(
 _ALLOWED: Final = "use lowercase letters, digits, '-' and '_'"
 
 
-class Place(NamedTuple):
-    """What a path in the folder stands for; with a ``problem`` it stands for nothing."""
+class PathMeaning(NamedTuple):
+    """The document that a path in the folder stands for; with a ``problem`` it stands for none."""
 
     key: str
     """The skill id, or the default name of a prompt."""
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 def segments_problem(text: str, what: str) -> str | None:
-    """Why ``text`` is not segments joined by ``/``, or None."""
+    """Return why ``text`` is not segments joined by ``/``, or None if it is."""
     if len(text) > MAX_ID_BYTES:
         return f"the {what} is too long: at most {MAX_ID_BYTES} bytes"
     for segment in text.split("/"):
@@ -50,7 +50,7 @@ def segments_problem(text: str, what: str) -> str | None:
 
 
 def skill_id_problem(skill_id: str) -> str | None:
-    """Why a skill cannot have this id, or None."""
+    """Return why a skill cannot have this id, or None if it can."""
     if not skill_id.strip():
         return "id must be non-empty"
     problem = segments_problem(skill_id, "id")
@@ -90,7 +90,7 @@ def check_new_skill_id(skill_id: str) -> None:
 
 
 def new_namespace_problem(namespace: str) -> str | None:
-    """Why nothing new may be installed or written in a namespace of this name, or None."""
+    """Return why nothing new may be installed or written in this namespace, or None if it may."""
     if namespace in _INDEX_NAMESPACES:
         return f"'{namespace}' stands for the index of all skills"
     if namespace.startswith("-"):
@@ -99,7 +99,7 @@ def new_namespace_problem(namespace: str) -> str | None:
 
 
 def prompt_name_problem(name: str) -> str | None:
-    """Why a prompt cannot have this name, or None."""
+    """Return why a prompt cannot have this name, or None if it can."""
     if not name.strip():
         return "name must be non-empty"
     return None if _SEGMENT.fullmatch(name) else _segment_problem(name, "name")
@@ -113,26 +113,31 @@ def check_prompt_name(name: str) -> None:
 
 
 def skill_name_of(value: object) -> str | None:
-    """A name as the Agent Skills standard has them, or None for anything else."""
+    """Return a valid skill name of the Agent Skills standard, or None for any other value."""
     return value if isinstance(value, str) and _SKILL_NAME.fullmatch(value) else None
 
 
-def path_to_id(path: str) -> Place:
-    """The skill or prompt that a path below the folder (``/`` between its parts) stands for."""
+def path_to_id(path: str) -> PathMeaning:
+    """Return the skill or prompt that a path below the folder (``/`` between its parts) stands for."""
     if "/prompts/" in path or path.startswith("prompts/"):
-        return Place(path[path.rfind("/") + 1 : -3], is_prompt=True, problem=_file_problem(path))
+        return PathMeaning(path[path.rfind("/") + 1 : -3], is_prompt=True, problem=_file_problem(path))
+    # One match settles almost every file of a first scan; the other checks only find out what is wrong.
     if len(path) <= MAX_ID_BYTES and _SKILL_PATH.fullmatch(path):
-        return Place(_id_of(path))
-    return _odd_place(path)
+        return PathMeaning(_id_of(path))
+    problem = _file_problem(path)
+    if problem is not None:
+        return PathMeaning("", problem=problem)
+    skill_id = _id_of(path)
+    return PathMeaning(skill_id, problem=skill_id_problem(skill_id))
 
 
 def bare_id(skill_id: str) -> str:
-    """The id without a trailing ``/index``."""
+    """Strip a trailing ``/index`` from an id."""
     return skill_id.removesuffix(INDEX_SUFFIX)
 
 
 def namespace_of(skill_id: str) -> str:
-    """The first segment, which names the worker a skill belongs to."""
+    """Return the first segment of an id, which names the worker that a skill belongs to."""
     return skill_id.partition("/")[0]
 
 
@@ -140,14 +145,6 @@ def _id_of(path: str) -> str:
     if path.endswith(OVERVIEWS[:2]):
         return path[: path.rfind("SKILL")] + "index"
     return path[:-3]
-
-
-def _odd_place(path: str) -> Place:
-    problem = _file_problem(path)
-    if problem is not None:
-        return Place("", problem=problem)
-    skill_id = _id_of(path)
-    return Place(skill_id, problem=skill_id_problem(skill_id))
 
 
 def _file_problem(path: str) -> str | None:

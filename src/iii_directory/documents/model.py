@@ -1,23 +1,29 @@
-"""The records everything else speaks of: a skill, a prompt, and a finding about either. Pure.
+"""Define the records that other packages exchange: skill, prompt, finding, provenance. Pure.
 
-Those that a first scan makes by the ten thousand are named tuples, which are made five times faster.
+A first scan creates these records by the ten thousand; named tuples are created five times as fast as
+dataclasses.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+from iii_directory.limits import MAX_MARKED_NAME_CHARS
+from iii_directory.text import cut
 
 if TYPE_CHECKING:
-    from iii_directory.documents.provenance import Provenance
+    from collections.abc import Mapping
+
 
 Source = Literal["folder", "registered"]
 
 
 class Skill(NamedTuple):
-    """What the catalogue knows of one skill without its body.
+    """One skill in the catalogue, without its body.
 
     ``id`` is the canonical id: the path below the folder without ``.md`` (so ``db/index`` for
-    ``db/SKILL.md``), or the id a worker registered. Display ids are the snapshot's business.
+    ``db/SKILL.md``), or the id a worker registered. The snapshot derives display ids.
     """
 
     id: str
@@ -29,19 +35,19 @@ class Skill(NamedTuple):
     modified_at: str
     provenance: Provenance
     functions: tuple[str, ...] = ()
-    """Function ids a how-to declares in its front matter, ``function_id`` apart."""
+    """The function ids that a how-to declares in its front matter, besides ``function_id``."""
     path: str | None = None
     """The file below the folder, or None for a registered skill."""
     name: str | None = None
-    """What its front matter calls it, if that is a name as the Agent Skills standard has them."""
+    """The name in its front matter, if that is valid in the Agent Skills standard."""
     disable_model_invocation: bool = False
-    """True where the front matter keeps it for people to call."""
+    """True where the front matter says that only people call it."""
     keywords: tuple[str, ...] = ()
-    """Other words its author wants it found by."""
+    """Further words by which its author wants it to be found."""
 
     @property
     def source(self) -> Source:
-        """Where it is kept, in the words of the older generations."""
+        """Return where it is kept, in the words of the older generations."""
         return "registered" if self.provenance.kind == "registered" else "folder"
 
 
@@ -52,7 +58,7 @@ class PromptArgument(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What the catalogue knows of one prompt without its body.
+    """One prompt in the catalogue, without its body.
 
     ``path`` is the file below the folder for a folder prompt, else None; ``function_id`` is the
     rendering function of a registered prompt, else None.
@@ -68,12 +74,12 @@ class Prompt(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """Where it is kept, in the words of the older generations."""
+        """Return where it is kept, in the words of the older generations."""
         return "registered" if self.provenance.kind == "registered" else "folder"
 
 
 class Finding(NamedTuple):
-    """One line of the diagnostics: what was left out or is odd, why, and what to do about it."""
+    """One line of the diagnostics: what was left out or looks wrong, why, and what to do about it."""
 
     kind: Literal[
         "skipped",
@@ -100,24 +106,115 @@ class Finding(NamedTuple):
     fix: str
     """What to do about it."""
     urgent: bool = True
-    """Whether somebody should do something; others, such as of the assets of a skill, are good to know."""
+    """Whether the finding needs action; others, such as about assets of a skill, are only information."""
     forbidden: bool = False
     """Whether the Agent Skills standard forbids it."""
 
 
 class ParsedFile(NamedTuple):
-    """What one file, or one registered record, turned out to be: a document, a file, or nothing; and why."""
+    """The result of parsing one file or one registered record: a document, a file, or only findings."""
 
     skill: Skill | None = None
     prompt: Prompt | None = None
     findings: tuple[Finding, ...] = ()
     size: int | None = None
-    """In bytes, of a regular file, whatever is in it; None of a record, and of what is not read."""
+    """The size in bytes of a regular file; None for a record, and for a file that is not read."""
     executable: bool = False
     digest: bytes | None = None
     """The SHA-256 of a file that is a document."""
 
     @property
     def is_plain(self) -> bool:
-        """A file that is no document, with nothing to say about it: a script, an asset, a README."""
+        """Whether the file is not a document and has no findings: a script, an asset, a README."""
         return self.size is not None and self.skill is None and self.prompt is None and not self.findings
+
+
+Kind = Literal["file", "installed", "written", "registered", "built-in"]
+State = Literal["verified", "edited", "connected", "gone", "unknown"]
+# Equally relevant documents are shown in this order.
+_ORDER: Final[tuple[Kind, ...]] = ("file", "installed", "written", "registered", "built-in")
+UNKNOWN: Final = "unknown"
+META_KEY: Final = "dev.iii.directory/provenance"
+"""The key under which MCP clients find the source of a document in ``_meta``."""
+# A worker chooses its own name, which must not look like the end of a mark, or like Markdown.
+_UNSAFE_IN_MARK: Final = re.compile(r"[^\w.@/:+ -]")
+
+
+class Author(NamedTuple):
+    """The worker that registered or wrote a document, as the engine named the caller."""
+
+    worker_id: str = UNKNOWN
+    worker: str = UNKNOWN
+
+
+NO_AUTHOR: Final = Author()
+
+
+class Provenance(NamedTuple):
+    """The source of one document. Only the fields that the kind of source has are set."""
+
+    kind: Kind
+    root: str | None = None
+    """The folder that holds the file: skills, local, or the last two names of a root."""
+    origin: str | None = None
+    """The kind of source of an install: registry, repo, site, archive or folder."""
+    address: str | None = None
+    """The address of that registry, repository or site, or the path of that folder."""
+    version: str | None = None
+    """The version or the commit that was installed."""
+    worker: str | None = None
+    worker_id: str | None = None
+    since: str | None = None
+    """When it was registered, written or installed, in RFC 3339."""
+    state: State | None = None
+    """Whether the file is as it was installed or written, or whether the registrant is still connected."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return every field that is set, by the names that replies show."""
+        return {_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
+
+    def brief(self) -> dict[str, Any]:
+        """Return the fields of `as_json` that fit a row of a search."""
+        whole = self.as_json()
+        return {name: whole[name] for name in _BRIEF if name in whole}
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Provenance:
+        """Read the provenance in a row of a reply; missing or wrong fields are left out."""
+        known = {field: row.get(_NAMES.get(field, field)) for field in cls._fields}
+        texts = {field: value for field, value in known.items() if isinstance(value, str)}
+        kind = texts.pop("kind", None)
+        return cls(kind if kind in _ORDER else "file", **cast("dict[str, Any]", texts))
+
+    @property
+    def author(self) -> str:
+        """Return the worker id of the registrant; empty for a file."""
+        return (self.worker_id or UNKNOWN) if self.kind == "registered" else ""
+
+    @property
+    def order(self) -> int:
+        """Return the rank of this source among equally relevant documents, lowest first."""
+        return _ORDER.index(self.kind)
+
+    def mark(self) -> str:
+        """Describe the source in a few words for an index: its kind and its name."""
+        tail = f", {self.state}" if self.state in ("edited", "gone") else ""
+        match self.kind:
+            case "file":
+                return "file" if self.root in (None, "skills") else f"file in {_plain(self.root)}"
+            case "installed":
+                return f"installed from {_plain(self.address or self.origin)}{tail}"
+            case "written" | "registered":
+                return f"{self.kind} by {_plain(self.worker)}{tail}"
+            case "built-in":
+                return "built in"
+
+
+_NAMES: Final = {"origin": "from"}
+_BRIEF: Final = ("kind", "root", "from", "version", "worker", "state")
+OPERATOR: Final = Provenance("file")
+"""The provenance of a file in a folder without a name, such as a folder that is only checked."""
+
+
+def _plain(name: str | None) -> str:
+    return cut(_UNSAFE_IN_MARK.sub("?", name or UNKNOWN), MAX_MARKED_NAME_CHARS)

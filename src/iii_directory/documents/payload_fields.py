@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.errors import invalid_field
-from iii_directory.limits import MAX_NAME_FIELD_CHARS
+from iii_directory.documents.ids import check_prompt_name
+from iii_directory.documents.parse import check_body
+from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
+from iii_directory.limits import MAX_BODY_BYTES, MAX_NAME_FIELD_CHARS
 from iii_directory.shapes import is_count, is_list, is_object, is_text_list, items_of
+from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     Payload = Mapping[str, Any]
 
@@ -87,3 +91,78 @@ def mapping(payload: Payload, key: str) -> dict[str, Any]:
     if not is_object(value):
         raise invalid_field(key, "an object")
     return value
+
+
+Fields = dict[str, Any]
+
+# The trigger types for registrations and downloads in each generation: the short names, then the newest.
+SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
+PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
+
+
+def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> Fields:
+    """Return ``{id, skill}`` after checking both; ``check_id`` decides which ids are allowed."""
+    skill_id, body = text(given, "id"), text(given, "skill")
+    check_id(skill_id)
+    check_body(body)
+    return {"id": skill_id, "skill": body}
+
+
+def prompt_fields(given: Mapping[str, Any]) -> Fields:
+    """Return ``{name, description, arguments, function_id}`` with all fields of each argument filled in."""
+    name = text(given, "name")
+    check_prompt_name(name)
+    fields = {
+        "name": name,
+        "description": _visible_text(given, "description"),
+        "arguments": _arguments(given.get("arguments")),
+        "function_id": _visible_text(given, "function_id"),
+    }
+    _check_size(fields)
+    return fields
+
+
+def _visible_text(given: Mapping[str, Any], field: str) -> str:
+    value = text(given, field)
+    if not value.strip():
+        raise DirectoryError(BAD_PROMPT, f"{field} must be non-empty")
+    return value
+
+
+def _arguments(value: object) -> list[Fields]:
+    if value is None:
+        return []
+    if not is_list(value):
+        raise invalid_field("arguments", "a list of objects with a name")
+    found: dict[str, Fields] = {}
+    for item in value:
+        argument = _argument(item)
+        if argument["name"] in found:
+            raise DirectoryError(BAD_PROMPT, f"duplicate argument name {quoted(argument['name'])}")
+        found[argument["name"]] = argument
+    return list(found.values())
+
+
+def _argument(item: object) -> Fields:
+    if not is_object(item):
+        raise invalid_field("arguments", "a list of objects with a name")
+    name, description, required = item.get("name"), item.get("description"), item.get("required")
+    if not isinstance(name, str):
+        raise invalid_field("arguments[].name", "a string")
+    if not name.strip():
+        raise DirectoryError(BAD_PROMPT, "argument name must be non-empty")
+    if description is not None and not isinstance(description, str):
+        raise invalid_field("arguments[].description", "a string")
+    if required is not None and not isinstance(required, bool):
+        raise invalid_field("arguments[].required", "true or false")
+    described = {} if description is None else {"description": description}
+    return {"name": name, **described, "required": required or False}
+
+
+def _check_size(fields: Fields) -> None:
+    try:
+        size = len(json.dumps(fields, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        raise DirectoryError(BAD_PROMPT, "the prompt must be text that UTF-8 can carry") from None
+    if size > MAX_BODY_BYTES:
+        raise DirectoryError(BAD_PROMPT, f"the prompt is too large: {size} bytes, at most {MAX_BODY_BYTES}")

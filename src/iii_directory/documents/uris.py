@@ -25,6 +25,8 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from iii_directory.documents.model import Skill
+
 SCHEME: Final = "iii://"
 SKILL_SCHEME: Final = "skill://"
 """The scheme of files of skills (SEP-2640), followed by a path below the skills folder."""
@@ -36,6 +38,8 @@ UNREADABLE: Final = "unreadable"
 """The field in which a bridge asks ``skill::fetch`` to name files that are not text, instead of failing."""
 LOCAL: Final = "local"
 """The field in which a bridge shows the secret of a directory of its own user, to be told paths."""
+LOOKING: Final = "looking"
+"""The field with which the web page says that a person looks; usage counts agents only."""
 INSTANCE: Final = "instance"
 INSTANCE_FUNCTION: Final = "directory::skills::files"
 """The metadata of this function, which every directory has, names the process that answers."""
@@ -186,3 +190,13 @@ def _legacy_link(uri: str, path: str) -> DirectoryError:
     if segments_problem(function_path, "function path") is None:
         problem += f", which is linked as {SCHEME}fn/{function_path}"
     return DirectoryError(FUNCTION_ID_AS_SKILL, problem)
+
+
+def address_of(key: str, skill: Skill) -> str | None:
+    """Return the URI of a skill shown as ``key``.
+
+    Where the index has that address, the URI has the full id; None if the index has that one as well.
+    """
+    if key not in RESERVED_IDS:
+        return SCHEME + key
+    return None if skill.id in RESERVED_IDS else SCHEME + skill.id

@@ -1,16 +1,22 @@
-"""Invocations: from a caller to an executor and back, exactly one outcome each. Pure."""
+"""Route invocations from a caller to an executor and back, and fire events of built-in trigger types. Pure.
+
+Every call has exactly one outcome. Every subscriber of an event is called separately, so a slow or missing
+subscriber does not delay the others.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from iii_directory.engine.allowances import check_pending, limit_exceeded, too_long
-from iii_directory.engine.engine_state import EngineFault, EngineState, Function, bad_input
+from iii_directory.engine.engine_state import EngineFault, Send, bad_input, limit_exceeded, too_long
 from iii_directory.limits import (
     LARGE_VALUE_BYTES,
+    MAX_EVENT_DEPTH,
+    MAX_NESTED_EVENTS,
+    MAX_PENDING_CALLS,
     MAX_READ_ANSWER_BYTES,
     MAX_TOLD_FAILURES,
     MAX_UNANSWERED_EVENTS,
@@ -18,38 +24,40 @@ from iii_directory.limits import (
 from iii_directory.shapes import is_object
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import with_field
-from iii_directory.wire.json_text import ABSENT, Json, read, takes_long, whole
+from iii_directory.wire.json_text import ABSENT, read, takes_long, whole
 from iii_directory.wire.messages import InvocationResult, InvokeFunction
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.engine_state import Connection
+    from iii_directory.engine.engine_state import Binding, Connection, EngineState, RegisteredFunction
+    from iii_directory.engine.triggers import Triggers
+    from iii_directory.wire.json_text import Json
 
     Outcome = Callable[[object, Json | None], None]
-    """What an internal caller does with a result, or with an error body."""
+    """Takes the result of a call, or its error body."""
 
+T = TypeVar("T")
 QUEUE_PROVIDER: Final = "engine::queue::enqueue"
 _CALLER: Final = protocol.CALLER.encode()
 
 
-@dataclass(slots=True)
-class Call:
-    """A call an executor has not answered yet. ``outcome`` is None when nobody waits for it."""
+class OpenCall(msgspec.Struct):
+    """A call that is not answered yet, and who is to be answered; a struct is made in a third of the time."""
 
-    executor: str
-    caller: str | None
-    outcome: Outcome | None
+    function_id: str
+    caller: Connection | None = None
+    """The connection that asked; None for calls of the engine itself."""
+    asked_id: str | None = None
+    """The id that the caller gave the call; None if no connection waits for an answer."""
+    traceparent: str | None = None
+    baggage: str | None = None
+    outcome: Outcome | None = None
+    """For calls of the engine itself: what takes the answer."""
 
-    @property
-    def is_event(self) -> bool:
-        """Whether no connection is counted for it as a caller that waits."""
-        return self.caller is None or self.outcome is None
 
-
-@dataclass(slots=True)
-class Request:
+class BuiltinRequest(msgspec.Struct):
     """A call of a built-in function: who asked, for what, and how to answer later."""
 
     caller: str | None
@@ -66,42 +74,46 @@ class UnreadFields(NamedTuple):
 
 
 class DeferredAnswer:
-    """The type of :data:`DEFERRED`: the built-in will call ``Request.answer`` itself."""
+    """The type of :data:`DEFERRED`: the built-in will call ``BuiltinRequest.answer`` itself."""
 
 
 DEFERRED: Final = DeferredAnswer()
 
 
-class Calls:
-    """The table of open calls and the way each of them goes."""
+class CallTable:
+    """The open calls of an engine and the way each of them goes."""
 
     def __init__(self, engine_state: EngineState) -> None:
         self._engine_state = engine_state
-        self._open: dict[str, dict[str, Call]] = {}
+        self._open: dict[str, dict[str, OpenCall]] = {}
         """By executor and call id."""
         self._asked: dict[str, set[tuple[str, str]]] = {}
         """By caller: the executors and ids of the open calls it asked for."""
-        self.builtins: dict[str, Callable[[Request], object]] = {}
+        self.builtins: dict[str, Callable[[BuiltinRequest], object]] = {}
         self.unread_fields: dict[str, UnreadFields] = {}
-        """How built-in functions that only keep what is in some fields are given a large payload."""
-        self._told: set[str] = set()
+        """How built-in functions that only keep the values of some fields are given a large payload."""
+        self._logged: set[str] = set()
 
-    def invoke(self, caller: str, message: InvokeFunction) -> None:
-        """A worker asked for a call."""
-        outcome: Outcome | None = None
-        connection = self._engine_state.connections[caller]
-        action = message.action.type if message.action is not None else None
-        if message.invocation_id is not None and action != "void":
-            outcome = self._reply_to(connection, message)
+    def invoke(self, caller: Connection, message: InvokeFunction) -> None:
+        """Route the call that a worker asked for."""
+        call = OpenCall(message.function_id, caller, None, message.traceparent, message.baggage)
+        action = message.action
+        if message.invocation_id is not None and (action is None or action.type != "void"):
+            call.asked_id = message.invocation_id
+            caller.active_invocations += 1
+            caller.held.pending_calls += 1
         try:
-            check_pending(connection)
-            namespace = _namespace_of(message.namespace)
-            if message.action is not None and action == "enqueue":
-                self._enqueue(message, message.action.queue, namespace, outcome)
-                return
-            self._dispatch(caller, message, namespace, outcome)
+            if caller.held.pending_calls > MAX_PENDING_CALLS:
+                raise limit_exceeded(f"a connection waits for at most {MAX_PENDING_CALLS} calls at once")
+            namespace = DEFAULT_NAMESPACE if message.namespace is None else message.namespace
+            if not namespace.strip():
+                raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
+            if action is not None and action.type == "enqueue":
+                self._enqueue(call, message, namespace)
+            else:
+                self._dispatch(call, message, namespace)
         except EngineFault as fault:
-            self._fail(outcome, message.function_id, fault)
+            self._fail(call, fault)
 
     def call(
         self,
@@ -112,138 +124,162 @@ class Calls:
         metadata: object = None,
         outcome: Outcome | None = None,
     ) -> None:
-        """The engine itself asks for a call: an event, a condition, a queue provider."""
-        message = InvokeFunction(function_id=function_id, data=data, metadata=metadata, namespace=namespace)
+        """Route a call of the engine itself: an event, a condition, a queue provider."""
+        call = OpenCall(function_id, outcome=outcome)
+        message = InvokeFunction(function_id=function_id, data=data, metadata=metadata)
         try:
-            self._dispatch(None, message, namespace, outcome)
+            self._dispatch(call, message, namespace)
         except EngineFault as fault:
-            self._fail(outcome, function_id, fault)
+            self._fail(call, fault)
 
     def resolve(self, executor: str, message: InvocationResult) -> None:
-        """An executor answered. Late, unknown and foreign ids are dropped."""
-        call = self._open.get(executor, {}).get(message.invocation_id)
+        """Pass the answer of an executor on. Late, unknown and foreign ids are dropped."""
+        calls = self._open.get(executor)
+        call = calls.get(message.invocation_id) if calls else None
         if call is None:
             return
-        self._close(message.invocation_id, call)
-        if call.outcome is not None:
-            call.outcome(message.result, message.error)
+        self._close(executor, message.invocation_id, call)
+        if call.asked_id is None:
+            self.settle(call, message.result, message.error)
+        else:
+            # The executor's message goes on to the caller, in the caller's own words.
+            message.invocation_id, message.function_id = call.asked_id, call.function_id
+            message.traceparent, message.baggage = call.traceparent, call.baggage
+            self._reply(call, message)
+
+    def settle(self, call: OpenCall, result: object, error: Json | None) -> None:
+        """Give a call its outcome."""
+        if call.asked_id is not None:
+            self._reply(
+                call,
+                InvocationResult(
+                    invocation_id=call.asked_id,
+                    function_id=call.function_id,
+                    error=error,
+                    traceparent=call.traceparent,
+                    baggage=call.baggage,
+                    result=result,
+                ),
+            )
+        elif call.outcome is not None:
+            call.outcome(result, error)
 
     def stop(self, connection_id: str) -> None:
-        """A connection is gone: what it executed fails, what it asked for is forgotten."""
+        """Fail what a connection that is gone executed, and forget what it asked for."""
         stopped = self._open.pop(connection_id, {})
         for call_id, call in stopped.items():
-            self._forget_caller(call_id, call)
+            self._forget_caller(connection_id, call_id, call)
         for executor, call_id in self._asked.pop(connection_id, ()):
             # The executor is not told, and its late answer is dropped. A worker inside drops what it has not
             # begun, and answers nothing.
             call = self._open[executor][call_id]
-            self._close(call_id, call)
+            self._close(executor, call_id, call)
             if not self._engine_state.connections[executor].inside:
-                self._record(call_id, Call(executor, None, outcome=None))
+                self._record(executor, call_id, OpenCall(call.function_id))
         body = EngineFault(protocol.INVOCATION_STOPPED, "Invocation stopped").body()
         for call in stopped.values():
-            if call.outcome is not None:
-                call.outcome(ABSENT, body)
+            self.settle(call, ABSENT, body)
 
     def open_calls(self) -> int:
         return sum(map(len, self._open.values()))
 
-    def _dispatch(
-        self,
-        caller: str | None,
-        message: InvokeFunction,
-        namespace: str,
-        outcome: Outcome | None,
-    ) -> None:
-        data = message.data
-        function = self._engine_state.function(namespace, message.function_id)
+    def _dispatch(self, call: OpenCall, message: InvokeFunction, namespace: str) -> None:
+        """Hand a call to the executor of its function; the message is changed into what the executor gets."""
+        engine_state = self._engine_state
+        function = engine_state.functions.get((namespace, message.function_id))
         if function is None:
             raise self._not_found(namespace, message.function_id)
-        if function.owner is None:
-            self._run_builtin(caller, function, data, outcome)
+        executor = function.owner
+        if executor is None:
+            self._run_builtin(call, function, message.data)
             return
-        call_id = message.invocation_id.lower() if message.invocation_id else self._engine_state.new_id()
-        while call_id in self._open.get(function.owner, ()):
-            call_id = self._engine_state.new_id()
-        if self._engine_state.connections[function.owner].inside:
-            _check_quick(function.id, data)
-        if caller is not None:
-            data = _signed(function.id, data, caller)
+        call_id = message.invocation_id.lower() if message.invocation_id else engine_state.new_id()
+        while call_id in self._open.get(executor, ()):
+            call_id = engine_state.new_id()
+        if engine_state.connections[executor].inside and takes_long(message.data):
+            raise too_long(f"{function.id} reads what a call carries")
+        if call.caller is not None:
+            message.data = _signed(function.id, message.data, call.caller.id)
         # Recorded before it is sent: an answer that comes at once must find its call.
-        self._record(call_id, Call(function.owner, caller, outcome))
-        is_event = caller is None or outcome is None
-        self._engine_state.send(
-            function.owner,
-            InvokeFunction(
-                function_id=message.function_id,
-                invocation_id=call_id,
-                metadata=message.metadata,
-                traceparent=message.traceparent,
-                baggage=message.baggage,
-                data=data,
-            ),
-            is_event=is_event,
-        )
+        self._record(executor, call_id, call)
+        message.invocation_id = call_id
+        message.action = message.namespace = message.activation = None
+        engine_state.outbox.append(Send(executor, message, call.asked_id is None))
 
-    def _record(self, call_id: str, call: Call) -> None:
-        executor = self._engine_state.connections[call.executor]
-        if call.is_event:
+    def _record(self, executor_id: str, call_id: str, call: OpenCall) -> None:
+        executor = self._engine_state.connections[executor_id]
+        if call.asked_id is None:
             if executor.held.unanswered_events >= MAX_UNANSWERED_EVENTS:
                 if call.outcome is not None:
                     raise limit_exceeded(f"a worker may leave {MAX_UNANSWERED_EVENTS} events unanswered")
-                # It is sent all the same; only that it runs is not counted any more.
+                # It is sent all the same, but its answer is not waited for.
                 return
             executor.held.unanswered_events += 1
-        self._open.setdefault(call.executor, {})[call_id] = call
+        calls = self._open.get(executor_id)
+        if calls is None:
+            calls = self._open[executor_id] = {}
+        calls[call_id] = call
         if call.caller is not None:
-            self._asked.setdefault(call.caller, set()).add((call.executor, call_id))
+            self._asked.setdefault(call.caller.id, set()).add((executor_id, call_id))
         executor.active_invocations += 1
 
-    def _close(self, call_id: str, call: Call) -> None:
-        del self._open[call.executor][call_id]
-        self._forget_caller(call_id, call)
-        executor = self._engine_state.connections[call.executor]
+    def _close(self, executor_id: str, call_id: str, call: OpenCall) -> None:
+        del self._open[executor_id][call_id]
+        self._forget_caller(executor_id, call_id, call)
+        executor = self._engine_state.connections[executor_id]
         executor.active_invocations -= 1
-        executor.held.unanswered_events -= call.is_event
+        executor.held.unanswered_events -= call.asked_id is None
 
-    def _forget_caller(self, call_id: str, call: Call) -> None:
-        asked = self._asked.get(call.caller or "")
+    def _forget_caller(self, executor: str, call_id: str, call: OpenCall) -> None:
+        asked = self._asked.get(call.caller.id) if call.caller is not None else None
         if asked is not None:
-            asked.discard((call.executor, call_id))
+            asked.discard((executor, call_id))
 
-    def _run_builtin(
-        self, caller: str | None, function: Function, data: object, outcome: Outcome | None
-    ) -> None:
-        payload = self._payload_of(function, {} if data is None else data)
+    def _reply(self, call: OpenCall, message: InvocationResult) -> None:
+        """Send an answer to the connection that waits for it."""
+        caller = call.caller
+        if caller is None:
+            return
+        caller.active_invocations -= 1
+        caller.held.pending_calls -= 1
+        result = message.result
+        if caller.inside and type(result) is msgspec.Raw and takes_long(result, MAX_READ_ANSWER_BYTES):
+            message.error = too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
+        if message.error is not None:
+            message.result = ABSENT
+        if caller.id in self._engine_state.connections:
+            self._engine_state.outbox.append(Send(caller.id, message))
+
+    def _run_builtin(self, call: OpenCall, function: RegisteredFunction, data: object) -> None:
+        payload = self._payload_of(function.id, {} if data is None else data)
         if not is_object(payload):
             raise bad_input(function.id, "expected an object")
-        answer: Outcome = outcome or _nobody_waits
-        request = Request(caller, function.id, payload, answer)
+        caller = call.caller.id if call.caller is not None else None
+        request = BuiltinRequest(caller, function.id, payload, partial(self.settle, call))
         result = self.builtins[function.id](request)
         if result is not DEFERRED:
-            answer(result, None)
+            self.settle(call, result, None)
 
-    def _payload_of(self, function: Function, data: object) -> object:
-        """What a built-in function is given; the large values that it only keeps stay unread."""
-        kept = self.unread_fields.get(function.id)
-        if not kept or type(data) is not msgspec.Raw or len(data) <= LARGE_VALUE_BYTES:
-            _check_quick(function.id, data)
-            return whole(data)
-        fields = kept.reader(data)
-        if fields is None:
-            return None
-        read_now = {key: field for key, field in fields.items() if key not in kept.names}
-        _check_quick(function.id, read_now)
-        return fields | {key: read(field) for key, field in read_now.items()}
+    def _payload_of(self, function_id: str, data: object) -> object:
+        """Read what a built-in function is given; the large values that it only keeps stay unread."""
+        kept = self.unread_fields.get(function_id)
+        fields: dict[str, object] | None = None
+        if kept and type(data) is msgspec.Raw and len(data) > LARGE_VALUE_BYTES:
+            fields = kept.reader(data)
+            if fields is None:
+                return None
+            data = {key: field for key, field in fields.items() if key not in kept.names}
+        if takes_long(data):
+            raise too_long(f"{function_id} reads what a call carries")
+        values = whole(data)
+        return values if fields is None or not is_object(values) else {**fields, **values}
 
-    def _enqueue(
-        self, message: InvokeFunction, queue: str | None, namespace: str, outcome: Outcome | None
-    ) -> None:
-        if self._engine_state.function(DEFAULT_NAMESPACE, QUEUE_PROVIDER) is None:
+    def _enqueue(self, call: OpenCall, message: InvokeFunction, namespace: str) -> None:
+        if (DEFAULT_NAMESPACE, QUEUE_PROVIDER) not in self._engine_state.functions:
             raise EngineFault(protocol.ENQUEUE_ERROR, "No queue worker is connected.")
         receipt = self._engine_state.new_id()
         job: Json = {
-            "queue": queue,
+            "queue": message.action.queue if message.action is not None else None,
             "function_id": message.function_id,
             "data": message.data,
             "messageReceiptId": receipt,
@@ -254,54 +290,24 @@ class Calls:
             job["namespace"] = namespace
 
         def queued(_result: object, error: Json | None) -> None:
-            if outcome is None:
-                return
             if error is not None:
-                outcome(ABSENT, EngineFault(protocol.ENQUEUE_ERROR, str(error.get("message"))).body())
+                fault = EngineFault(protocol.ENQUEUE_ERROR, str(error.get("message")))
+                self.settle(call, ABSENT, fault.body())
             else:
-                outcome({"messageReceiptId": receipt}, None)
+                self.settle(call, {"messageReceiptId": receipt}, None)
 
         self.call(QUEUE_PROVIDER, job, outcome=queued)
 
-    def _reply_to(self, caller: Connection, asked: InvokeFunction) -> Outcome:
-        caller.active_invocations += 1
-        caller.held.pending_calls += 1
-        # Not the message itself: while the call goes on, what it carried is not needed.
-        call_id, function_id = asked.invocation_id or "", asked.function_id
-        traceparent, baggage = asked.traceparent, asked.baggage
-
-        def reply(result: object, error: Json | None) -> None:
-            caller.active_invocations -= 1
-            caller.held.pending_calls -= 1
-            is_text = type(result) is msgspec.Raw
-            if caller.inside and is_text and takes_long(result, MAX_READ_ANSWER_BYTES):
-                result, error = ABSENT, too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
-            answer = InvocationResult(
-                invocation_id=call_id,
-                function_id=function_id,
-                error=error,
-                traceparent=traceparent,
-                baggage=baggage,
-                result=result if error is None else ABSENT,
-            )
-            self._engine_state.send(caller.id, answer)
-
-        return reply
-
-    def _fail(self, outcome: Outcome | None, function_id: str, fault: EngineFault) -> None:
-        if outcome is None:
-            self._tell(f"call of {function_id} failed, nobody waits: {fault}")
-        else:
-            outcome(ABSENT, fault.body())
-
-    def _tell(self, failure: str) -> None:
-        """A subscriber that is gone fails with every event: one warning is enough until others come."""
-        known = failure in self._told
-        self._engine_state.log("debug" if known else "warning", failure)
-        if not known:
-            if len(self._told) >= MAX_TOLD_FAILURES:
-                self._told.clear()
-            self._told.add(failure)
+    def _fail(self, call: OpenCall, fault: EngineFault) -> None:
+        if call.asked_id is not None or call.outcome is not None:
+            self.settle(call, ABSENT, fault.body())
+            return
+        # A subscriber that is gone fails with every event: one warning is enough until others come.
+        failure = f"call of {call.function_id} failed, and no caller waits for it: {fault}"
+        self._engine_state.log("debug" if failure in self._logged else "warning", failure)
+        if len(self._logged) >= MAX_TOLD_FAILURES:
+            self._logged.clear()
+        self._logged.add(failure)
 
     def _not_found(self, namespace: str, function_id: str) -> EngineFault:
         text = f"Function {function_id} not found in namespace {namespace}."
@@ -311,14 +317,8 @@ class Calls:
         return EngineFault(protocol.FUNCTION_NOT_FOUND, text)
 
 
-def _check_quick(function_id: str, data: object) -> None:
-    """Refuse what would keep everybody else waiting while it is read."""
-    if takes_long(data):
-        raise too_long(f"{function_id} reads what a call carries")
-
-
 def _signed(function_id: str, data: object, caller: str) -> object:
-    """What a worker sends with a call, with its own name in it where that is an object."""
+    """Write the caller's id into what a worker sends with a call, where that is an object."""
     if type(data) is msgspec.Raw:
         text = bytes(data)
         if not text.startswith(b"{"):
@@ -326,18 +326,94 @@ def _signed(function_id: str, data: object, caller: str) -> object:
         signed = with_field(text, _CALLER, caller)
         if signed is not None:
             return msgspec.Raw(signed)
-        _check_quick(function_id, data)
+        if takes_long(data):
+            raise too_long(f"{function_id} reads what a call carries")
         data = read(data)
     return {**data, protocol.CALLER: caller} if is_object(data) else data
 
 
-def _namespace_of(requested: str | None) -> str:
-    if requested is None:
-        return DEFAULT_NAMESPACE
-    if not requested.strip():
-        raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
-    return requested
+class Cause:
+    """Something that happened, and how many events came of events that came of it."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        self.events = 0
 
 
-def _nobody_waits(_result: object, _error: Json | None) -> None:
-    pass
+class BuiltinEvents:
+    """Fires the built-in trigger types."""
+
+    def __init__(self, engine_state: EngineState, calls: CallTable, triggers: Triggers) -> None:
+        self._engine_state = engine_state
+        self._calls = calls
+        self._triggers = triggers
+        self._depth = 0
+        self._cause = Cause()
+
+    def fire(
+        self,
+        trigger_type: str,
+        event: object,
+        matches: Callable[[Json], bool] | None = None,
+        *,
+        has_conditions: bool = False,
+        has_metadata: bool = True,
+    ) -> None:
+        """Call every subscriber of a built-in type whose config matches.
+
+        With ``has_conditions`` a condition function that a binding names is asked first. Without
+        ``has_metadata`` the metadata of a binding is not delivered.
+        """
+        # A built-in function that an event called causes events of its own, and these may call it again.
+        if self._depth:
+            self._cause.events += 1
+        else:
+            self._cause = Cause()
+        if self._depth > MAX_EVENT_DEPTH or self._cause.events > MAX_NESTED_EVENTS:
+            self._engine_state.log("warning", f"events of {trigger_type} cause each other and were stopped")
+            return
+        provider = (DEFAULT_NAMESPACE, trigger_type)
+        bound = [b for b in self._triggers.live(trigger_type) if b.provider == provider]
+        chosen = [b for b in bound if matches is None or matches(_config_of(b))]
+        self._depth += 1
+        try:
+            for binding in chosen:
+                condition = _config_of(binding).get("condition_function_id") if has_conditions else None
+                if isinstance(condition, str):
+                    self._ask_and_deliver(condition, binding, event)
+                else:
+                    self._deliver(binding, event, binding.metadata if has_metadata else None)
+        finally:
+            self._depth -= 1
+
+    def continued(self, action: Callable[[T], None]) -> Callable[[T], None]:
+        """Return an action that may run later and whose events count as caused by what happens now."""
+        depth, cause = self._depth, self._cause
+
+        def later(given: T) -> None:
+            before = self._depth, self._cause
+            self._depth, self._cause = depth, cause
+            try:
+                action(given)
+            finally:
+                self._depth, self._cause = before
+
+        return later
+
+    def _deliver(self, binding: Binding, event: object, metadata: object) -> None:
+        self._calls.call(binding.function_id, event, namespace=binding.namespace, metadata=metadata)
+
+    def _ask_and_deliver(self, condition: str, binding: Binding, event: object) -> None:
+        def answered(result: object, error: Json | None) -> None:
+            # Only an explicit false or a failure holds the event back; and by now it may be unbound.
+            refused = result is False or (type(result) is msgspec.Raw and bytes(result) == b"false")
+            if error is None and not refused and self._triggers.bindings.get(binding.id) is binding:
+                self._deliver(binding, event, binding.metadata)
+
+        self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)
+
+
+def _config_of(binding: Binding) -> Json:
+    """Return the config of a binding to a built-in type; null and other values count as empty."""
+    return binding.config if is_object(binding.config) else {}

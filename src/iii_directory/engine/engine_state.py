@@ -1,7 +1,8 @@
-"""What the engine remembers, and the effects it asks its shell for: no sockets, no clock, no threads. Pure.
+"""What the engine remembers: connections, functions, trigger types and bindings. Pure.
 
 The parts of the router (calls, triggers, channels, built-ins) share one :class:`EngineState`. They never send
-anything; they append effects to its outbox, and the shell carries them out in order.
+anything; they append effects to its outbox, and the shell carries them out in order. A connection that has
+used up a bound is refused what it asks for next; what it holds already stays.
 """
 
 from __future__ import annotations
@@ -9,16 +10,45 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from iii_directory.limits import MAX_CONNECTION_LOG_LINES, MAX_LOG_CHARS
+import msgspec
+
+from iii_directory.limits import (
+    MAX_CONNECTION_BINDINGS,
+    MAX_CONNECTION_BYTES,
+    MAX_CONNECTION_FUNCTIONS,
+    MAX_CONNECTION_LOG_LINES,
+    MAX_CONNECTION_TRIGGER_TYPES,
+    MAX_LOG_CHARS,
+    MAX_READ_BYTES,
+    MAX_REGISTRATION_BYTES,
+    MAX_REGISTRATION_DESCRIPTION_CHARS,
+    MAX_REGISTRATION_ID_CHARS,
+    MIB,
+)
+from iii_directory.shapes import object_of
 from iii_directory.text import without_controls
-from iii_directory.wire.protocol import DESERIALIZATION_ERROR, first_segment
+from iii_directory.wire.json_text import encode_value, too_long_sentence
+from iii_directory.wire.protocol import (
+    DEFAULT_NAMESPACE,
+    DESERIALIZATION_ERROR,
+    ENGINE_PREFIX,
+    LIMIT_EXCEEDED,
+    first_segment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from iii_directory.engine.bindings import TriggerType
+    from iii_directory.engine.calls import Outcome
     from iii_directory.wire.json_text import Json
-    from iii_directory.wire.messages import Message, Registration
+    from iii_directory.wire.messages import (
+        Message,
+        RegisterFunction,
+        RegisterTrigger,
+        RegisterTriggerType,
+        Registration,
+    )
+
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -39,8 +69,7 @@ def bad_input(function_id: str, problem: str) -> EngineFault:
     return EngineFault(DESERIALIZATION_ERROR, f"Failed to deserialize input for {function_id}: {problem}")
 
 
-@dataclass(slots=True)
-class Send:
+class Send(msgspec.Struct):
     """Deliver a message to a connection."""
 
     connection_id: str
@@ -49,30 +78,26 @@ class Send:
     """Whether the connection did not ask for it and no caller waits for what becomes of it."""
 
 
-@dataclass(slots=True)
-class Close:
+class Close(msgspec.Struct):
     """End a connection; ``abrupt`` drops the socket without a close frame."""
 
     connection_id: str
     abrupt: bool = False
 
 
-@dataclass(slots=True)
-class StartTimer:
+class StartTimer(msgspec.Struct):
     """Call :meth:`Router.timer` with this key after a while."""
 
     key: tuple[str, str]
     seconds: float
 
 
-@dataclass(slots=True)
-class Log:
+class Log(msgspec.Struct):
     level: Level
     text: str
 
 
-@dataclass(slots=True)
-class EndChannel:
+class EndChannel(msgspec.Struct):
     """One side of a channel never came: let go of the other."""
 
     channel_id: str
@@ -82,7 +107,7 @@ Effect = Send | Close | StartTimer | Log | EndChannel
 
 
 @dataclass(slots=True)
-class Held:
+class ConnectionUsage:
     """What one connection keeps in the engine's memory, counted as it comes and goes."""
 
     functions: int = 0
@@ -93,7 +118,7 @@ class Held:
     pending_calls: int = 0
     """What it waits for."""
     unanswered_events: int = 0
-    """What it was called for by nobody who counts: by the engine, or by somebody who does not wait."""
+    """Calls to it for which no connection waits: the engine's own, and those of callers that do not wait."""
 
 
 @dataclass(slots=True)
@@ -106,7 +131,7 @@ class Connection:
     ip_address: str | None = None
     namespace: str | None = None
     inside: bool = False
-    """Whether it is a worker of the engine's own process: what is its is nobody else's to change."""
+    """Whether it is a worker of the engine's own process, whose registrations no other may change."""
     names: list[str] = field(default_factory=list[str])
     description: str | None = None
     version: str | None = None
@@ -116,7 +141,7 @@ class Connection:
     isolation: str | None = None
     queued: list[Registration] = field(default_factory=list["Registration"])
     active_invocations: int = 0
-    held: Held = field(default_factory=Held)
+    held: ConnectionUsage = field(default_factory=ConnectionUsage)
     log_lines: int = 0
 
     @property
@@ -126,7 +151,7 @@ class Connection:
 
 
 @dataclass(slots=True, kw_only=True)
-class Function:
+class RegisteredFunction:
     """A registered function. ``owner`` is a connection id, or None for what the engine provides itself."""
 
     id: str
@@ -140,8 +165,10 @@ class Function:
     size: int = 0
 
     @property
-    def internal(self) -> bool:
-        return isinstance(self.metadata, dict) and self.metadata.get("internal") is True  # pyright: ignore[reportUnknownMemberType]
+    def is_hidden(self) -> bool:
+        """Whether lists leave it out unless they are asked for internal functions."""
+        is_engines = self.id.startswith(ENGINE_PREFIX) and not self.id.startswith("engine::queue::")
+        return is_engines or object_of(self.metadata).get("internal") is True
 
 
 class EngineState:
@@ -152,7 +179,7 @@ class EngineState:
         self.now_ms = now_ms
         self.connections: dict[str, Connection] = {}
         self.names: dict[tuple[str, str], str] = {}
-        self.functions: dict[tuple[str, str], Function] = {}
+        self.functions: dict[tuple[str, str], RegisteredFunction] = {}
         self.outbox: list[Effect] = []
         self.functions_changed = False
 
@@ -161,14 +188,8 @@ class EngineState:
         if connection_id in self.connections:
             self.outbox.append(Send(connection_id, message, is_event))
 
-    def close(self, connection_id: str, *, abrupt: bool = False) -> None:
-        self.outbox.append(Close(connection_id, abrupt))
-
     def start_timer(self, kind: str, subject: str, seconds: float) -> None:
         self.outbox.append(StartTimer((kind, subject), seconds))
-
-    def end_channel(self, channel_id: str) -> None:
-        self.outbox.append(EndChannel(channel_id))
 
     def log(self, level: Level, text: str) -> None:
         """Much of what is logged is a client's words: they stay on one line, and a short one."""
@@ -182,14 +203,7 @@ class EngineState:
         elif connection.log_lines == MAX_CONNECTION_LOG_LINES + 1:
             self.log("warning", f"further mistakes of connection {connection.id} are not told")
 
-    def take_effects(self) -> list[Effect]:
-        effects, self.outbox = self.outbox, []
-        return effects
-
-    def function(self, namespace: str, function_id: str) -> Function | None:
-        return self.functions.get((namespace, function_id))
-
-    def add_function(self, function: Function) -> None:
+    def add_function(self, function: RegisteredFunction) -> None:
         replaced = self.functions.get((function.namespace, function.id))
         self.functions[function.namespace, function.id] = function
         self.functions_changed = True
@@ -206,13 +220,13 @@ class EngineState:
             owner.held.functions -= 1
             owner.held.size -= function.size
 
-    def functions_of(self, connection_id: str) -> list[Function]:
+    def functions_of(self, connection_id: str) -> list[RegisteredFunction]:
         return [f for f in self.functions.values() if f.owner == connection_id]
 
     def namespaces_with(self, function_id: str) -> list[str]:
         return sorted(namespace for namespace, name in self.functions if name == function_id)
 
-    def worker_name(self, provided: Function | TriggerType) -> str:
+    def worker_name(self, provided: RegisteredFunction | TriggerType) -> str:
         """The registered name of the owning connection, else the first segment of the id."""
         if provided.worker_name is not None:
             return provided.worker_name
@@ -222,3 +236,141 @@ class EngineState:
     def visible_connections(self) -> Iterator[Connection]:
         """Connections that are listed; a bare client without a process id stays hidden."""
         return (c for c in self.connections.values() if c.pid is not None)
+
+
+TypeKey = tuple[str, str]
+"""A namespace and an id."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TriggerType:
+    """A kind of event. ``owner`` is a connection id, or None for one the engine provides itself."""
+
+    id: str
+    namespace: str
+    owner: str | None
+    worker_name: str | None = None
+    description: str
+    configuration_schema: object
+    request_schema: object
+    check: Callable[[object], str | None] | None = None
+    """For a built-in type: what is wrong with a config, or None."""
+    observed: str | None = None
+    """The observable function whose observers are the bindings; None for a type of its own."""
+    size: int = 0
+
+    @property
+    def key(self) -> TypeKey:
+        return self.namespace, self.id
+
+
+@dataclass(slots=True, kw_only=True)
+class Binding:
+    """A function bound to a trigger type. ``provider`` is None while the binding is parked."""
+
+    id: str
+    trigger_type: str
+    function_id: str
+    config: object
+    metadata: object
+    namespace: str
+    wanted_namespace: str | None
+    subscriber: str | None
+    home: str
+    provider: TypeKey | None = None
+    waiting: Outcome | None = None
+    """Who waits for the owner's word, on the function path."""
+    observes: bool = False
+    size: int = 0
+
+
+def binding_of(
+    message: RegisterTrigger, subscriber: str | None, home: str, *, observes: bool = False
+) -> Binding:
+    return Binding(
+        id=message.id,
+        trigger_type=message.trigger_type,
+        function_id=message.function_id,
+        config=message.config,
+        metadata=message.metadata,
+        namespace=message.namespace or DEFAULT_NAMESPACE,
+        wanted_namespace=message.trigger_namespace,
+        subscriber=subscriber,
+        home=home,
+        observes=observes,
+    )
+
+
+def size_of(*parts: object) -> int:
+    """What JSON values take as text, about what they take in memory."""
+    return sum(len(encode_value(part)) for part in parts if part is not None)
+
+
+def limit_exceeded(sentence: str) -> EngineFault:
+    return EngineFault(LIMIT_EXCEEDED, sentence)
+
+
+def too_long(who: str, most: int = MAX_READ_BYTES) -> EngineFault:
+    """Return the fault for a value that takes so long to read that other callers would wait."""
+    return limit_exceeded(too_long_sentence(who, most))
+
+
+def function_size(connection: Connection, message: RegisterFunction, held: RegisteredFunction | None) -> int:
+    """The size of a function that a connection registers, in the place of ``held`` if it had it before.
+
+    Raises:
+        EngineFault: it is too large, or the connection holds as much as one may.
+    """
+    size = _registration_size(
+        message.id, message.description, message.request_format, message.response_format, message.metadata
+    )
+    if held is None and connection.held.functions >= MAX_CONNECTION_FUNCTIONS:
+        raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_FUNCTIONS} functions")
+    _check_room(connection, size - (held.size if held is not None else 0))
+    return size
+
+
+def type_size(connection: Connection, message: RegisterTriggerType, held: TriggerType | None) -> int:
+    """Return the size of a trigger type that a connection registers; raises as :func:`function_size`."""
+    own = held if held is not None and held.owner == connection.id else None
+    size = _registration_size(
+        message.id, message.description, message.trigger_request_format, message.call_request_format
+    )
+    if own is None and connection.held.trigger_types >= MAX_CONNECTION_TRIGGER_TYPES:
+        raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_TRIGGER_TYPES} trigger types")
+    _check_room(connection, size - (own.size if own is not None else 0))
+    return size
+
+
+def binding_size(connection: Connection | None, message: RegisterTrigger, held: Binding | None) -> int:
+    """Return the size of a binding; without a connection it outlives its maker and is not counted."""
+    own = held if held is not None and connection is not None and held.subscriber == connection.id else None
+    size = _registration_size(message.id, None, message.function_id, message.config, message.metadata)
+    if connection is not None:
+        if own is None and connection.held.bindings >= MAX_CONNECTION_BINDINGS:
+            raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_BINDINGS} bindings")
+        _check_room(connection, size - (own.size if own is not None else 0))
+    return size
+
+
+def _registration_size(name: str, description: str | None, *parts: object) -> int:
+    if len(name) > MAX_REGISTRATION_ID_CHARS:
+        raise limit_exceeded(f"an id has at most {MAX_REGISTRATION_ID_CHARS} characters")
+    if description is not None and len(description) > MAX_REGISTRATION_DESCRIPTION_CHARS:
+        raise limit_exceeded(
+            f"a description has at most {MAX_REGISTRATION_DESCRIPTION_CHARS} characters; this one has "
+            f"{len(description)}"
+        )
+    size = len(name) + len(description or "") + size_of(*parts)
+    if size > MAX_REGISTRATION_BYTES:
+        raise limit_exceeded(
+            f"a registration has at most {MAX_REGISTRATION_BYTES} bytes; this one has {size}"
+        )
+    return size
+
+
+def _check_room(connection: Connection, size: int) -> None:
+    if connection.held.size + size > MAX_CONNECTION_BYTES:
+        raise limit_exceeded(
+            f"what a connection registers holds at most {MAX_CONNECTION_BYTES // MIB} MiB together"
+        )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from iii_directory.access.policy import Refused
 from iii_directory.limits import (
     CLOSE_SECONDS,
     FULL_BYTES,
@@ -26,13 +25,13 @@ from iii_directory.limits import (
     MESSAGE_SECONDS,
     STALL_SECONDS,
 )
+from iii_directory.wire.access import Refused
 from iii_directory.wire.message_socket import MessageSocket
 
 if TYPE_CHECKING:
     from websockets.http11 import Response
 
     from iii_directory.engine.server import EngineServer
-    from iii_directory.wire.json_text import Text
 
 log = logging.getLogger("iii_directory.engine")
 # The library's own log tells of every connection and, at debug level, formats every frame.
@@ -40,16 +39,9 @@ _wire_log = logging.getLogger("iii_directory.engine.wire")
 _wire_log.setLevel(logging.WARNING)
 
 
-def _full_answer(connections: int) -> bytes:
-    """Build the refusal of a connection past the limit, before its request is read."""
-    body = f"This engine has {connections} connections, which is its limit. Try again later.\n".encode()
-    head = f"Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}"
-    return b"".join((b"HTTP/1.1 503 Service Unavailable\r\n", head.encode(), b"\r\n\r\n", body))
-
-
 @dataclass(frozen=True, slots=True)
 class SocketLimits:
-    """What one socket may cost; tests bring smaller ones."""
+    """What one socket may use; tests bring smaller limits."""
 
     frame_bytes: int = MAX_FRAME_BYTES
     message_bytes: int = MAX_MESSAGE_BYTES
@@ -72,16 +64,16 @@ class Role:
     connection_id = ""
 
     def opened(self, peer: Peer) -> None:
-        """The handshake is done."""
+        """Hear that the handshake is done."""
 
-    def received(self, message: bytes, *, is_text: bool) -> None:
-        """A whole message came in. What was sent as text may still be no UTF-8."""
+    def received(self, data: bytes, *, is_text: bool) -> None:
+        """Take a whole message in. What was sent as text may still not be UTF-8."""
 
     def lost(self) -> None:
-        """The socket is gone."""
+        """Hear that the socket is gone."""
 
     def writable(self) -> None:
-        """The socket takes more again after it was full."""
+        """Hear that the socket takes more again after it was full."""
 
 
 class Peer(MessageSocket):
@@ -103,8 +95,8 @@ class Peer(MessageSocket):
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished = 0
         self._unfinished_timer: asyncio.TimerHandle | None = None
-        self._finished_some = False
-        """Whether a message was finished since that timer began."""
+        self._messages_before = 0
+        """How many messages had come when that timer began."""
         self._ending = False
 
     @property
@@ -125,6 +117,7 @@ class Peer(MessageSocket):
     def leave(self) -> None:
         """Release everything that the connection registered."""
         role, self._role = self._role, Role()
+        self.framing.on_message = self.message
         role.lost()
 
     # What roles call
@@ -132,24 +125,21 @@ class Peer(MessageSocket):
     def send(self, message: str | bytes) -> None:
         """Queue a message; :meth:`flush` writes what is queued."""
         if isinstance(message, str):
-            self._framing.send(message.encode())
+            self.framing.send(message.encode())
         else:
-            self._framing.send(message, is_text=False)
-
-    def send_utf8(self, *parts: Text, is_event: bool = False) -> None:
-        """Queue a message that is text, encoded already, in parts that follow on each other."""
-        self._framing.send(*parts)
-        if is_event:
-            self._event_bytes += sum(map(len, parts))
+            self.framing.send(message, is_text=False)
 
     def flush(self) -> None:
         super().flush()
-        if self._protocol.close_expected() and not self._transport.is_closing():
-            self._end_soon()
+        if self._protocol.close_expected() and not self._transport.is_closing() and not self._ending:
+            # The goodbye is said: a client that neither answers nor reads is not waited for.
+            self._ending = True
+            self._stop_timer()
+            self._give_up_unless_progress(None)
 
     def close(self) -> None:
         """Say goodbye without a code, and do not wait for ever for the answer."""
-        if self._framing.is_open:
+        if self.framing.is_open:
             self._protocol.send_close()
             self.flush()
         else:
@@ -163,13 +153,13 @@ class Peer(MessageSocket):
 
     def hold(self) -> None:
         """Take nothing more in, so that what comes next finds this done."""
-        self._framing.hold()
+        self.framing.hold()
         self._transport.pause_reading()
 
     def release(self) -> None:
         """Take in what has come meanwhile, and what comes."""
-        self._framing.go_on()
-        if not self._framing.is_held:
+        self.framing.go_on()
+        if not self.framing.is_held:
             self._transport.resume_reading()
         self._taken_in()
 
@@ -178,13 +168,18 @@ class Peer(MessageSocket):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         if not self._engine.peer_made(self):
-            self._transport.write(_full_answer(self._limits.connections))
+            # Before its request is read: it may never come.
+            most = self._limits.connections
+            body = f"This engine has {most} connections, which is its limit. Try again later.\n"
+            head = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+            kind = f"Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n"
+            self._transport.write(f"{head}{kind}{body}".encode())
             self._transport.close()
             return
         self._timer = asyncio.get_running_loop().call_later(self._limits.handshake_seconds, self.abort)
 
     def eof_received(self) -> bool:
-        if not self._framing.is_open:
+        if not self.framing.is_open:
             self._protocol.receive_eof()
             self.flush()
         return False  # the transport closes itself
@@ -198,12 +193,31 @@ class Peer(MessageSocket):
     # What the framing tells
 
     def message(self, data: bytes, *, is_text: bool) -> None:
-        self._finished_some = True
         self._role.received(data, is_text=is_text)
 
     def handshake(self, event: Request | Response) -> None:
-        if isinstance(event, Request):
-            self._decide(event)
+        if not isinstance(event, Request):
+            return
+        headers: dict[str, list[str]] = {}
+        for name, value in event.headers.raw_items():
+            headers.setdefault(name.lower(), []).append(value)
+        decision = self._engine.decide(event.path, headers, self._transport)
+        if isinstance(decision, Refused):
+            self._refuse(decision)
+            return
+        response = self._protocol.accept(event)
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._protocol.send_response(response)
+            return
+        # Only now, because a channel's end can be taken once.
+        role = self._engine.role_for(decision)
+        if isinstance(role, Refused):
+            self._refuse(role)
+            return
+        self._protocol.send_response(response)
+        self._stop_timer()
+        self._role = role
+        role.opened(self)
 
     # Inner workings
 
@@ -219,42 +233,17 @@ class Peer(MessageSocket):
         if self._protocol.close_rcvd is not None:
             # Before the close frame is answered: a client that has the answer finds nothing of it left.
             self.leave()
-        self.flush()
-        self._count_unfinished()
-        self._engine.flush_after_read()
-        self._acknowledge()
-
-    def _decide(self, request: Request) -> None:
-        headers: dict[str, list[str]] = {}
-        for name, value in request.headers.raw_items():
-            headers.setdefault(name.lower(), []).append(value)
-        decision = self._engine.decide(request.path, headers, self._transport)
-        if isinstance(decision, Refused):
-            self._refuse(decision)
-            return
-        response = self._protocol.accept(request)
-        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
-            self._protocol.send_response(response)
-            return
-        # Only now, because a channel's end can be taken once.
-        role = self._engine.role_for(decision)
-        if isinstance(role, Refused):
-            self._refuse(role)
-            return
-        self._protocol.send_response(response)
-        self._stop_timer()
-        self._role = role
-        role.opened(self)
-
-    def _refuse(self, refused: Refused) -> None:
-        self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
-
-    def _count_unfinished(self) -> None:
-        """A message that comes in pieces holds memory until it is whole: not for ever, and not too much."""
-        self._set_unfinished(self._framing.unfinished_bytes)
+        if self.framing.has_output or not self.framing.is_open:
+            self.flush()
+        # A message that comes in pieces holds memory until it is whole: not for ever, and not too much.
+        self._set_unfinished(self.framing.unfinished_bytes)
         if self._engine.unfinished_bytes > self._limits.unfinished_bytes and self._unfinished:
             log.warning("unfinished messages took too much memory; the newest one's connection was ended")
             self.abort()
+        self._engine.flush_after_read(self)
+
+    def _refuse(self, refused: Refused) -> None:
+        self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
 
     def _set_unfinished(self, size: int) -> None:
         self._engine.unfinished_bytes += size - self._unfinished
@@ -266,25 +255,18 @@ class Peer(MessageSocket):
         self._unfinished = size
 
     def _time_message(self) -> None:
-        self._finished_some = False
+        self._messages_before = self.framing.messages
         loop = asyncio.get_running_loop()
         self._unfinished_timer = loop.call_later(self._limits.message_seconds, self._message_overdue)
 
     def _message_overdue(self) -> None:
-        if self._finished_some or self._framing.is_held:
+        if self.framing.messages != self._messages_before or self.framing.is_held:
             self._time_message()  # another one began as one was finished, or it is us who do not read
             return
         log.warning(
             "a message was not finished within %g s; its connection was ended", self._limits.message_seconds
         )
         self.abort()
-
-    def _end_soon(self) -> None:
-        """Once we said goodbye, a client that neither answers nor reads is not waited for."""
-        if not self._ending:
-            self._ending = True
-            self._stop_timer()
-            self._give_up_unless_progress(None)
 
     def _give_up_unless_progress(self, unsent_before: int | None) -> None:
         unsent = self._outbox.unsent_bytes

@@ -3,22 +3,34 @@
     shell ── connect / receive / disconnect / timer ──▶ Router ──▶ effects ──▶ shell
 
 It knows no sockets, no clock and no threads; ids and time come through its state, storage through the
-built-ins. Every method returns the effects it caused, in the order they are to be carried out.
+built-ins. Every method returns the effects it caused, in the order they are to be carried out. Of streaming
+channels only the table is kept here; their bytes flow through the shell.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.engine.allowances import function_size, limit_exceeded
-from iii_directory.engine.calls import Calls
-from iii_directory.engine.channels import Channels
-from iii_directory.engine.engine_state import Connection, EngineFault, EngineState, Function
-from iii_directory.engine.events import Events
-from iii_directory.engine.rows import Rows
-from iii_directory.engine.triggers import Triggers
+from iii_directory.engine.calls import BuiltinEvents, CallTable
+from iii_directory.engine.engine_state import (
+    Close,
+    Connection,
+    EndChannel,
+    EngineFault,
+    EngineState,
+    RegisteredFunction,
+    function_size,
+    limit_exceeded,
+)
+from iii_directory.engine.triggers import Rows, Triggers
 from iii_directory.limits import (
+    CHANNEL_IDLE_SECONDS,
+    DEFAULT_CHANNEL_BUFFER,
     FUNCTIONS_EVENT_SECONDS,
+    MAX_CHANNEL_BUFFER,
+    MAX_CHANNELS,
+    MAX_CONNECTION_CHANNELS,
     MAX_CONNECTION_NAMES,
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
@@ -26,6 +38,7 @@ from iii_directory.limits import (
 from iii_directory.shapes import text_of
 from iii_directory.text import skeleton
 from iii_directory.wire import messages as m
+from iii_directory.wire.access import same_secret
 from iii_directory.wire.codec import UndecodableError, decode
 from iii_directory.wire.protocol import (
     DEFAULT_NAMESPACE,
@@ -43,6 +56,64 @@ if TYPE_CHECKING:
     from iii_directory.engine.engine_state import Effect
     from iii_directory.wire.json_text import Json
 
+
+Direction = Literal["read", "write"]
+
+
+@dataclass(slots=True)
+class Channel:
+    """One channel; each side can be taken once."""
+
+    id: str
+    access_key: str
+    buffer_size: int
+    maker: Connection | None = None
+    taken: set[Direction] = field(default_factory=set[Direction])
+
+
+class Channels:
+    """Channels by id, until they were used or one side never came."""
+
+    def __init__(self, engine_state: EngineState) -> None:
+        self._engine_state = engine_state
+        self._channels: dict[str, Channel] = {}
+
+    def create(self, wanted_buffer: int | None, maker: Connection | None) -> Channel:
+        """A new channel; it outlives its maker.
+
+        Raises:
+            EngineFault: the maker has as many open as one may, or the engine has.
+        """
+        if maker is not None and maker.held.channels >= MAX_CONNECTION_CHANNELS:
+            raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_CHANNELS} channels open")
+        if len(self._channels) >= MAX_CHANNELS:
+            raise limit_exceeded(f"an engine has at most {MAX_CHANNELS} channels open")
+        size = DEFAULT_CHANNEL_BUFFER if wanted_buffer is None else wanted_buffer
+        new_id = self._engine_state.new_id
+        channel = Channel(new_id(), new_id(), max(1, min(size, MAX_CHANNEL_BUFFER)), maker)
+        if maker is not None:
+            maker.held.channels += 1
+        self._channels[channel.id] = channel
+        self._engine_state.start_timer("channel-idle", channel.id, CHANNEL_IDLE_SECONDS)
+        return channel
+
+    def find(self, channel_id: str, access_key: str) -> Channel | None:
+        channel = self._channels.get(channel_id)
+        return channel if channel is not None and same_secret(access_key, channel.access_key) else None
+
+    def forget(self, channel_id: str) -> None:
+        channel = self._channels.pop(channel_id, None)
+        if channel is not None and channel.maker is not None:
+            channel.maker.held.channels -= 1
+
+    def idle(self, channel_id: str) -> None:
+        """Time is up: a channel whose two sides are not both there ends."""
+        channel = self._channels.get(channel_id)
+        if channel is not None and channel.taken != {"read", "write"}:
+            self.forget(channel_id)
+            self._engine_state.outbox.append(EndChannel(channel_id))
+
+
 FUNCTIONS_AVAILABLE: Final = "engine::functions-available"
 WORKERS_AVAILABLE: Final = "engine::workers-available"
 
@@ -56,9 +127,9 @@ class Router:
         """``observes`` is the feature of 0.25: functions can be observed."""
         self._observes = observes
         self.engine_state = EngineState(new_id, now_ms)
-        self.calls = Calls(self.engine_state)
+        self.calls = CallTable(self.engine_state)
         self.triggers = Triggers(self.engine_state)
-        self.events = Events(self.engine_state, self.calls, self.triggers)
+        self.events = BuiltinEvents(self.engine_state, self.calls, self.triggers)
         self.channels = Channels(self.engine_state)
         self.rows = Rows(self.engine_state, self.triggers)
         self.builtin_workers: dict[str, BuiltinWorker] = {}
@@ -93,28 +164,26 @@ class Router:
         return connection.id, self._effects()
 
     def receive(self, connection_id: str, frame: bytes) -> list[Effect]:
-        """A frame came in. A frame that is no message never ends the connection."""
-        return self.receive_decoded(connection_id, lambda: decode(frame))
-
-    def receive_decoded(self, connection_id: str, decoded: Callable[[], m.Message | None]) -> list[Effect]:
-        """The same for a frame that was decoded already, or could not be."""
-        connection = self.engine_state.connections.get(connection_id)
-        if connection is None:
-            return []
-        try:
-            message = decoded()
-        except UndecodableError as error:
-            self._answer_undecodable(connection_id, error)
-        else:
-            if message is not None:
-                self._handle(connection, message)
-        return self._effects()
-
-    def accept(self, connection_id: str, message: m.Message) -> list[Effect]:
-        """A message came; one from a worker in this process came without a frame."""
+        """Handle a frame. A frame that is not a message never ends the connection."""
         connection = self.engine_state.connections.get(connection_id)
         if connection is not None:
-            self._handle(connection, message)
+            try:
+                message = decode(frame)
+            except UndecodableError as error:
+                self._answer_undecodable(connection, error)
+            else:
+                if message is not None:
+                    self._handle(connection, message)
+        return self._effects()
+
+    def accept(self, connection_id: str, message: m.Message | UndecodableError) -> list[Effect]:
+        """Handle a message that came without a frame, or in one that was decoded already or could not be."""
+        connection = self.engine_state.connections.get(connection_id)
+        if connection is not None:
+            if isinstance(message, UndecodableError):
+                self._answer_undecodable(connection, message)
+            else:
+                self._handle(connection, message)
         return self._effects()
 
     def disconnect(self, connection_id: str) -> list[Effect]:
@@ -164,7 +233,7 @@ class Router:
         return self.engine_state.names.setdefault((namespace, name), connection.id)
 
     def worker_event(self, event: str, connection: Connection) -> None:
-        """Tell whoever watches workers that one came, said who it is, or left."""
+        """Fire the event that a worker came, said who it is, or left."""
         self.events.fire(WORKERS_AVAILABLE, {"event": event, "worker_id": connection.id})
 
     # Inner workings
@@ -173,7 +242,8 @@ class Router:
         if self.engine_state.functions_changed and not self._functions_timer_runs:
             self._functions_timer_runs = True
             self.engine_state.start_timer("functions-event", "", FUNCTIONS_EVENT_SECONDS)
-        return self.engine_state.take_effects()
+        effects, self.engine_state.outbox = self.engine_state.outbox, []
+        return effects
 
     def _functions_settled(self, _subject: str) -> None:
         self._functions_timer_runs = False
@@ -185,13 +255,15 @@ class Router:
             self.events.fire(FUNCTIONS_AVAILABLE, {"event": "functions_changed", "functions": rows})
 
     def _handle(self, connection: Connection, message: m.Message) -> None:
+        if type(message) is m.InvokeFunction:
+            if message.activation is not None:
+                self._address(connection, message, message.activation)
+            self.calls.invoke(connection, message)
+            return
+        if type(message) is m.InvocationResult:
+            self.calls.resolve(connection.id, message)
+            return
         match message:
-            case m.InvokeFunction():
-                if message.activation is not None:
-                    self._address(connection, message, message.activation)
-                self.calls.invoke(connection.id, message)
-            case m.InvocationResult():
-                self.calls.resolve(connection.id, message)
             case m.TriggerRegistrationResult():
                 self.triggers.acknowledge(connection.id, message)
             case m.Reattach():
@@ -214,22 +286,21 @@ class Router:
             case _:
                 pass  # pongs, telemetry, and what engines alone say
 
-    def _answer_undecodable(self, connection_id: str, error: UndecodableError) -> None:
-        """Whoever waits for the call this was about is told, instead of waiting for a timeout."""
-        self.engine_state.log_mistake(
-            self.engine_state.connections[connection_id], f"a frame was not understood: {error}"
-        )
+    def _answer_undecodable(self, connection: Connection, error: UndecodableError) -> None:
+        """Fail the call that a frame was about, so that its caller does not wait for a timeout."""
+        self.engine_state.log_mistake(connection, f"a frame was not understood: {error}")
         body = EngineFault(DESERIALIZATION_ERROR, f"Invalid message: {error}").body()
         if error.call is not None:
             failed = m.InvocationResult(invocation_id=error.call, function_id=error.function_id, error=body)
-            self.engine_state.send(connection_id, failed)
+            self.engine_state.send(connection.id, failed)
         if error.answered is not None:
             self.calls.resolve(
-                connection_id,
+                connection.id,
                 m.InvocationResult(invocation_id=error.answered, function_id=error.function_id, error=body),
             )
 
     def _register_or_queue(self, connection: Connection, message: m.Registration) -> None:
+        # Where registrations belong is known once the connection says who it is.
         if connection.namespace is not None:
             self._register(connection, connection.namespace, message)
         elif len(connection.queued) < MAX_QUEUED_REGISTRATIONS:
@@ -237,14 +308,14 @@ class Router:
         else:
             self.engine_state.log("warning", "a connection queued too many registrations and is closed")
             self._forget(connection.id)
-            self.engine_state.close(connection.id)
+            self.engine_state.outbox.append(Close(connection.id))
 
     def _register(self, connection: Connection, namespace: str, message: m.Registration) -> None:
         match message:
             case m.RegisterFunction():
                 self._register_function(connection, namespace, message)
             case m.UnregisterFunction():
-                held = self.engine_state.function(namespace, message.id)
+                held = self.engine_state.functions.get((namespace, message.id))
                 if held is not None and held.owner == connection.id:
                     self.engine_state.remove_function(namespace, message.id)
                     self.triggers.remove_observable(namespace, message.id)
@@ -284,7 +355,7 @@ class Router:
             about = f"{message.id} is HTTP-invoked, which needs a worker of its own"
             self.engine_state.log_mistake(connection, about)
             return
-        held = self.engine_state.function(namespace, message.id)
+        held = self.engine_state.functions.get((namespace, message.id))
         foreign_engine_id = message.id.startswith(ENGINE_PREFIX) and namespace != DEFAULT_NAMESPACE
         if foreign_engine_id or (held is not None and held.owner != connection.id):
             owner = (held.owner or "") if held is not None else ""
@@ -297,7 +368,7 @@ class Router:
             self.engine_state.send(connection.id, _rejected(namespace, message.id, "", str(fault)))
             return
         self.engine_state.add_function(
-            Function(
+            RegisteredFunction(
                 id=message.id,
                 namespace=namespace,
                 owner=connection.id,
@@ -314,7 +385,7 @@ class Router:
     def _make_observable(
         self, connection: Connection, namespace: str, message: m.RegisterFunction, observe: Json
     ) -> None:
-        """Whoever observes the function, or is bound to the type it stands for, is told to its owner."""
+        """Provide the types a function stands for; its owner is told of their observers and bindings."""
         revision = self.triggers.next_revision()
         # Its observers are told of one by one.
         registered = m.FunctionRegistered(id=message.id, namespace=namespace, revision=revision)
@@ -355,14 +426,14 @@ class Router:
         )
         self.engine_state.send(connection.id, rejected)
         self._forget(connection.id)
-        self.engine_state.close(connection.id)
+        self.engine_state.outbox.append(Close(connection.id))
 
     def _reattach(self, connection: Connection, message: m.Reattach) -> None:
         previous = self.engine_state.connections.get(message.previous_worker_id)
         if previous is None or previous is connection or message.reattach_token != previous.reattach_token:
             return
         self._forget(previous.id)
-        self.engine_state.close(previous.id, abrupt=True)
+        self.engine_state.outbox.append(Close(previous.id, abrupt=True))
 
     def _forget(self, connection_id: str) -> None:
         """Clean up after a connection, in the order the protocol promises; nothing is sent to it any more."""

@@ -14,27 +14,27 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
 
 from iii_directory import __version__
-from iii_directory.access.ownership import can_tell, user_of
-from iii_directory.access.policy import Access, is_loopback, refused_token
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, EndChannel, Log, Send, StartTimer
-from iii_directory.engine.errands import ErrandThread
 from iii_directory.engine.peer import Peer, Role, SocketLimits
-from iii_directory.engine.relay import Relays
+from iii_directory.engine.roles import Relays, WorkerRole
 from iii_directory.engine.schemas import load_library
-from iii_directory.engine.store import AtOnce, MemoryStore
-from iii_directory.engine.worker_role import WorkerRole
+from iii_directory.engine.sqlite_store import DatabaseQueue
+from iii_directory.engine.store import MemoryStore
+from iii_directory.wire.access import Access, is_loopback, refused_token
 from iii_directory.wire.failure_log import FailureLog
-from iii_directory.wire.framing import READ_BYTES
+from iii_directory.wire.message_socket import READ_BYTES
 from iii_directory.wire.outbox import Writers
+from iii_directory.wire.ownership import can_tell, user_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from iii_directory.access.policy import Admitted, Refused
     from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.engine_state import Effect
     from iii_directory.engine.sqlite_store import Database
+    from iii_directory.wire.access import Admitted, Refused
+    from iii_directory.wire.codec import UndecodableError
     from iii_directory.wire.messages import Message
 
 log = logging.getLogger("iii_directory.engine")
@@ -50,7 +50,7 @@ Ts = TypeVarTuple("Ts")
 class Link(Protocol):
     """The way to one connection: a socket, or a worker in this process."""
 
-    def deliver(self, message: Message, *, is_event: bool) -> None: ...
+    def deliver(self, message: Message, is_event: bool, /) -> None: ...  # noqa: FBT001 (for every message)
 
     def flush(self) -> None:
         """Write what was delivered, if that was not done at once."""
@@ -86,7 +86,7 @@ class EngineServer:
     ) -> None:
         """Without ``asks_everybody`` the user who starts it needs no token, and others do.
 
-        ``environment`` has what configuration values may name: whoever is let in can read it.
+        ``environment`` has what configuration values may name: every admitted client can read it.
         """
         if (problem := refused_token(host, token)) is not None:
             raise ValueError(problem)
@@ -94,8 +94,8 @@ class EngineServer:
         self.port = port
         self._database = database
         self._limits = limits or SocketLimits()
-        self.errands = ErrandThread(self._carry_on)
-        """What takes long; whoever makes more of it than can be done is not read for a while."""
+        self.state_queue = DatabaseQueue(database, self._carry_on)
+        """Work on the state; a client that causes more slow work than can be done is not read for a while."""
         world = World(
             new_id=lambda: str(uuid.uuid4()),
             now_ms=lambda: int(time.time() * 1000),
@@ -104,7 +104,7 @@ class EngineServer:
             environment=environment or {},
             set_aside=lambda: database.set_aside.name if database and database.set_aside else None,
             dialect=dialect,
-            errands=self.errands if database else AtOnce(),
+            state_queue=self.state_queue,
         )
         self._router = build_engine(world, __version__)
         self._relays = Relays(self._router.channels)
@@ -128,11 +128,16 @@ class EngineServer:
             asks_everybody=asks_everybody,
         )
         self._dirty: dict[Link, None] = {}
+        self._is_reading = False
+        self._for_guests: list[Effect] = []
+        """Messages for workers inside, until what was read with them is handled."""
+        self._unacknowledged: list[Peer] = []
+        """Sockets that were read in this pass, whose answers may acknowledge the read."""
         self._flush_is_due = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._server: asyncio.Server | None = None
         self.is_stopping = False
-        """Whether nobody is served any more."""
+        """Whether clients are no longer served."""
 
     async def start(self) -> None:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
@@ -163,7 +168,7 @@ class EngineServer:
         for _ in range(_TURNS_TO_END):
             await asyncio.sleep(0)
         self._release_departed(math.inf)
-        await self.errands.close()
+        await self.state_queue.close()
         if self._database is not None:
             self._database.close()
 
@@ -211,14 +216,28 @@ class EngineServer:
         # Said anew once half of them have left.
         self._said_full = self._said_full and len(self._peers) > self._limits.connections // 2
 
-    def flush_after_read(self) -> None:
-        """Write what a read brought about, and what workers inside answer to it in the next pass."""
+    def flush_after_read(self, peer: Peer) -> None:
+        """Write what a read caused; then deliver to workers inside, which answer in the next pass."""
         self.flush()
-        if self._guests:
-            self._flush_soon()
+        if not self._guests:
+            peer.acknowledge()
+            return
+        # Behind the answers of workers inside, which acknowledge the read along the way.
+        self._unacknowledged.append(peer)
+        inside, self._for_guests = self._for_guests, []
+        self._apply(inside)
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            asyncio.get_running_loop().call_soon(self._flush_now)
 
     def flush(self) -> None:
-        """Write once per socket for everything one read brought about."""
+        """Keep what was written to the state, then write once per socket for everything one read caused."""
+        while self.state_queue.has_unanswered:
+            for action in self.state_queue.commit():
+                self._step(None, self._router.carry_on, action)
+            if self._guests:
+                # A worker inside that was answered goes on in the next pass, and replies in the same.
+                self._flush_soon()
         while self._dirty:
             link, _ = self._dirty.popitem()
             link.flush()
@@ -227,26 +246,28 @@ class EngineServer:
 
     def opened(self, link: Link, address: str | None) -> str:
         """Take in a new connection from a socket; return its id."""
-        return self._opened(link, *self._router.connect(address))
+        connection_id, effects = self._router.connect(address)
+        self._links[connection_id] = link
+        self._apply(effects)
+        return connection_id
 
     def opened_inside(self, guest: Guest) -> str:
         """Take in a worker of this process; before the start it is there before all others."""
         connection_id, effects = self._router.connect(inside=True)
-        self._guests[connection_id] = guest
-        return self._opened(guest, connection_id, effects)
+        self._links[connection_id] = self._guests[connection_id] = guest
+        self._apply(effects)
+        return connection_id
 
     def received(self, connection_id: str, frame: bytes) -> None:
-        """A frame came from a socket, which flushes when it has read everything there is."""
+        """Handle a frame from a socket, which flushes when it has read everything there is."""
+        self._is_reading = True
         self._step(connection_id, self._router.receive, connection_id, frame)
+        self._is_reading = False
 
-    def received_decoded(self, connection_id: str, decoded: Callable[[], Message | None]) -> None:
-        """The same for a frame that was decoded already."""
-        self._step(connection_id, self._router.receive_decoded, connection_id, decoded)
-
-    def received_message(self, connection_id: str, message: Message) -> None:
-        """A message came from a worker in this process; answers to sockets are written once a turn."""
+    def received_message(self, connection_id: str, message: Message | UndecodableError) -> None:
+        """Handle a message that was decoded already; answers to sockets are written once a pass."""
         self._step(connection_id, self._router.accept, connection_id, message)
-        if self._dirty:
+        if self._dirty or self.state_queue.has_unanswered:
             self._flush_soon()
 
     def lost(self, connection_id: str) -> None:
@@ -264,6 +285,10 @@ class EngineServer:
     def _flush_now(self) -> None:
         self._flush_is_due = False
         self.flush()
+        for peer in self._unacknowledged:
+            if peer.owes_acknowledgement:
+                peer.acknowledge()
+        self._unacknowledged.clear()
 
     def _release_departed(self, seconds: float = _RELEASE_SECONDS) -> None:
         until = time.monotonic() + seconds
@@ -279,18 +304,13 @@ class EngineServer:
         self._step(None, self._router.carry_on, action)
         self.flush()
 
-    def _opened(self, link: Link, connection_id: str, effects: list[Effect]) -> str:
-        self._links[connection_id] = link
-        self._apply(effects)
-        return connection_id
-
     def _step(self, cause: str | None, step: Callable[[*Ts], list[Effect]], *arguments: *Ts) -> None:
         """Advance the router. A mistake of ours costs the message that met it, and no connection."""
         try:
             effects = step(*arguments)
         except Exception:  # noqa: BLE001 (it is logged with its traceback)
             self._failures.failed("the engine could not handle a message", cause)
-            effects = self._router.engine_state.take_effects()
+            effects, self._router.engine_state.outbox = self._router.engine_state.outbox, []
         self._apply(effects)
 
     def _apply(self, effects: list[Effect]) -> None:
@@ -299,12 +319,19 @@ class EngineServer:
                 if type(effect) is Send:
                     # Nearly every effect, so it is not handed on.
                     link = self._links[effect.connection_id]
-                    link.deliver(effect.message, is_event=effect.is_event)
-                    self._dirty[link] = None
+                    if effect.connection_id not in self._guests:
+                        link.deliver(effect.message, effect.is_event)
+                        self._dirty[link] = None
+                    elif self._is_reading or self._for_guests:
+                        # Delivered in order, once the read is over.
+                        self._for_guests.append(effect)
+                    else:
+                        link.deliver(effect.message, effect.is_event)
                 else:
                     self._carry_out(effect)
             except Exception:  # noqa: BLE001 (it is logged with its traceback)
-                self._failures.failed("the engine could not carry out an effect", _addressee(effect))
+                addressee = effect.connection_id if isinstance(effect, Send | Close) else None
+                self._failures.failed("the engine could not carry out an effect", addressee)
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Close):
@@ -327,12 +354,8 @@ class EngineServer:
         self._timers.add(handle)
 
 
-def _addressee(effect: Effect) -> str | None:
-    return effect.connection_id if isinstance(effect, Send | Close) else None
-
-
 class FullTable:
-    """An event loop's last resort that says once, and not with every try, that there are no files left."""
+    """Handles errors of an event loop; that no more files can be opened is logged once a minute."""
 
     def __init__(self) -> None:
         self._said_at = -math.inf
@@ -347,7 +370,7 @@ class FullTable:
 
 
 async def _close(server: asyncio.Server) -> None:
-    """Let nobody in, and then close: asyncio leaks a connection that it has accepted but not made by then."""
+    """Stop accepting, then close: asyncio leaks a connection that it has accepted but not made by then."""
     loop = asyncio.get_running_loop()
     for listening in server.sockets:
         loop.remove_reader(listening.fileno())

@@ -2,33 +2,42 @@
 
 What a write promises: once it is answered, killing the engine cannot lose it. It reached the operating
 system, not yet the disk, so a power cut may take the newest writes but never leaves a torn one.
+
+Small values are written on the event loop, all that come in one pass of it in one transaction: a transaction
+takes four times as long as a write in it. Large values are read and written in a thread, while SQLite lets go
+of the interpreter and other clients are served (goal ``beside.values``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import logging
 import os
 import sqlite3
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from iii_directory.access.policy import KEPT_TOKEN, REGISTRANTS_KEY
 from iii_directory.engine.store import StoreError, UnreadableError
-from iii_directory.limits import LARGE_VALUE_BYTES
-from iii_directory.wire.json_text import ABSENT, encode_value
+from iii_directory.limits import LARGE_VALUE_BYTES, MAX_SLOW_STORE_WORK
+from iii_directory.wire.access import KEPT_TOKEN, REGISTRANTS_KEY
+from iii_directory.wire.json_text import ABSENT, encode_value, read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from iii_directory.wire.json_text import Text
 
 log = logging.getLogger("iii_directory.engine")
+T = TypeVar("T")
 
 FILE_NAME: Final = "engine.db"
 _GIT_IGNORES: Final = ".gitignore"
@@ -36,6 +45,7 @@ _OURS: Final = (FILE_NAME, KEPT_TOKEN, REGISTRANTS_KEY, _GIT_IGNORES)
 # As a blob its length is known without reading it.
 _SIZE: Final = "LENGTH(CAST(value AS BLOB))"
 _COLUMNS: Final = ("position", "owner", "scope", "key", "value")
+_REFUSED: Final = "the state database refused: {}"
 _UNREADABLE: Final = "the state database holds a value that cannot be read"
 
 
@@ -46,7 +56,7 @@ class DataDirectoryError(Exception):
 class Database:
     """The open file. It is held for one engine alone, so that two never write past each other.
 
-    Somebody may still delete, replace or overwrite it. Before every write it is looked at: what is not as
+    Other programs may still delete, replace or overwrite it. Before every write it is checked: what is not as
     this database left it is kept beside under another name, and what can be read goes on in a new file.
     """
 
@@ -61,7 +71,9 @@ class Database:
         try:
             self._connection = _open(self.path)
         except sqlite3.OperationalError as error:
-            raise DataDirectoryError(_cannot_open(directory, error)) from None
+            is_locked = "locked" in str(error)
+            why = "is in use by another engine" if is_locked else f"cannot be used: {error}"
+            raise DataDirectoryError(f"the data directory {directory} {why}") from None
         except sqlite3.DatabaseError:
             self._begin_anew([])
         if not _is_ours(self._connection):
@@ -73,12 +85,21 @@ class Database:
         self._stamp = self._look()
         # The state's values may be read and written in another thread than the configuration's.
         self._lock = threading.Lock()
+        self.keeps_open = False
+        """Whether writes stay in an open transaction until :meth:`commit`."""
+        self._lost: StoreError | None = None
+        """Why the writes of the last transaction are not kept."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a transaction whose writes are not kept yet, or are lost."""
+        return self._connection.in_transaction or self._lost is not None
 
     def store(self, owner: str) -> SqliteStore:
         return SqliteStore(self, owner)
 
     def read(self, statement: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The rows of a query.
+        """Return the rows of a query.
 
         Raises:
             StoreError: the database cannot be read.
@@ -87,7 +108,7 @@ class Database:
             with self._lock:
                 return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise _refused(error) from None
+            raise StoreError(_REFUSED.format(error)) from None
 
     def write(self, statement: str, values: Sequence[str | Text]) -> None:
         """Change something, once it is known that the file is still the one that keeps it.
@@ -95,44 +116,85 @@ class Database:
         Raises:
             StoreError: the database cannot be written.
         """
+        connection, was_open = self._connection, self._connection.in_transaction
         try:
             with self._lock:
-                self._put_right()
-                self._connection.execute(statement, values)
-                self._stamp = self._look()
+                if not was_open:
+                    self._put_right()
+                    connection = self._connection
+                    if self.keeps_open:
+                        connection.execute("BEGIN")
+                connection.execute(statement, values)
+                if not connection.in_transaction:
+                    self._stamp = self._look()
         except sqlite3.Error as error:
-            raise _refused(error) from None
+            if was_open and not connection.in_transaction:
+                # SQLite takes everything back when, for example, the disk is full.
+                self._lost = StoreError(_REFUSED.format(error))
+            raise StoreError(_REFUSED.format(error)) from None
         except OSError as error:
             raise StoreError(f"the state database cannot be kept: {error.strerror}") from None
+        if was_open and not self.keeps_open:
+            self.commit()
+
+    def commit(self) -> None:
+        """Keep the writes of the open transaction, if there is one.
+
+        Raises:
+            StoreError: they could not be kept, now or before.
+        """
+        with self._lock:
+            if self._connection.in_transaction:
+                try:
+                    self._connection.execute("COMMIT")
+                    self._stamp = self._look()
+                except sqlite3.Error as error:
+                    self._lost = StoreError(_REFUSED.format(error))
+                    with contextlib.suppress(sqlite3.Error):
+                        self._connection.execute("ROLLBACK")
+        if self._lost is not None:
+            raise self._lost
+
+    def finish(self) -> StoreError | None:
+        """End a transaction; return why its writes are not kept, or None if they are."""
+        with contextlib.suppress(StoreError):
+            self.commit()
+        lost, self._lost = self._lost, None
+        return lost
 
     def close(self) -> None:
+        with contextlib.suppress(sqlite3.ProgrammingError):  # it may be closed twice
+            self.finish()
         self._connection.close()
 
     def _look(self) -> tuple[tuple[int, ...] | None, ...]:
-        """What tells that nobody else touched the file or its log."""
-        return tuple(map(_stamp_of, self._parts))
+        """Return what changes when another program touches the file or its log."""
+        stamps: list[tuple[int, ...] | None] = []
+        for part in self._parts:
+            try:
+                found = os.lstat(part)
+                stamps.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+            except OSError:
+                stamps.append(None)
+        return tuple(stamps)
 
     def _put_right(self) -> None:
         if self._look() == self._stamp:
             return
         before, now = self._stamp[0], self._look()[0]
-        if before is not None and now is not None and before[:2] == now[:2] and self._is_whole():
-            return  # touched, and as good as before
+        if before is not None and now is not None and before[:2] == now[:2]:
+            with contextlib.suppress(sqlite3.DatabaseError):
+                if self._connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+                    return  # touched, and as good as before
         # The connection still holds what was there, even of a file that is gone.
         rows = _readable_rows(self._connection)
         self._connection.close()
         self._begin_anew(rows)
         log.error(
-            "the state database was changed by somebody else; %d values go on in a new file%s",
+            "the state database was changed by another program; %d values go on in a new file%s",
             len(rows),
             f", what was there is kept as {self.set_aside.name}" if self.set_aside is not None else "",
         )
-
-    def _is_whole(self) -> bool:
-        try:
-            return self._connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-        except sqlite3.DatabaseError:
-            return False
 
     def _begin_anew(self, rows: list[tuple[Any, ...]]) -> None:
         if self.path.exists():
@@ -157,7 +219,7 @@ class SqliteStore:
             f"SELECT scope, key FROM entries WHERE owner = ? AND {_SIZE} > {LARGE_VALUE_BYTES}"  # noqa: S608
         )
         self._large: set[tuple[str, str]] = {(scope, key) for scope, key in rows}
-        """The places of large values, so that nobody has to ask the database for the size of one."""
+        """The places of large values, so that the database is not asked for the size of a value."""
 
     def get(self, scope: str, key: str) -> object:
         # As a blob it is not decoded on the way.
@@ -171,12 +233,10 @@ class SqliteStore:
 
     def set(self, scope: str, key: str, value: object) -> None:
         text = memoryview(value) if type(value) is msgspec.Raw else encode_value(value)
-        self._write(
+        self._database.write(
             "INSERT INTO entries (owner, scope, key, value) VALUES (?, ?, ?, CAST(? AS TEXT)) "
             "ON CONFLICT (owner, scope, key) DO UPDATE SET value = excluded.value",
-            scope,
-            key,
-            text,
+            (self._owner, scope, key, text),
         )
         if len(text) > LARGE_VALUE_BYTES:
             self._large.add((scope, key))
@@ -184,7 +244,8 @@ class SqliteStore:
             self._large.discard((scope, key))
 
     def delete(self, scope: str, key: str) -> None:
-        self._write("DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?", scope, key)
+        statement = "DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?"
+        self._database.write(statement, (self._owner, scope, key))
         self._large.discard((scope, key))
 
     def values(self, scope: str) -> list[object]:
@@ -207,24 +268,115 @@ class SqliteStore:
     def _run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         return self._database.read(statement, (self._owner, *values))
 
-    def _write(self, statement: str, *values: str | Text) -> None:
-        self._database.write(statement, (self._owner, *values))
+
+class DatabaseQueue:
+    """The :class:`~iii_directory.engine.store.StoreQueue` of an engine that runs on an event loop."""
+
+    def __init__(self, database: Database | None, carry_on: Callable[[Callable[[], None]], None]) -> None:
+        """``carry_on`` is given, on the loop, what is to be done after slow work."""
+        self._database = database
+        self._carry_on = carry_on
+        # One thread, which is made with the first slow work: what came first is done first.
+        self._thread = ThreadPoolExecutor(1, "state")
+        self._slow = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._uncommitted: list[Callable[[StoreError | None], None]] = []
+        self._committed: list[Callable[[], None]] = []
+        self.made = 0
+        """How much slow work there has been."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self._slow > 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much is under way that clients that cause it must wait: each piece holds a value."""
+        return self._slow > MAX_SLOW_STORE_WORK
+
+    def when_caught_up(self, action: Callable[[], None]) -> None:
+        """Do something once little enough is under way: now, if it is."""
+        if self.is_behind:
+            self._waiting.append(action)
+        else:
+            action()
+
+    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None], *, is_slow: bool) -> None:
+        database = self._database
+        if database is None:  # a store in memory takes no time
+            then(work)
+            return
+        if is_slow or self._slow:
+            self._run_in_thread(work, then)
+            return
+        result, failure = None, None
+        database.keeps_open = True
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 (raised again where the result is asked for)
+            failure = error
+        finally:
+            database.keeps_open = False
+
+        def finish(lost: StoreError | None) -> None:
+            then(lambda: _result_or_raise(result, failure or lost))
+
+        if self._uncommitted or database.is_open:
+            # Also what only reads waits, so that it never tells of a write that is lost.
+            self._uncommitted.append(finish)
+        else:
+            finish(None)
+
+    @property
+    def has_unanswered(self) -> bool:
+        """Whether :meth:`commit` has something to do."""
+        return bool(self._uncommitted or self._committed)
+
+    def commit(self) -> list[Callable[[], None]]:
+        """Keep what was written in this pass of the loop; return what is to be done now, in order."""
+        if self._uncommitted and self._database is not None:
+            lost = self._database.finish()
+            self._committed += [partial(finish, lost) for finish in self._uncommitted]
+            self._uncommitted.clear()
+        done, self._committed = self._committed, []
+        return done
+
+    def _run_in_thread(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
+        loop = asyncio.get_running_loop()
+        # The thread must not find an open transaction, and the loop must not wait for the thread later.
+        self._committed = self.commit()
+
+        def finished(done: Future[T]) -> None:
+            loop.call_soon_threadsafe(self._finished, lambda: then(done.result))
+
+        try:
+            submitted = self._thread.submit(work)
+        except RuntimeError:  # the thread has ended
+            then(lambda: _result_or_raise(None, StoreError("the engine is stopping")))
+            return
+        self._slow += 1
+        self.made += 1
+        submitted.add_done_callback(finished)
+
+    async def close(self) -> None:
+        """Wait until everything is done. Nothing more may come."""
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _finished(self, then: Callable[[], None]) -> None:
+        self._slow -= 1
+        self._carry_on(then)
+        while self._waiting and not self.is_behind:
+            self._waiting.popleft()()
 
 
-def _refused(error: sqlite3.Error) -> StoreError:
-    return StoreError(f"the state database refused: {error}")
-
-
-def _stamp_of(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _result_or_raise(result: Any, failure: Exception | None) -> Any:
+    if failure is not None:
+        raise failure
+    return result
 
 
 def _salvaged(path: Path) -> list[tuple[Any, ...]]:
-    """What can be read of a damaged file; of one that is no database, nothing."""
+    """Return what can be read of a damaged file; nothing if it is not a database."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
@@ -249,13 +401,13 @@ def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 def _parsed(text: str | bytes) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return read(msgspec.Raw(text))
+    except (ValueError, RecursionError):
         raise UnreadableError(_UNREADABLE) from None
 
 
 def _unread(content: bytes) -> msgspec.Raw:
-    """A value that is passed on as it is, once it is known to be JSON."""
+    """Return a value that is passed on as it is, once it is known to be JSON."""
     try:
         return msgspec.json.decode(content, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -319,7 +471,13 @@ def _keep_private(path: Path) -> None:
         if all(entry.name.startswith(_OURS) for entry in path.parent.iterdir()):
             # Nothing else is there, so it is a data directory, made by an older version perhaps.
             path.parent.chmod(0o700)
-            _keep_out_of_git(path.parent)
+            # It mostly lies in a project, where a careless ``git add`` would take a token along.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with (
+                contextlib.suppress(FileExistsError),
+                open(os.open(path.parent / _GIT_IGNORES, flags, 0o600), "w") as file,
+            ):
+                file.write("*\n")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         for suffix in ("", "-wal", "-shm"):
             part = path.with_name(path.name + suffix)
@@ -328,22 +486,6 @@ def _keep_private(path: Path) -> None:
     except OSError:
         # Not ours to change, or no regular file: SQLite says what is wrong with it, if something is.
         return
-
-
-def _keep_out_of_git(directory: Path) -> None:
-    """It mostly lies in a project, where a careless ``git add`` would take a token along."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with (
-        contextlib.suppress(FileExistsError),
-        open(os.open(directory / _GIT_IGNORES, flags, 0o600), "w") as file,
-    ):
-        file.write("*\n")
-
-
-def _cannot_open(directory: Path, error: sqlite3.OperationalError) -> str:
-    if "locked" in str(error):
-        return f"the data directory {directory} is in use by another engine"
-    return f"the data directory {directory} cannot be used: {error}"
 
 
 def _move_aside(path: Path) -> Path:

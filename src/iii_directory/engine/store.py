@@ -1,4 +1,4 @@
-"""What the built-ins keep values in: a seam with two sides, memory here and SQLite next door. Pure."""
+"""Where the built-ins keep values: the interface of a store, and a store in memory. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ T = TypeVar("T")
 class Store(Protocol):
     """Values by scope and key; a scope lists its values in the order they were first set.
 
-    A value that :meth:`set` returned from is kept; how well is the implementation's promise.
-    Values are JSON and must not be changed by whoever gets them. Large ones may come as
-    :class:`msgspec.Raw`, and may be given as that.
+    Values are JSON and must not be changed by those who get them. Large values may come and be given as
+    :class:`msgspec.Raw`.
     """
 
     def get(self, scope: str, key: str) -> object:
-        """The value, or ABSENT."""
+        """Return the value, or ABSENT."""
         ...
 
     def set(self, scope: str, key: str, value: object) -> None: ...
@@ -31,7 +30,7 @@ class Store(Protocol):
     def values(self, scope: str) -> list[object]: ...
 
     def size(self, scope: str) -> int:
-        """About how many bytes the values of a scope take as one JSON text."""
+        """Return about how many bytes the values of a scope take as one JSON text."""
         ...
 
     def scopes(self) -> list[str]: ...
@@ -41,25 +40,34 @@ class Store(Protocol):
         ...
 
 
-class Errands(Protocol):
-    """How work that takes long is done: one piece after the other, in the order in which it came."""
+class StoreQueue(Protocol):
+    """Runs work on a store, one piece after the other in the order in which it came."""
 
     @property
-    def under_way(self) -> bool:
-        """Whether there is work that is not done yet; what comes now has to wait for it."""
+    def is_busy(self) -> bool:
+        """Whether slow work is under way: the store must not be used except through the queue."""
         ...
 
-    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
-        """Do some work, and then something that is given the way to what came of it."""
+    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None], *, is_slow: bool) -> None:
+        """Do some work; once its writes are kept, call ``then`` with a function that returns its result.
+
+        That function raises what the work raised, or a :class:`StoreError` if its writes were lost.
+        """
         ...
 
 
-class AtOnce:
-    """Errands of whoever can wait for each."""
+class Unqueued:
+    """The :class:`StoreQueue` of a store whose work takes no time."""
 
-    under_way = False
+    is_busy = False
 
-    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
+    def run(
+        self,
+        work: Callable[[], T],
+        then: Callable[[Callable[[], T]], None],
+        *,
+        is_slow: bool,  # noqa: ARG002 (nothing is)
+    ) -> None:
         then(work)
 
 
@@ -68,11 +76,11 @@ class StoreError(Exception):
 
 
 class UnreadableError(StoreError):
-    """What is kept in a place is no value any more."""
+    """What is kept in a place cannot be read as a value."""
 
 
 class MemoryStore:
-    """Forgets everything when it goes."""
+    """Keeps values until the process ends."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, object]] = {}

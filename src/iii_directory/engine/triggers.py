@@ -1,17 +1,26 @@
-"""Trigger types, the bindings to them, and the parking lot for bindings whose type is not there yet. Pure.
+"""Trigger types, the bindings to them, and the rows in which lists show both. Pure.
 
 A custom type is provided by a connection: the engine forwards bindings to it and takes no part in firing.
 A built-in type is provided by the engine: it checks the config at once and fires through ``Events``.
+A binding whose type is missing is parked until a worker provides the type.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.allowances import binding_size, limit_exceeded, type_size
-from iii_directory.engine.bindings import Binding, TriggerType, binding_of
-from iii_directory.engine.engine_state import EngineFault, EngineState
-from iii_directory.limits import MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
+from iii_directory.engine.engine_state import (
+    Binding,
+    EngineFault,
+    EngineState,
+    TriggerType,
+    binding_of,
+    binding_size,
+    limit_exceeded,
+    type_size,
+)
+from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
+from iii_directory.wire.json_text import Json, encode_value
 from iii_directory.wire.messages import (
     ObserverAdded,
     ObserverRemoved,
@@ -19,14 +28,19 @@ from iii_directory.wire.messages import (
     TriggerRegistrationResult,
     UnregisterTrigger,
 )
-from iii_directory.wire.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED, first_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from iii_directory.engine.bindings import TypeKey
     from iii_directory.engine.calls import Outcome
-    from iii_directory.engine.engine_state import Connection
+    from iii_directory.engine.engine_state import (
+        Binding,
+        Connection,
+        EngineState,
+        RegisteredFunction,
+        TypeKey,
+    )
     from iii_directory.wire.json_text import Json
     from iii_directory.wire.messages import RegisterTriggerType
 
@@ -116,7 +130,7 @@ class Triggers:
                 if fallback is not None:
                     self._attach(binding, fallback)
                 else:
-                    # Parked: nobody is left whose word could be waited for.
+                    # Parked: no owner is left whose answer could be waited for.
                     self._accepted(binding)
 
     def _count_type(self, kind: TriggerType, change: int) -> None:
@@ -168,7 +182,7 @@ class Triggers:
             self._accepted(binding)
 
     def unbind_for(self, connection: Connection | None, binding_id: str) -> bool:
-        """Somebody ends a binding: anybody may, by protocol, but for those of a worker inside the engine."""
+        """End a binding. By protocol every worker may, except for bindings of a worker inside the engine."""
         if self._belongs_inside(binding_id, connection):
             if connection is not None:
                 self._engine_state.log_mistake(
@@ -197,7 +211,7 @@ class Triggers:
         return True
 
     def acknowledge(self, connection_id: str, message: TriggerRegistrationResult) -> None:
-        """The owner of a type accepted or refused a binding; nobody else has a say."""
+        """Take the answer of a type's owner to a binding; answers of others are ignored."""
         binding = self.bindings.get(message.id)
         if binding is None or binding.provider is None:
             return
@@ -279,9 +293,26 @@ class Triggers:
         if kind.owner is None:
             return
         if kind.observed is None:
-            self._engine_state.send(kind.owner, _binding_made(binding, key[0]))
+            made = RegisterTrigger(
+                id=binding.id,
+                trigger_type=binding.trigger_type,
+                function_id=binding.function_id,
+                metadata=binding.metadata,
+                namespace=binding.namespace if binding.namespace != DEFAULT_NAMESPACE else None,
+                trigger_namespace=key[0] if key[0] != DEFAULT_NAMESPACE else None,
+                config=binding.config,
+            )
+            self._engine_state.send(kind.owner, made)
         else:
-            added = _observer_added(binding, key[0], kind.observed, self.next_revision())
+            observer: Json = {"id": binding.id, "args": {}, "filters": {}, "target": binding.function_id}
+            if not binding.observes:
+                observer["legacy"] = {"trigger_type": binding.trigger_type, "config": binding.config}
+            added = ObserverAdded(
+                function_id=kind.observed,
+                observer=observer,
+                namespace=key[0],
+                revision=self.next_revision(),
+            )
             self._engine_state.send(kind.owner, added)
 
     def _detach(self, binding: Binding) -> None:
@@ -341,22 +372,68 @@ class Triggers:
             self._engine_state.send(binding.subscriber, refused)
 
 
-def _binding_made(binding: Binding, type_namespace: str) -> RegisterTrigger:
-    """A binding as the owner of its trigger type is told of it."""
-    return RegisterTrigger(
-        id=binding.id,
-        trigger_type=binding.trigger_type,
-        function_id=binding.function_id,
-        metadata=binding.metadata,
-        namespace=binding.namespace if binding.namespace != DEFAULT_NAMESPACE else None,
-        trigger_namespace=type_namespace if type_namespace != DEFAULT_NAMESPACE else None,
-        config=binding.config,
-    )
+class Rows:
+    """Makes the rows and details that lists and infos consist of."""
 
+    def __init__(self, engine_state: EngineState, triggers: Triggers) -> None:
+        self._engine_state = engine_state
+        self._triggers = triggers
 
-def _observer_added(binding: Binding, namespace: str, function_id: str, revision: int) -> ObserverAdded:
-    """A binding as the owner of an observable function is told of it."""
-    observer: Json = {"id": binding.id, "args": {}, "filters": {}, "target": binding.function_id}
-    if not binding.observes:
-        observer["legacy"] = {"trigger_type": binding.trigger_type, "config": binding.config}
-    return ObserverAdded(function_id=function_id, observer=observer, namespace=namespace, revision=revision)
+    def function_summary(self, function: RegisteredFunction) -> Json:
+        row: Json = {
+            "function_id": function.id,
+            "namespace": function.namespace,
+            "worker_name": self._engine_state.worker_name(function),
+        }
+        if function.description is not None:
+            row["description"] = function.description
+        if function.metadata is not None:
+            row["metadata"] = function.metadata
+        return row
+
+    def function_detail(self, function: RegisteredFunction) -> Json:
+        detail = self.function_summary(function)
+        if function.request_schema is not None:
+            detail["request_schema"] = function.request_schema
+        if function.response_schema is not None:
+            detail["response_schema"] = function.response_schema
+        detail["registered_triggers"] = [
+            {"id": b.id, "trigger_type": b.trigger_type, "config": b.config}
+            for b in self._triggers.live()
+            if b.function_id == function.id and b.namespace == function.namespace
+        ]
+        return detail
+
+    def type_summary(self, kind: TriggerType) -> Json:
+        return {
+            "id": kind.id,
+            "namespace": kind.namespace,
+            "worker_name": self._engine_state.worker_name(kind),
+            "description": kind.description,
+        }
+
+    def type_detail(self, kind: TriggerType) -> Json:
+        detail = self.type_summary(kind)
+        if kind.configuration_schema is not None:
+            detail["configuration_schema"] = kind.configuration_schema
+        if kind.request_schema is not None:
+            detail["request_schema"] = kind.request_schema
+        detail["instance_count"] = sum(b.provider == kind.key for b in self._triggers.live(kind.id))
+        return detail
+
+    def binding_row(self, binding: Binding) -> Json:
+        function = self._engine_state.functions.get((binding.namespace, binding.function_id))
+        worker_name = (
+            self._engine_state.worker_name(function) if function else first_segment(binding.function_id)
+        )
+        summary = encode_value(binding.config).decode()
+        if len(summary) > CONFIG_SUMMARY_CHARS:
+            summary = summary[:CONFIG_SUMMARY_CHARS] + "…"
+        return {
+            "id": binding.id,
+            "trigger_type": binding.trigger_type,
+            "function_id": binding.function_id,
+            "worker_name": worker_name,
+            "config": binding.config,
+            "config_summary": summary,
+        }

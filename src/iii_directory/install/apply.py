@@ -1,4 +1,4 @@
-"""Carrying out a plan: all of it or none of it, whatever happens on the way.
+"""Carry out a plan: all of it or none of it, whatever happens on the way.
 
     stage    the complete new namespace is built beside the old one; kept files are hard links
     journal  a note of what is going to happen, so that a crash can be put right
@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.disk.files import NOT_SUPPORTED
+from iii_directory.disk.install_record import LOCKFILE, Entry, parse_entry, render_lock, unbroken
 from iii_directory.disk.locking import RECORD, WORK_FOLDER, held
+from iii_directory.disk.record_reader import read_lock
 from iii_directory.disk.safe_open import (
     carry,
     opened_folder,
@@ -42,8 +44,6 @@ from iii_directory.install.tree import (
     scan_namespace,
     silent,
 )
-from iii_directory.lockfile.format import LOCKFILE, Entry, parse_entry, render_lock, unbroken
-from iii_directory.lockfile.reading import read_lock
 from iii_directory.shapes import object_of
 from iii_directory.text import quoted
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from iii_directory.disk.files import FileOps, Mark
-    from iii_directory.install.plan import Plan
+    from iii_directory.install.plan import InstallPlan
 
 _JOURNAL: Final = "journal.json"
 WORK_SUFFIX: Final = ".work"
@@ -132,8 +132,8 @@ def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
         return None
 
 
-def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
-    """Make the plan true, telling of every file written. Raises OSError or D340 with nothing changed."""
+def commit(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> None:
+    """Carry out the plan, reporting every file written. Raises OSError or D340 with nothing changed."""
     try:
         _perform(job, plan, scan, progress)
     except BaseException:
@@ -146,7 +146,7 @@ def commit(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None
         _clear(job)
 
 
-def _perform(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> None:
+def _perform(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> None:
     job.files.make_folder(job.work_name, job.work_folder)
     with opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
@@ -183,8 +183,8 @@ def _take_back(job: Transaction, error: BaseException) -> None:
         job.undo.pop()
 
 
-def _stage(job: Transaction, plan: Plan, scan: Scan, progress: Progress) -> int:
-    """Build the new namespace beside the old one; its inode."""
+def _stage(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> int:
+    """Build the new namespace beside the old one and return its inode."""
     job.files.make_folder(_NEW, job.work)
     with opened_folder(job.files, _NEW, job.work) as new:
         _build(job, lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
@@ -354,10 +354,10 @@ def _was_switched(job: Transaction, journal: Journal) -> bool:
 
 
 def _also_in_old(job: Transaction) -> Collection[str]:
-    """The files of a namespace that its old tree has, too.
+    """List the files of a namespace that its old tree has, too.
 
-    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted:
-    what nobody has a second time is not thrown away.
+    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted,
+    so a file that exists only once is not removed.
     """
     here = scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
     old = scan_namespace(job.files, job.work, _OLD, None).disk.hashes
@@ -375,7 +375,7 @@ def _finish(job: Transaction, journal: Journal) -> None:
     job.files.sync(job.root)
     there = job.files.status(job.namespace, job.root)
     left = [name for name in (_OLD, _NEW) if status_or_none(job.files, name, job.work) is not None]
-    # In a copy of the folder every file has another inode, which is no sign that someone saved it since.
+    # In a copy of the folder every file has another inode, which does not mean that it was saved since.
     if left and there.st_ino == journal.staged:
         _rescue_saved(job, journal)
     with held(job.files, job.root, RECORD, job.wait):

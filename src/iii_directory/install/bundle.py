@@ -1,6 +1,6 @@
-"""The skills that a source has, and the files of one, checked in full before anything is written. Pure.
+"""Find the skills of a source, and check the files of one in full before anything is written. Pure.
 
-A `Bundle` only comes out of `make_bundle`, so whoever holds one may write every path in it.
+Only `make_bundle` makes a `Bundle`, so every path in one may be written.
 """
 
 from __future__ import annotations
@@ -8,24 +8,25 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory import limits
+from iii_directory.disk.install_record import content_hash
+from iii_directory.disk.safe_names import is_hidden, is_namespace, vet_path, vet_together
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import OVERVIEW, prompt_name_problem
 from iii_directory.documents.model import Finding
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, Step, refused
-from iii_directory.lockfile.format import content_hash
-from iii_directory.lockfile.names import is_hidden, is_namespace, vet_path, vet_together
 from iii_directory.suggest import close_names
 from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from iii_directory.documents.facts import Facts
-    from iii_directory.lockfile.format import Source
-    from iii_directory.registry.answers import BundleAnswer, PromptAnswer
+    from iii_directory.disk.install_record import Source
+    from iii_directory.documents.facts import Accepted, Facts
+    from iii_directory.registry.registry_messages import BundleAnswer, PromptAnswer
 
     Approve = Callable[[str, Mapping[str, list[str]]], bool]
 
@@ -51,11 +52,11 @@ class Bundle:
     findings: tuple[Finding, ...] = ()
 
     def resolved_as(self, resolved: str) -> Bundle:
-        """The same files under the name of their state."""
+        """Return the bundle with another name for its state."""
         return replace(self, resolved=resolved)
 
     def prompt_name(self, path: str) -> str:
-        """The name of the prompt in a file: what its front matter says, else the stem."""
+        """Return the name of the prompt in a file: from its front matter, else the stem."""
         block, _ = frontmatter.split(self.files[path].decode("utf-8", "replace"))
         name = frontmatter.read(block).values.get("name") if block is not None else None
         return name if isinstance(name, str) and name else path.rpartition("/")[2].removesuffix(".md")
@@ -98,15 +99,21 @@ def content_digest(bundle: Bundle) -> str:
     return content_hash("\n".join(lines).encode())[:19]
 
 
-def news_of(bundle: Bundle, before: Facts) -> dict[str, list[str]]:
-    """List what a bundle can do that the installed files of its namespace cannot."""
+def bundle_facts(bundle: Bundle) -> Facts:
+    """Collect what the files of a bundle can do."""
     # Only here, because a worker starts without it.
-    from iii_directory.documents.facts import fact_content, facts_of, new_facts
+    from iii_directory.documents.facts import fact_content, facts_of
 
-    return new_facts(
-        before,
-        facts_of({path: fact_content(raw, path in bundle.executable) for path, raw in bundle.files.items()}),
+    return facts_of(
+        {path: fact_content(raw, path in bundle.executable) for path, raw in bundle.files.items()}
     )
+
+
+def news_of(bundle: Bundle, before: Facts, accepted: Accepted) -> dict[str, list[str]]:
+    """List what a bundle can do that the installed files of its namespace cannot, and was not accepted."""
+    from iii_directory.documents.facts import new_facts
+
+    return new_facts(before, bundle_facts(bundle), accepted)
 
 
 def check_count(count: int) -> None:
@@ -134,7 +141,7 @@ def _check_sizes(entries: list[tuple[str, bytes]]) -> None:
 
 
 def registry_bundle(source: Source, namespace: str, answer: BundleAnswer) -> Bundle:
-    """The bundle in a registry's answer; paths lose one leading ``skills/``, prompts become files."""
+    """Make the bundle of a registry's answer; paths lose one leading ``skills/``, prompts become files."""
     entries = [
         (skill.path.removeprefix("skills/"), _encoded(skill.path, skill.content)) for skill in answer.skills
     ]
@@ -150,7 +157,7 @@ def registry_bundle(source: Source, namespace: str, answer: BundleAnswer) -> Bun
 
 
 def prompt_file(prompt: PromptAnswer) -> tuple[str, bool]:
-    """The markdown of a registry's prompt, and whether its argument schema fitted into the front matter."""
+    """Return the markdown of a registry's prompt, and whether its argument schema fitted into it."""
     problem = prompt_name_problem(prompt.name)
     if problem is not None:
         raise refused(f"a prompt of the bundle cannot be installed: {problem}")
@@ -165,19 +172,19 @@ def prompt_file(prompt: PromptAnswer) -> tuple[str, bool]:
 
 
 def _description(prompt: PromptAnswer) -> str:
-    """A folder prompt without a description is not listed, so one is made of what there is."""
+    """Return a description, without which a prompt of a folder is not listed."""
     return one_line(prompt.description) or f"The prompt {prompt.name}"
 
 
 def _scalar(text: str) -> str:
-    """Plain when it reads back as the same string, quoted otherwise."""
+    """Write a YAML string: plain if it reads back as itself, else quoted."""
     plain = frontmatter.read(f"description: {text}\n")
     same = plain.problem is None and plain.values == {"description": text}
     return text if same else _flow(text)
 
 
 def _flow(value: object) -> str:
-    """JSON on one line is YAML too, once the characters are escaped that only YAML takes for line breaks."""
+    """Write a value as JSON on one line, which is YAML once YAML's own line breaks are escaped."""
     return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
@@ -204,6 +211,8 @@ class Offer:
     description: str = ""
     declared: str | None = None
     """The name in its front matter, by which it can be asked for, too."""
+    plugins: tuple[str, ...] = ()
+    """The plugins of the source's marketplace that it belongs to."""
 
     @property
     def is_installable(self) -> bool:
@@ -211,7 +220,7 @@ class Offer:
 
 
 def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
-    """The offer in a folder's SKILL.md; ``root_name`` is for a skill at the root that has no name."""
+    """Read the offer in a folder's SKILL.md; ``root_name`` is for a skill at the root without a name."""
     block, _ = frontmatter.split(overview.decode("utf-8-sig", "replace"))
     values = frontmatter.read(block).values if block is not None else {}
     declared, description = values.get("name"), values.get("description")
@@ -220,6 +229,14 @@ def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
     if folder == ".":
         name = own_name if own_name is not None and is_namespace(own_name) else root_name
     return Offer(name, folder, one_line(description) if isinstance(description, str) else "", own_name)
+
+
+class Offered(NamedTuple):
+    """The skills that a source has, and the plugins that it only names."""
+
+    offers: Sequence[Offer]
+    elsewhere: Mapping[str, str] = MappingProxyType({})
+    """Where the plugins lie that are not in this source, by name: what to give ``skills add``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +251,7 @@ class Selection:
 
 
 def skill_folders(paths: Iterable[str], below: str = "") -> list[str]:
-    """The folders with a SKILL.md, of all files of a source; ``.`` is the root.
+    """List the folders with a SKILL.md, given all files of a source; ``.`` is the root.
 
     A skill inside another one comes with it and is not named; inside the root's, which is the whole source,
     it stands for itself as well.
@@ -257,24 +274,47 @@ def _is_below(folder: str, below: str) -> bool:
 
 
 def _is_shown(folder: str) -> bool:
-    """Not below a hidden folder, those of agents excepted, and not below what a package manager fetched."""
+    """Return whether a folder is neither hidden (but for agents') nor fetched by a package manager."""
     parts = [] if folder == "." else folder.split("/")
     hidden = [number for number, part in enumerate(parts) if part.startswith(".")]
     return "node_modules" not in parts and all(tuple(parts[at : at + 2]) in _SHOWN for at in hidden)
 
 
-def select(offers: Sequence[Offer], wanted: Sequence[str], *, everything: bool, source: str) -> Selection:
-    """What is to be installed: the wanted, all, or the only one; nothing when it is not said which."""
+class Wanted(NamedTuple):
+    """Which skills of a source are meant: some, those of plugins, or all; by default the only one."""
+
+    skills: Sequence[str] = ()
+    plugins: Sequence[str] = ()
+    everything: bool = False
+
+
+def select(found: Offered, asked: Wanted, source: str) -> Selection:
+    """Choose what is to be installed; nothing when a source has several skills and none was asked for."""
+    offers, wanted, everything = found.offers, asked.skills, asked.everything or bool(asked.plugins)
+    in_plugins: list[Offer] = []
+    for name in asked.plugins:
+        members = [offer for offer in offers if name in offer.plugins]
+        if not members:
+            raise _no_plugin(name, found, source)
+        in_plugins += [offer for offer in members if offer not in in_plugins]
+    if asked.plugins:
+        offers = in_plugins
     if not offers:
-        raise DirectoryError(SOURCE_REFUSED, f"{source} has no folder with a {OVERVIEW}", next_steps=())
+        raise DirectoryError(
+            SOURCE_REFUSED,
+            f"{source} has no folder with a {OVERVIEW}",
+            next_steps=[
+                Step(f"skills add {place} for the plugin {name}") for name, place in found.elsewhere.items()
+            ],
+        )
     if not wanted:
         return _selection(offers if everything or len(offers) == 1 else ())
     chosen: list[Offer] = []
     for name in wanted:
-        found = [offer for offer in offers if name in (offer.name, offer.declared, offer.path)]
-        if not found:
+        of_name = [offer for offer in offers if name in (offer.name, offer.declared, offer.path)]
+        if not of_name:
             raise _no_skill(name, offers, source)
-        chosen.extend(offer for offer in found if offer not in chosen)
+        chosen.extend(offer for offer in of_name if offer not in chosen)
     return _selection(chosen)
 
 
@@ -290,6 +330,21 @@ def _selection(offers: Iterable[Offer]) -> Selection:
         chosen=tuple(offer for offer in single if offer.is_installable),
         ambiguous=several,
         unfit=tuple(offer for offer in single if not offer.is_installable),
+    )
+
+
+def _no_plugin(name: str, found: Offered, source: str) -> DirectoryError:
+    if name in found.elsewhere:
+        problem = f"the plugin {quoted(name)} of {source} lies in another place"
+        return DirectoryError(
+            SOURCE_REFUSED, problem, next_steps=(Step(f"skills add {found.elsewhere[name]}"),)
+        )
+    names = {plugin for offer in found.offers for plugin in offer.plugins}
+    return DirectoryError(
+        SOURCE_REFUSED,
+        f"{source} has no plugin {quoted(name)}",
+        did_you_mean=close_names(name, names) or sorted(names)[: limits.MAX_SUGGESTIONS],
+        next_steps=(Step("add --list to see every skill of it"),),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which installed files were edited by hand. The record tells: it keeps the hash of what was installed."""
+"""Find installed files that were edited by hand, by the hashes in the install record."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from iii_directory.disk.files import PosixFiles, closing_fd, racy_after, settled_stamp, stamp_of
 from iii_directory.disk.locking import WORK_FOLDER
 from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.record_reader import read_lock
 from iii_directory.disk.safe_open import directory_below, hash_file
 from iii_directory.install.apply import WORK_SUFFIX
 from iii_directory.install.reports import edited_file
-from iii_directory.lockfile.reading import read_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from iii_directory.disk.files import FileOps, Stamp
+    from iii_directory.disk.install_record import LockFile
     from iii_directory.documents.model import Finding
-    from iii_directory.lockfile.format import LockFile
 
 
 class Edits:
-    """Looks when it is asked, and reads only what changed since it last looked."""
+    """Compares files when asked, and reads only those that changed since the last time."""
 
     def __init__(self, skills_folder: Path) -> None:
         self._path = os.fspath(skills_folder)
@@ -34,8 +34,8 @@ class Edits:
         self._turn = threading.Lock()
 
     def findings(self, lock: LockFile) -> list[Finding]:
-        """One for each file that is not what the record says. Blocks; run it in a thread."""
-        # One at a time: whoever comes second finds the hashes of the first.
+        """Return a finding for each file that differs from the record. Blocks; run it in a thread."""
+        # One at a time: the second caller finds the hashes of the first.
         with self._turn:
             try:
                 with closing_fd(self._files.open_root(self._path)) as root:
@@ -45,7 +45,7 @@ class Edits:
                 return []
 
     def under_way(self) -> set[str]:
-        """The namespaces that somebody is changing right now, in this process or another. Blocks."""
+        """Return the namespaces that are being changed now, by this process or another. Blocks."""
         try:
             with closing_fd(self._files.open_root(self._path)) as root:
                 return _under_way(self._files, root)
@@ -75,7 +75,7 @@ class Edits:
     def _hashed(
         self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[Stamp, str]]
     ) -> Iterator[tuple[str, str]]:
-        """The hashes of those that are files and can be read; the others are no edits."""
+        """Yield the hashes of the files that can be read; the others do not count as edited."""
         with suppress(OSError), directory_below(root, folder.split("/"), self._files) as opened:
             for name in names:
                 path = f"{folder}/{name}"
@@ -94,7 +94,7 @@ class Edits:
         return digest
 
     def _at_rest(self, root: int, names: set[str], lock: LockFile) -> set[str]:
-        """Those that nobody is installing right now: for a moment their files are ahead of the record."""
+        """Return the namespaces without an install under way, whose files may be ahead of the record."""
         if not names:
             return names
         busy = _under_way(self._files, root)

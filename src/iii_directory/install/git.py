@@ -1,4 +1,4 @@
-"""Skills from git repositories, read and never checked out.
+"""Read skills from git repositories without a checkout.
 
 One commit is fetched into a bare, empty repository in a scratch folder; its tree is listed, every name,
 mode and size is vetted, and only then are the blobs read. Nothing of the repository is executed, no hook,
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
-from iii_directory.install.bundle import Offer, offer_of, skill_folders
+from iii_directory.install.bundle import Offered, offer_of, skill_folders
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
+from iii_directory.install.marketplace import manifest_paths, with_plugins
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
-    Address,
+    RepoAddress,
     RepoRequest,
     RepoTree,
     address_of,
@@ -58,10 +59,10 @@ class Checkout:
         self._git = git
         self._blobs = git.listed(commit)
         names = skill_folders((blob.path for blob in self._blobs if not blob.problem), request.path)
-        self.offers = self._offers(names, request.repo)
+        self.found = self._offered(names, request.repo)
 
     def read(self, folders: Iterable[str]) -> Iterator[tuple[str, Fetched | DirectoryError]]:
-        """The files of skill folders, or why one cannot be had; git is asked for some folders at a time."""
+        """Yield the files of skill folders, or why one cannot be read; git reads some folders at a time."""
         fit: dict[str, list[Blob]] = {}
         for folder in folders:
             blobs = below(self._blobs, folder)
@@ -77,18 +78,20 @@ class Checkout:
             for folder, blobs in group.items():
                 yield folder, _fetched(self.commit, folder, blobs, contents)
 
-    def _offers(self, folders: list[str], repo: str) -> list[Offer]:
+    def _offered(self, folders: list[str], repo: str) -> Offered:
         overviews = {folder: f"{folder}/{OVERVIEW}".removeprefix("./") for folder in folders}
-        wanted = set(overviews.values())
+        manifests = manifest_paths(blob.path for blob in self._blobs if not blob.problem)
+        wanted = {*overviews.values(), *manifests}
         blobs = [blob for blob in self._blobs if blob.path in wanted and blob.size <= limits.MAX_BODY_BYTES]
         contents = self._git.read(blobs)
         texts = {blob.path: contents[blob.name] for blob in blobs}
         called = repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
-        return [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
+        offers = [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
+        return with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
 
 
 def _groups(folders: dict[str, list[Blob]]) -> Iterator[dict[str, list[Blob]]]:
-    """Folders together as long as they fit into one call and one bundle's memory."""
+    """Group folders as long as they fit into one call and one bundle's memory."""
     group: dict[str, list[Blob]] = {}
     count = size = 0
     for folder, blobs in folders.items():
@@ -130,7 +133,7 @@ class GitSource:
         self._timeout_ms = timeout_ms
 
     def fetch(self, request: RepoRequest, stopped: threading.Event | None = None) -> Fetched:
-        """One skill of a repository, as its branch, tag or commit has it now."""
+        """Fetch one skill of a repository, as its branch, tag or commit has it now."""
         with self._git(request, stopped) as git:
             commit = git.fetch(request.branch)
             folder = request.path or f"skills/{request.skill}"
@@ -143,7 +146,7 @@ class GitSource:
 
     @contextmanager
     def opened(self, request: RepoTree, stopped: threading.Event) -> Generator[Checkout]:
-        """A repository fetched once, for as many of its skills as are wanted."""
+        """Fetch a repository once, for as many of its skills as are wanted."""
         with self._git(request, stopped) as git:
             if request.tree is not None:
                 ref, path = git.parted(request.tree)
@@ -179,10 +182,10 @@ class GitSource:
                 SOURCE_FAILED, f"git could not be run: the system refused ({reason})"
             ) from error
 
-    def _checked(self, request: RepoRequest | RepoTree, address: Address) -> str | None:
-        """Refuse what a caller may not reach; what the host's name was found to mean, for git to keep to."""
+    def _checked(self, request: RepoRequest | RepoTree, address: RepoAddress) -> str | None:
+        """Refuse what a caller may not reach; return the addresses of the host, which git must use."""
         if address.protocol == "ssh" and not self._ssh_keys:
-            problem = f"{request} is reached by ssh, which would use keys of whoever runs this"
+            problem = f"{request} is reached by ssh, which would use the keys of the user who runs this"
             raise DirectoryError(SOURCE_REFUSED, f"{problem}: name an https address, or set allow_ssh_keys")
         host, port = host_and_port(address)
         if self._private or host is None:
@@ -195,7 +198,7 @@ class GitSource:
 
 
 def _addresses_of(host: str, port: int) -> list[str]:
-    """What a name means, none if nobody knows: then git cannot reach it, or a proxy knows better."""
+    """Look up the addresses of a host; none if that fails: then git fails too, or a proxy knows better."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -208,7 +211,7 @@ def _in_brackets(address: str) -> str:
 
 
 def _elsewhere(git: Git, request: RepoRequest, commit: str) -> tuple[str, list[Blob]]:
-    """The one folder of the wanted name that has a SKILL.md, wherever it lies."""
+    """Find the one folder of the wanted name that has a SKILL.md, wherever it lies."""
     blobs = git.listed(commit)
     folders = skill_folders(blob.path for blob in blobs if not blob.problem)
     found = [folder for folder in folders if folder.rpartition("/")[2] == request.skill]

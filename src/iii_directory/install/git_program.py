@@ -1,4 +1,4 @@
-"""Runs git for one repository, in a scratch folder, until one deadline, and reads what it answers.
+"""Run git for one repository, in a scratch folder, until one deadline, and reads what it answers.
 
 Every argument is ours or stands behind ``--``, every environment variable is on a list, and git's output has
 bounds. A caller hears one of our own sentences about a failure, never git's.
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.disk.safe_names import is_hidden
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.process import Finished, TooMuchOutputError, folder_size, run
 from iii_directory.install.requests import HEAD, is_commit
-from iii_directory.lockfile.names import is_hidden
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable
 
-    from iii_directory.install.requests import Address, RepoRequest, RepoTree
+    from iii_directory.install.requests import RepoAddress, RepoRequest, RepoTree
 
 _SETTINGS: Final = {
     "core.hooksPath": os.devnull,
@@ -80,7 +80,7 @@ class Blob:
     size: int
     executable: bool = False
     problem: str | None = None
-    """Why it cannot be installed: it is a link, a submodule, or has a name that is no text."""
+    """Why it cannot be installed: it is a link, a submodule, or its name is not text."""
 
 
 class Git:
@@ -89,7 +89,7 @@ class Git:
     def __init__(
         self,
         request: RepoRequest | RepoTree,
-        address: Address,
+        address: RepoAddress,
         scratch: str,
         deadline: float,
         stopped: threading.Event,
@@ -106,13 +106,13 @@ class Git:
         self._environment = _prepared_environment(scratch, address)
 
     def _start(self, hashes: str) -> None:
-        """An empty repository for one kind of object names."""
+        """Make an empty repository for one kind of object names."""
         shutil.rmtree(self._repository, ignore_errors=True)
         os.mkdir(self._repository)
         self._expect(self._run(["init", "--bare", "--quiet", "--template=", f"--object-format={hashes}"]))
 
     def fetch(self, ref: str) -> str:
-        """Fetch one commit without its history; its id."""
+        """Fetch one commit without its history and return its id."""
         self._start("sha256" if len(ref) == 64 and is_commit(ref) else "sha1")
         for name in [ref] if is_commit(ref) else names_of(ref):
             done = self._fetch(name)
@@ -139,7 +139,7 @@ class Git:
         return commit
 
     def remote_refs(self, names: list[str]) -> dict[str, str]:
-        """The refs of a repository by name; annotated tags come a second time with ``^{}``."""
+        """List the refs of a repository by name; annotated tags come a second time with ``^{}``."""
         peeled = [f"{name}^{{}}" for name in names if "*" not in name]
         done = self._run(["ls-remote", "--quiet", "--", self._address.url, *names, *peeled])
         self._expect(done)
@@ -147,7 +147,7 @@ class Git:
         return {name: commit for commit, _, name in lines}
 
     def parted(self, tree: str) -> tuple[str, str]:
-        """The ref and the folder in what an address has behind each other: the longest ref that fits."""
+        """Split a ref and a folder that an address joins: the ref is the longest that exists."""
         parts = tree.split("/")
         if is_commit(parts[0].lower()):
             return parts[0].lower(), "/".join(parts[1:])
@@ -160,7 +160,7 @@ class Git:
         raise no_ref(self._request, parts[0], names)
 
     def listed(self, commit: str, folder: str = ".") -> list[Blob]:
-        """Every file of a commit, or of a folder of it."""
+        """List every file of a commit, or of one of its folders."""
         where = [] if folder == "." else [f"{folder}/"]
         room = limits.MAX_GIT_LISTING_BYTES if where else limits.MAX_GIT_TREE_BYTES
         try:
@@ -172,7 +172,7 @@ class Git:
         return parse_listing(done.output)
 
     def read(self, blobs: list[Blob]) -> dict[str, bytes]:
-        """The contents of blobs whose sizes were vetted, by their names."""
+        """Read the contents of blobs whose sizes were checked, by their names."""
         sent = "".join(f"{blob.name}\n" for blob in blobs).encode()
         room = sum(blob.size for blob in blobs) + 200 * (len(blobs) + 1)
         done = self._run(["cat-file", "--batch", "--buffer"], sent=sent, room=room)
@@ -197,7 +197,7 @@ class Git:
 
     def _watch(self) -> str | None:
         if self._stopped.is_set():
-            return "nobody waits for it any more"
+            return "the caller left"
         return "it is too large" if folder_size(self._scratch) > limits.MAX_GIT_FETCH_BYTES else None
 
     def _expect(self, done: Finished) -> None:
@@ -205,12 +205,12 @@ class Git:
             raise failed(self._request, done.code, done.errors)
 
 
-def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:
-    """What git gets to see; its one configuration file is written for it."""
+def _prepared_environment(scratch: str, address: RepoAddress) -> dict[str, str]:
+    """Return the environment of git, and write its one configuration file."""
     configuration = os.path.join(scratch, "configuration")
     with open(configuration, "w", encoding="utf-8") as file:
         if address.is_mirror and address.protocol == "file":
-            # The operator named this folder; it may belong to whoever keeps the mirror.
+            # The operator named this folder; it may belong to the user who keeps the mirror.
             file.write("[safe]\n\tdirectory = *\n")
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {
@@ -234,12 +234,12 @@ def _prepared_environment(scratch: str, address: Address) -> dict[str, str]:
 
 
 def names_of(ref: str) -> list[str]:
-    """What a repository may call a branch or a tag, the likelier first."""
+    """Return the full names that a branch or a tag may have, the likelier first."""
     return [HEAD] if ref == HEAD else [f"refs/heads/{ref}", f"refs/tags/{ref}"]
 
 
 def parse_listing(output: bytes) -> list[Blob]:
-    """What ``ls-tree -r -l -z`` lists."""
+    """Parse the output of ``ls-tree -r -l -z``."""
     return [_blob(entry) for entry in output.split(b"\0") if entry]
 
 
@@ -256,9 +256,9 @@ def _blob(entry: bytes) -> Blob:
 
 
 def below(blobs: Iterable[Blob], folder: str) -> list[Blob]:
-    """The files of one folder, with paths relative to it; ``.`` is the whole commit."""
+    """Select the files of one folder, with paths relative to it; ``.`` is the whole commit."""
     if folder == ".":
-        # A link or a submodule in a hidden place of the repository is no part of the skill.
+        # A link or a submodule in a hidden place of the repository does not belong to the skill.
         return [blob for blob in blobs if blob.problem is None or not is_hidden(blob.path)]
     prefix = f"{folder}/"
     return [replace(blob, path=blob.path[len(prefix) :]) for blob in blobs if blob.path.startswith(prefix)]
@@ -278,7 +278,7 @@ def vetted(blobs: list[Blob]) -> list[Blob]:
 
 
 def reads(output: bytes, blobs: list[Blob]) -> dict[str, bytes]:
-    """The contents that ``cat-file --batch`` gave for blobs, by their names."""
+    """Parse the output of ``cat-file --batch`` for blobs, by their names."""
     contents: dict[str, bytes] = {}
     at = 0
     for blob in blobs:
@@ -292,7 +292,7 @@ def reads(output: bytes, blobs: list[Blob]) -> dict[str, bytes]:
 
 
 def failed(request: RepoRequest | RepoTree, code: int, errors: bytes) -> DirectoryError:
-    """Git gave up; what it said is only told apart, never repeated."""
+    """Make the error for a failure of git, whose own words are classified and never repeated."""
     said = errors.decode("utf-8", "replace").lower()
     reason = next((words for pattern, words in _REASONS if re.search(pattern, said)), f"git gave up ({code})")
     return DirectoryError(SOURCE_FAILED, f"{request} could not be read: {reason}")
@@ -305,7 +305,7 @@ def no_ref(request: RepoRequest | RepoTree, ref: str, there: Iterable[str] = ())
 
 
 def no_folder(request: RepoRequest, folders: list[str]) -> DirectoryError:
-    """There is none, or there are several, of the name."""
+    """Make the error for a name that no folder, or several, have."""
     of_the_name = [folder for folder in folders if folder.rpartition("/")[2] == request.skill]
     if of_the_name:
         problem = f"{request} has several folders for {quoted(request.skill)}: {', '.join(of_the_name)}"

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from iii_directory.disk.safe_names import COPY_MARKER, is_safe_path
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import refused
-from iii_directory.lockfile.names import COPY_MARKER, is_safe_path
 from iii_directory.shapes import is_text_map, object_of
 from iii_directory.suggest import close_names
 from iii_directory.text import quoted
@@ -94,7 +94,7 @@ class HostFolders:
     def place(self, skill: str, hosts: Iterable[KnownHost], *, is_user: bool = False) -> list[Placed]:
         """Make a skill appear in the folders of hosts; a folder that several of them read gets one entry."""
         if not is_safe_path(skill) or not os.path.isfile(self._source(skill, OVERVIEW)):
-            raise refused(f"there is no skill {quoted(skill)} in the skills folder")
+            raise refused(f"no skill {quoted(skill)} is in the skills folder")
         follows: dict[str, bool] = {}
         for host in hosts:
             folder = host.user if is_user else host.project
@@ -111,11 +111,13 @@ class HostFolders:
         found = [self._take(skill, folder) for folder in self._folders(hosts, is_user=is_user)]
         return [placed for placed in found if placed is not None]
 
-    def refresh(self, skill: str) -> list[Placed]:
-        """Bring the copies of a skill up to date; links need nothing."""
+    def refresh(self, skills: Iterable[str]) -> list[Placed]:
+        """Bring the copies of skills up to date; links need nothing."""
+        folders = list(self._folders(HOSTS, is_user=None))
         return [
             self._copy(skill, folder)
-            for folder in self._folders(HOSTS, is_user=None)
+            for skill in skills
+            for folder in folders
             if _marker(os.path.join(folder, _name(skill))) is not None and self._is_of(skill, folder)
         ]
 
@@ -141,7 +143,7 @@ class HostFolders:
         """Give the real path of a host's folder; one that leads out of its project or home is refused."""
         base = self._home if is_user else self._project
         if base is None:
-            raise refused("there is no home folder")
+            raise refused("the home folder is unknown")
         folder = os.path.realpath(os.path.join(base, inner))
         if folder != base and not folder.startswith(f"{base.rstrip('/')}/"):
             raise refused(f"{inner} is a link that leads out of {base}; nothing is written there")

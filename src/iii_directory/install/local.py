@@ -1,4 +1,4 @@
-"""Skills from a folder of this machine, copied: the folder is read and never written."""
+"""Copy skills from a folder of this machine, which is read and never written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.disk.install_record import LocalSource
 from iii_directory.disk.reasons import GONE, TOO_LARGE, RefusedError
+from iii_directory.disk.safe_names import is_hidden
 from iii_directory.disk.safe_open import directory_below, read_regular
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
@@ -22,10 +24,15 @@ from iii_directory.install.bundle import (
     offer_of,
     skill_folders,
 )
+from iii_directory.install.marketplace import (
+    MARKETPLACE,
+    PLUGIN,
+    PLUGIN_FOLDER,
+    manifest_paths,
+    with_plugins,
+)
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import LocalFolder, is_commit
-from iii_directory.lockfile.format import LocalSource
-from iii_directory.lockfile.names import is_hidden
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -43,14 +50,20 @@ class LocalSkills:
         # Links on the way to the folder, and the folder itself as a link, count once; below it none does.
         self._root = os.path.realpath(os.path.expanduser(source.path))
         if not os.path.isdir(self._root):
-            raise DirectoryError(SOURCE_REFUSED, f"there is no folder {quoted(source.path)}", next_steps=())
+            raise DirectoryError(
+                SOURCE_REFUSED, f"the folder {quoted(source.path)} does not exist", next_steps=()
+            )
         self._commit = _commit_of(self._root)
         called = os.path.basename(self._root).lower()
-        folders = skill_folders(self._found())
-        self.offers: list[Offer] = [offer_of(folder, self._overview(folder), called) for folder in folders]
+        paths = list(self._listed())
+        offers = [
+            offer_of(folder, self._text(f"{folder}/{OVERVIEW}".removeprefix("./")), called)
+            for folder in skill_folders(paths)
+        ]
+        self.found = with_plugins(offers, {path: self._text(path) for path in manifest_paths(paths)})
 
     def bundle(self, offer: Offer) -> Bundle:
-        """All files of one of the skills."""
+        """Read all files of one of the skills."""
         top = self._root if offer.path == "." else f"{self._root}/{offer.path}"
         entries: list[tuple[str, bytes]] = []
         executable: set[str] = set()
@@ -70,10 +83,14 @@ class LocalSkills:
         bundle = make_bundle(offer.name, source, "", entries, executable)
         return bundle.resolved_as(content_digest(bundle))
 
-    def _found(self) -> Iterator[str]:
-        """The paths of all overviews below the folder, where skills may lie."""
+    def _listed(self) -> Iterator[str]:
+        """List the overviews below the folder, where skills may lie, and the manifests of plugins."""
         seen = 0
         for parent, folders, names in os.walk(self._root):
+            inside = os.path.relpath(parent, self._root).replace(os.sep, "/")
+            if PLUGIN_FOLDER in folders:
+                # Those that are missing read as empty.
+                yield from (f"{inside}/{path}".removeprefix("./") for path in (MARKETPLACE, PLUGIN))
             folders[:] = [
                 name
                 for name in sorted(folders)
@@ -83,7 +100,7 @@ class LocalSkills:
             if seen > limits.MAX_FOLDER_ENTRIES:
                 raise refused(f"{self._source} holds more than {limits.MAX_FOLDER_ENTRIES} files")
             if OVERVIEW in names:
-                yield os.path.relpath(os.path.join(parent, OVERVIEW), self._root).replace(os.sep, "/")
+                yield f"{inside}/{OVERVIEW}".removeprefix("./")
 
     def _files(self, top: str) -> Iterator[str]:
         for parent, folders, names in os.walk(top):
@@ -92,10 +109,9 @@ class LocalSkills:
             for name in sorted((*names, *links)):
                 yield os.path.relpath(os.path.join(parent, name), top).replace(os.sep, "/")
 
-    def _overview(self, folder: str) -> bytes:
-        top = self._root if folder == "." else f"{self._root}/{folder}"
+    def _text(self, path: str) -> bytes:
         try:
-            return self._read(top, OVERVIEW)[1]
+            return self._read(self._root, path)[1]
         except DirectoryError:
             return b""
 
@@ -115,7 +131,7 @@ def _commit_of(folder: str) -> str | None:
     """Return the commit of a git work tree; None for any other folder, and for one of another user."""
     path = os.environ.get("PATH", "")
     environment = {"PATH": path, "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    # Git refuses a work tree of another user, whose configuration it would read; then there is no commit.
+    # Git refuses a work tree of another user, whose configuration it would read; then no commit is recorded.
     command = ["git", "-c", f"core.hooksPath={os.devnull}", "rev-parse", "HEAD"]
     try:
         done = run(

@@ -1,4 +1,4 @@
-"""Bringing two changes of one text together, line by line, and what that makes of a namespace. Pure.
+"""Merge two changes of one text line by line, and plan that for a namespace. Pure.
 
 Both sides are compared with what they were made from. Where only one of them changed something, its lines are
 taken; where both made the same change, it is made once; where they differ, that is a conflict, and the text
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from iii_directory.install.plan import Disk, FileChanges, Plan
+from iii_directory.disk.install_record import content_hash
+from iii_directory.disk.safe_names import MERGE_SUFFIX
+from iii_directory.install.plan import Disk, FileChanges, InstallPlan
 from iii_directory.limits import MAX_MERGE_LINES
-from iii_directory.lockfile.format import content_hash
-from iii_directory.lockfile.names import MERGE_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from iii_directory.lockfile.format import Entry
+    from iii_directory.disk.install_record import Entry
 
 
 class Sides(NamedTuple):
-    """A file as it was, as somebody made it, and as its source has it now."""
+    """A file as it was installed, as it was edited by hand, and as its source has it now."""
 
     base: bytes
     mine: bytes
@@ -38,7 +38,7 @@ class Merged:
     conflicts: int = 0
 
 
-def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sides]) -> Plan:
+def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sides]) -> InstallPlan:
     """Write what can be merged; what cannot stays as it is, with the markers in a file beside it."""
     found = {path: merged(*three) for path, three in sides.items()}
     clean = {path: one.content for path, one in found.items() if one is not None and not one.conflicts}
@@ -49,7 +49,7 @@ def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sid
     }
     writes = {**clean, **marked}
     edited_from = {path: origin for path, origin in known.edited_from.items() if path not in clean}
-    return Plan(
+    return InstallPlan(
         namespace=namespace,
         entry=known._replace(edited_from=edited_from),
         writes=writes,
@@ -66,7 +66,7 @@ def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sid
 
 
 def merged(base: bytes, mine: bytes, theirs: bytes) -> Merged | None:
-    """The text with both changes; None of what is no text, or too long to compare."""
+    """Return the text with both changes; None if a side is binary or too long to compare."""
     old, own, new = _lines(base), _lines(mine), _lines(theirs)
     if old is None or own is None or new is None:
         return None
@@ -105,7 +105,7 @@ def _ended(lines: list[str]) -> list[str]:
 def _common(
     old: Sequence[str], mine: Sequence[str], theirs: Sequence[str]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches of the old lines that both sides have: their start and end, and their starts on each side."""
+    """Yield runs of old lines that both sides kept: start and end, and their starts on each side."""
     ours = SequenceMatcher(None, old, mine, autojunk=False).get_matching_blocks()
     others = SequenceMatcher(None, old, theirs, autojunk=False).get_matching_blocks()
     here = there = 0

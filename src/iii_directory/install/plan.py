@@ -1,7 +1,7 @@
-"""What an install would change, decided before any of it is done. Pure.
+"""Decide what an install changes before any of it is done. Pure.
 
-The shell reads the disk into a `Disk`, asks for a `Plan` and carries it out, or only shows it: the same
-plan stands behind ``--dry-run`` and the real thing.
+The shell reads the disk into a `Disk`, asks for an `InstallPlan`, and carries it out or shows it: the same
+plan is behind ``--dry-run`` and the real install.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from iii_directory.disk.install_record import (
+    By,
+    Entry,
+    RegistrySource,
+    RepoSource,
+    WrittenSource,
+    content_hash,
+)
 from iii_directory.documents.ids import RESERVED_NAMESPACES, new_namespace_problem
 from iii_directory.errors import refused
 from iii_directory.install.requests import is_commit
-from iii_directory.lockfile.format import By, Entry, RegistrySource, RepoSource, WrittenSource, content_hash
-from iii_directory.registry.versions import is_older, is_version
+from iii_directory.registry.registry_messages import is_older, is_version
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from iii_directory.disk.install_record import Source
     from iii_directory.install.bundle import Bundle
-    from iii_directory.lockfile.format import Source
 
 Node = Literal["file", "folder", "link", "other"]
 EditedFiles = Literal["overwrite", "keep"]
@@ -61,7 +68,7 @@ class FileChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """All that is needed to bring one namespace from what it is to what it shall be."""
 
     namespace: str
@@ -93,7 +100,7 @@ def plan_install(
     prune: bool = False,
     explicit: bool = False,
     allow_downgrade: bool = False,
-) -> Plan:
+) -> InstallPlan:
     """Bring a namespace to what a bundle holds; files that are not in the bundle stay.
 
     ``explicit`` says that the caller named the version, so an older one is what they want.
@@ -125,7 +132,7 @@ def plan_install(
         source=bundle.source,
         resolved=bundle.resolved,
         installed_at=now,
-        # What someone asked for once stays theirs, whoever brings it up to date.
+        # What a caller asked for stays theirs when the worker brings it up to date.
         by="call" if known is not None and known.by == "call" else by,
         files=bundle.hashes,
         executable=bundle.executable,
@@ -134,11 +141,12 @@ def plan_install(
         authors={}
         if known is None
         else {path: known.authors[path] for path in changes.kept if path in known.authors},
+        facts_baseline=None if known is None else known.facts_baseline,
     )
     if known is not None and not writes and (known.resolved, known.files) == (entry.resolved, entry.files):
         # Nothing is installed anew, so the time of the install stays.
         entry = entry._replace(installed_at=known.installed_at)
-    return Plan(
+    return InstallPlan(
         namespace=bundle.namespace,
         entry=entry,
         writes=writes,
@@ -151,7 +159,7 @@ def plan_install(
 
 
 def _left_behind(bundle: Bundle, disk: Disk, known: Entry | None) -> dict[str, str]:
-    """What an earlier state of the source had and this one has not, as far as it is still there."""
+    """Return the files of an earlier state of the source that this one lacks and that still exist."""
     if known is None:
         return {}
     before = {**known.left_behind, **known.files}
@@ -161,7 +169,7 @@ def _left_behind(bundle: Bundle, disk: Disk, known: Entry | None) -> dict[str, s
 
 
 def _edited_from(kept: Iterable[str], bundle: Bundle, known: Entry | None) -> dict[str, str]:
-    """What kept files were before somebody edited them, where the source went on since."""
+    """Return the hashes that kept files had before they were edited, where the source changed since."""
     if known is None:
         return {}
     origins = {path: known.edited_from.get(path, known.files.get(path)) for path in kept}
@@ -172,7 +180,7 @@ def _edited_from(kept: Iterable[str], bundle: Bundle, known: Entry | None) -> di
     }
 
 
-def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFiles) -> Plan:
+def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFiles) -> InstallPlan:
     """Bring the files back that the record names, and leave the record as it is."""
     if bundle.hashes != known.files:
         raise refused(f"the source has other content for {quoted(known.resolved)} than was recorded")
@@ -185,14 +193,14 @@ def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFile
     return replace(plan, entry=known if entry == known else entry)
 
 
-def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> Plan:
-    """Take away what the record names; what was edited by hand stays unless forced."""
+def plan_remove(namespace: str, disk: Disk, known: Entry, *, force: bool) -> InstallPlan:
+    """Remove what the record names; files that were edited by hand stay unless forced."""
     recorded = {**known.left_behind, **known.files}
     there = {path for path in recorded if path in disk.hashes}
     edited = {path for path in there if disk.hashes[path] != recorded[path]}
     removed = there if force else there - edited
     changes = FileChanges(removed=tuple(sorted(removed)), kept=tuple(sorted(there - removed)))
-    return Plan(namespace, None, {}, frozenset(removed), changes, edits_win=not force)
+    return InstallPlan(namespace, None, {}, frozenset(removed), changes, edits_win=not force)
 
 
 def plan_write(
@@ -204,27 +212,29 @@ def plan_write(
     *,
     now: str,
     author: Mapping[str, str] | None = None,
-) -> Plan:
-    """Write one document, or (None) delete it. A file saved there by hand meanwhile wins.
+    executable: bool | None = None,
+) -> InstallPlan:
+    """Write one file, or (None) delete it. A file saved there by hand meanwhile wins.
 
-    A namespace without a record is recorded as written here, with the hashes of the written documents only.
-    In an installed namespace the record keeps the installed hashes, so the document counts as edited. Both
-    name the author of the document.
+    A namespace without a record is recorded as written here, with the hashes of the written files only. In an
+    installed namespace the record keeps the installed hashes, so the file counts as edited. Both name the
+    author of the file. Without ``executable`` a file keeps its mode.
     """
+    programs = disk.executable & {path} if executable is None else frozenset({path} if executable else ())
     if content is None:
-        entry = _authored(path, None, disk, known, now, None)
+        entry = _authored(path, None, disk, known, now, None, programs)
         changes = FileChanges(removed=(path,))
-        return Plan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
+        return InstallPlan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
     _check_places((path,), disk)
     digest = content_hash(content)
-    return Plan(
+    return InstallPlan(
         namespace,
-        _authored(path, digest, disk, known, now, author),
+        _authored(path, digest, disk, known, now, author, programs),
         {path: content},
         frozenset(),
         FileChanges(replaced=(path,)) if path in disk.nodes else FileChanges(added=(path,)),
         edits_win=True,
-        executable=disk.executable & {path},
+        executable=programs,
         digests={path: digest},
     )
 
@@ -236,8 +246,9 @@ def _authored(
     known: Entry | None,
     now: str,
     author: Mapping[str, str] | None,
+    programs: frozenset[str],
 ) -> Entry | None:
-    """The record of a namespace after one of its documents was written through the directory, or deleted."""
+    """Return the record of a namespace after one of its files was written by a call, or deleted."""
     if known is None:
         if digest is None:
             return None
@@ -251,7 +262,8 @@ def _authored(
     files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
     if digest is not None:
         files[path] = digest
-    return known._replace(files=files) if files else None
+    executable = (known.executable - {path} | programs) & files.keys()
+    return known._replace(files=files, executable=frozenset(executable)) if files else None
 
 
 _WRITTEN: Final = "written"
@@ -309,7 +321,7 @@ def _check_same_bytes(bundle: Bundle, known: Entry) -> None:
 
 
 def _origin(source: Source) -> tuple[str, ...]:
-    """Whose versions they are, whatever was asked of it."""
+    """Return what identifies the publisher of a source's versions."""
     if isinstance(source, RegistrySource):
         return ("registry", source.worker)
     if isinstance(source, RepoSource):
@@ -318,7 +330,7 @@ def _origin(source: Source) -> tuple[str, ...]:
 
 
 def _check_places(paths: Iterable[str], disk: Disk) -> None:
-    """Nothing is written through or over a link, and no folder gives way to a file."""
+    """Refuse to write through or over a link, or to replace a folder by a file."""
     for path in paths:
         if disk.nodes.get(path, "file") != "file":
             raise refused(f"a {disk.nodes[path]} stands where {quoted(path)} belongs")
@@ -330,7 +342,7 @@ def _check_places(paths: Iterable[str], disk: Disk) -> None:
 
 
 def verify_entry(known: Entry, disk: Disk) -> dict[str, list[str]]:
-    """Each recorded file as ``clean``, ``edited`` or ``missing``; of the clean ones those with another mode.
+    """Sort recorded files into ``clean``, ``edited`` and ``missing``, and name clean ones with another mode.
 
     What left the source is ``left_behind``; everything else is the user's ``own``.
     """

@@ -1,4 +1,4 @@
-"""Runs programs and blocking functions with bounds: on time, output and disk, and on how many at once."""
+"""Run programs and blocking functions with bounds: on time, output and disk, and on how many at once."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def folder_size(folder: str) -> int:
-    """The bytes of all files below a folder that may change while it is looked at."""
+    """Sum the bytes of all files below a folder, which may change meanwhile."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -1,23 +1,23 @@
-"""What installs tell those who asked for them, and changes of files as a patch a person can read. Pure."""
+"""Report what installs did, and show changes of files as a patch a person can read. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from iii_directory.disk.install_record import NamespaceChange, RegistrySource, content_hash
+from iii_directory.disk.safe_names import kind_of
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import FileChanges
 from iii_directory.limits import MAX_DIFF_BYTES
-from iii_directory.lockfile.format import NamespaceChange, RegistrySource, content_hash
-from iii_directory.lockfile.names import kind_of
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from iii_directory.install.bundle import Bundle, Offer, Selection
-    from iii_directory.install.plan import Plan
+    from iii_directory.install.plan import InstallPlan
 
 _NOTHING: Final = "/dev/null"
 
@@ -30,31 +30,24 @@ Status = Literal[
 class Installation:
     """A download that was carried out: the reply to its caller, and what people need."""
 
+    namespace: str
     reply: dict[str, Any]
     resolved: str
     """The version or commit that was installed."""
     changes: FileChanges
     findings: tuple[Finding, ...]
-
-    @property
-    def namespace(self) -> str:
-        return self.reply["namespace"]
+    is_current: bool
+    """True if everything was there already, so that nothing was written."""
 
     @property
     def change(self) -> NamespaceChange:
-        """The install as events announce it."""
+        """Return the install as events announce it."""
         kind = "registry" if self.reply["source"]["kind"] == "registry" else "repo"
         skills, prompts = bool(self.reply["skills_written"]), bool(self.reply["prompts_written"])
         return NamespaceChange(self.namespace, kind, skills, prompts)
 
-    @property
-    def is_current(self) -> bool:
-        """Whether everything was there already, so that nothing was written."""
-        changes = self.changes
-        return not (changes.added or changes.replaced or changes.overwritten or changes.kept)
-
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for scripts."""
+        """Return all of it, for scripts."""
         return {
             **self.reply,
             "status": "current" if self.is_current else "installed",
@@ -76,6 +69,8 @@ class Preview:
     left_out: tuple[str, ...]
     diff: str
     new_facts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    installed: str | None = None
+    """The version or commit that is installed now."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"changes": self.changes.as_dict(), "left_out": list(self.left_out)}
@@ -91,8 +86,8 @@ class Report:
     """The version or commit that was recorded before."""
     available: str | None = None
     """The version or commit the source has."""
-    reason: str | None = None
-    """Why it failed: the sentence of the error."""
+    error: DirectoryError | None = None
+    """Why it failed."""
     pinned: bool = False
     behind: tuple[str, ...] = ()
     """Files that were edited by hand, and that the source has changed since."""
@@ -101,8 +96,12 @@ class Report:
     """What the newer files can do that the installed ones cannot."""
 
     def as_dict(self) -> dict[str, Any]:
-        whole = asdict(self) | {"behind": list(self.behind), "changes": self.changes.as_dict()}
-        return {name: value for name, value in whole.items() if value}
+        whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "error"}
+        whole |= {"behind": list(self.behind), "changes": self.changes.as_dict()}
+        return {
+            **{name: value for name, value in whole.items() if value},
+            **({"reason": str(self.error)} if self.error else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +111,26 @@ class Added:
     selection: Selection
     installed: tuple[Installation, ...] = ()
     previews: tuple[Preview, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    failed: Mapping[str, DirectoryError] = field(default_factory=dict[str, DirectoryError])
     """Why a skill was not installed, by its name."""
-
-    @property
-    def is_complete(self) -> bool:
-        return not (self.failed or self.selection.ambiguous or self.selection.unfit)
+    is_complete: bool = True
 
 
 def added(selection: Selection, done: Mapping[Offer, Installation | Preview | DirectoryError]) -> Added:
-    """What became of each of the chosen, in their order."""
+    """Report on each of the chosen skills, in their order."""
     results = [(offer, done[offer]) for offer in selection.chosen]
+    failed = {offer.name: result for offer, result in results if isinstance(result, DirectoryError)}
     return Added(
         selection=selection,
         installed=tuple(result for _, result in results if isinstance(result, Installation)),
         previews=tuple(result for _, result in results if isinstance(result, Preview)),
-        failed={offer.name: str(result) for offer, result in results if isinstance(result, DirectoryError)},
+        failed=failed,
+        is_complete=not (failed or selection.ambiguous or selection.unfit),
     )
 
 
 def with_merges(report: Report, merges: FileChanges) -> Report:
-    """A report of an update, with what a merge made of the files it had kept."""
+    """Add to the report of an update what a merge made of the files it had kept."""
     kept = tuple(path for path in report.changes.kept if path not in (*merges.merged, *merges.conflicts))
     changes = replace(report.changes, kept=kept, merged=merges.merged, conflicts=merges.conflicts)
     status = report.status
@@ -143,9 +141,9 @@ def with_merges(report: Report, merges: FileChanges) -> Report:
     return replace(report, status=status, changes=changes)
 
 
-def installation(bundle: Bundle, plan: Plan, news: dict[str, list[str]]) -> Installation:
-    """The reply of a download; what was kept is not among what was written."""
-    kept = set(plan.changes.kept)
+def installation(bundle: Bundle, plan: InstallPlan, news: dict[str, list[str]]) -> Installation:
+    """Report a download; a file that was kept does not count as written."""
+    changes, kept = plan.changes, set(plan.changes.kept)
     written = [path for path in bundle.files if path not in kept]
     kinds = {path: kind_of(bundle.namespace, path) for path in written}
     reply: dict[str, Any] = {
@@ -156,11 +154,18 @@ def installation(bundle: Bundle, plan: Plan, news: dict[str, list[str]]) -> Inst
         "source": {key: value for key, value in bundle.source.as_dict().items() if key != "registry"},
         **({"new_facts": news} if news else {}),
     }
-    return Installation(reply, bundle.resolved, plan.changes, (*bundle.findings, *_findings(bundle, plan)))
+    return Installation(
+        namespace=bundle.namespace,
+        reply=reply,
+        resolved=bundle.resolved,
+        changes=changes,
+        findings=(*bundle.findings, *_findings(bundle, plan)),
+        is_current=not (changes.added or changes.replaced or changes.overwritten or changes.kept),
+    )
 
 
 def edited_file(path: str) -> Finding:
-    """A file of somebody's own making in the place of an installed one."""
+    """Return the finding for an installed file that was edited by hand."""
     return Finding(
         "edited",
         path,
@@ -170,7 +175,7 @@ def edited_file(path: str) -> Finding:
     )
 
 
-def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
+def _findings(bundle: Bundle, plan: InstallPlan) -> list[Finding]:
     origin = "registry" if isinstance(bundle.source, RegistrySource) else "source"
     edited = [edited_file(f"{bundle.namespace}/{path}") for path in plan.changes.kept]
     hidden = [
@@ -187,7 +192,7 @@ def _findings(bundle: Bundle, plan: Plan) -> list[Finding]:
 
 
 def unified_diff(namespace: str, changes: Sequence[tuple[str, bytes | None, bytes | None]]) -> str:
-    """The changes of files as a patch a person can read; None is a file that is not there."""
+    """Show changes of files as a patch a person can read; None stands for a missing file."""
     return "".join(_file_diff(f"{namespace}/{path}", old, new) for path, old, new in sorted(changes))
 
 
@@ -207,7 +212,7 @@ def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """The lines of a text, terminal-safe; None when it is not one that is worth showing."""
+    """Split a text into lines that are safe on a terminal; None if it is binary or too large to show."""
     if content is None:
         return []
     if len(content) > MAX_DIFF_BYTES:

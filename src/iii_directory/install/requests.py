@@ -1,4 +1,4 @@
-"""What callers and people at a terminal may ask to be installed, checked before anything is fetched. Pure.
+"""Check what callers and people at a terminal ask to be installed, before anything is fetched. Pure.
 
 Nothing is filtered out of a value and nothing is escaped: what is not plainly a repository, a ref or a
 folder name is refused. People type:
@@ -8,6 +8,8 @@ owner/repo, owner/repo/path, …@ref    a repository of GitHub, or one folder of
 https://github.com/o/r/tree/ref/path  the same, as a browser shows it
 https://…, ssh://…, git@…:…           any git repository
 ./folder, /folder                     a folder of this machine
+./skills.zip, /skills.tar.gz          an archive of this machine
+https://…/SKILL.md, https://….zip     a file or an archive at an address
 https://host                          the well-known index of a site
 """
 
@@ -20,12 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from iii_directory import limits
+from iii_directory.disk.safe_names import is_namespace, is_safe_path
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.payload_fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, Step, invalid_field
-from iii_directory.lockfile.names import is_namespace, is_safe_path
-from iii_directory.registry.requests import WorkerRequest, worker_request
-from iii_directory.registry.versions import is_version
+from iii_directory.registry.registry_messages import WorkerRequest, is_version, worker_request
 from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Protocol = Literal["https", "http", "ssh", "file"]
 
 DEFAULT_BRANCH: Final = "main"
-# What a repository shows to whoever names no branch.
+# The default branch of a repository.
 HEAD: Final = "HEAD"
 _PORTS: Final = {"https": 443, "http": 80, "ssh": 22}
 _NAT64: Final = ip_network("64:ff9b::/96")
@@ -50,6 +51,7 @@ _FILE: Final = re.compile(r"file://(?:/(?!-)[^/\s\\?#:]+)+/?")
 # Encoded dots, slashes, backslashes and control characters would mean something else once decoded.
 _ENCODED: Final = re.compile(r"%(?:2e|2f|5c|7f|[01][0-9a-f]|$|.$|[^0-9a-f]|.[^0-9a-f])", re.IGNORECASE)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ARCHIVE: Final = re.compile(r"\.(?:zip|tar\.gz|tgz)\Z", re.IGNORECASE)
 # What git check-ref-format refuses.
 _BAD_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(?:^|/)\.|\.lock(?:/|$)|^[-/]|[/.]$|^@$")
 
@@ -108,23 +110,45 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """One skill of a folder of this machine or of a site, by its name."""
+class DirectFile:
+    """All skills in one file: a SKILL.md at an address, or an archive there or on this machine."""
 
-    source: LocalFolder | Site
+    url: str
+
+    def __str__(self) -> str:
+        return f"the file {quoted(shown_url(self.url))}"
+
+    @property
+    def is_archive(self) -> bool:
+        return not self.url.endswith(f"/{OVERVIEW}")
+
+    @property
+    def stem(self) -> str:
+        """The name for a skill at the top of the file that does not name itself."""
+        parts = self.url.removesuffix(f"/{OVERVIEW}").rsplit("/", 1)
+        return _ARCHIVE.sub("", parts[-1]).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One skill of a folder or a file of this machine, of a site or of a file at an address, by its name."""
+
+    source: LocalFolder | Site | DirectFile
     skill: str
 
 
 def _shown(repo: str) -> str:
-    """A repository as an error may name it: never by a path of this machine."""
+    """Name a repository in an error, never by a path of this machine."""
     return "the repository" if repo.startswith("file:") else f"the repository {quoted(repo)}"
 
 
+SkillSource = RepoTree | LocalFolder | Site | DirectFile
+"""Where several skills can come from at once."""
 DownloadRequest = WorkerRequest | RepoRequest | OneOf
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RepoAddress:
     """Where git is sent, and by which one protocol it may go."""
 
     url: str
@@ -137,10 +161,14 @@ def repo_request(
 ) -> RepoRequest:
     """Check what a caller sent; raises D331."""
     _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    _check_skill_name(skill)
+    return RepoRequest(repo, skill, checked_ref(branch or DEFAULT_BRANCH), path)
+
+
+def _check_skill_name(skill: str) -> None:
     if not is_namespace(skill):
         rule = "use lowercase letters, digits, '-' and '_'"
         raise _refused(f"{quoted(skill)} cannot be the name of a skill folder: {rule}")
-    return RepoRequest(repo, skill, checked_ref(branch or DEFAULT_BRANCH), path)
 
 
 def repo_tree(
@@ -151,7 +179,7 @@ def repo_tree(
     tree: str | None = None,
     allow_file: bool = False,
 ) -> RepoTree:
-    """Check an address, a ref and a folder that somebody typed; raises D331."""
+    """Check an address, a ref and a folder that a person typed; raises D331."""
     _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
     for folder in (path, tree or ""):
         if folder and not is_safe_path(folder):
@@ -170,11 +198,13 @@ def is_commit(ref: str) -> bool:
     return _COMMIT.fullmatch(ref) is not None
 
 
-def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> Address:
-    """Where a repository is really fetched from; the longest prefix among the mirrors wins."""
+def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> RepoAddress:
+    """Return where a repository is really fetched from; the longest prefix among the mirrors wins."""
     matching = [prefix for prefix in mirrors if _is_below(repo, prefix)]
     if not matching:
-        return Address(repo, _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh")))
+        return RepoAddress(
+            repo, _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+        )
     prefix = max(matching, key=len)
     target = mirrors[prefix]
     if target.startswith("/"):
@@ -183,14 +213,14 @@ def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> Ad
     url = f"{target}{between}{repo[len(prefix) :].lstrip('/')}"
     allowed = ("https", "http", "ssh", "file") if allow_file else ("https", "http", "ssh")
     try:
-        return Address(url, _protocol_of(url, allowed), is_mirror=True)
+        return RepoAddress(url, _protocol_of(url, allowed), is_mirror=True)
     except DirectoryError:
         hint = "set allow_file_repos, or name an https, ssh or git@ address"
         raise _refused(f"the mirror configured for {quoted(repo)} cannot be used: {hint}") from None
 
 
-def host_and_port(address: Address) -> tuple[str | None, int]:
-    """Where an address leads; no host for a folder of this machine."""
+def host_and_port(address: RepoAddress) -> tuple[str | None, int]:
+    """Return the host and port of an address; no host for a folder of this machine."""
     if address.protocol == "file":
         return None, 0
     if "://" not in address.url:
@@ -199,7 +229,7 @@ def host_and_port(address: Address) -> tuple[str | None, int]:
     try:
         return parts.hostname, parts.port or _PORTS[address.protocol]
     except ValueError:
-        raise _refused("the repository address names a port that is none") from None
+        raise _refused("the repository address has a port that is not a number") from None
 
 
 def is_public(address: str) -> bool:
@@ -214,13 +244,13 @@ def is_public(address: str) -> bool:
 
 
 def _is_below(repo: str, prefix: str) -> bool:
-    """Whether a prefix ends where a part of the address ends, so that no longer name passes for it."""
+    """Return whether a prefix ends where a part of the address ends, so that no longer name matches it."""
     rest = repo[len(prefix) :]
     return repo.startswith(prefix) and bool(rest) and (prefix.endswith(("/", ":")) or rest.startswith("/"))
 
 
 def _protocol_of(url: str, allowed: tuple[Protocol, ...]) -> Protocol:
-    """The protocol of an address that is plainly one; anything else is refused without repeating it."""
+    """Return the protocol of an address; anything unusual is refused without repeating it."""
     if len(url) > limits.MAX_REPO_URL_CHARS or not url.isprintable() or _ENCODED.search(url):
         raise _refused("the repository address is too long or holds characters that do not belong there")
     if any(part in (".", "..") for part in url.split("/")):
@@ -246,25 +276,30 @@ def _refused(problem: str) -> DirectoryError:
 
 
 def registry_download(payload: Mapping[str, Any]) -> WorkerRequest:
-    """``{worker, version? xor tag?}``."""
+    """Read ``{worker, version? xor tag?}``."""
     worker = optional_word(payload, "worker")
     if worker is None:
         raise invalid_field("worker", "the name of a worker in the registry")
     return worker_request(worker, optional_word(payload, "version"), optional_word(payload, "tag"))
 
 
-def repo_download(payload: Mapping[str, Any], *, allow_file: bool) -> RepoRequest:
-    """``{repo, skill, branch?}``."""
+def repo_download(payload: Mapping[str, Any], *, allow_file: bool) -> RepoRequest | OneOf:
+    """Read ``{repo, skill, branch?}``; ``repo`` may also be the address of a SKILL.md or an archive."""
     repo, skill = optional_word(payload, "repo"), optional_word(payload, "skill")
     if repo is None:
-        raise invalid_field("repo", "the address of a git repository")
+        raise invalid_field("repo", "the address of a git repository, a SKILL.md or an archive")
     if skill is None:
         raise invalid_field("skill", "the name of a folder below skills/ in the repository")
+    if (direct := direct_file(repo)) is not None:
+        if optional_word(payload, "branch") is not None:
+            raise _mixed("'branch' is for git repositories")
+        _check_skill_name(skill)
+        return OneOf(direct, skill)
     return repo_request(repo, skill, optional_word(payload, "branch"), allow_file=allow_file)
 
 
 def any_download(payload: Mapping[str, Any], *, allow_file: bool) -> DownloadRequest:
-    """Either of the two; mixing them, or half of one, says which fields go together."""
+    """Read either of the two; an error for mixed fields says which go together."""
     registry = [field for field in _REGISTRY_FIELDS if optional_word(payload, field) is not None]
     repo = [field for field in _REPO_FIELDS if optional_word(payload, field) is not None]
     if registry and repo:
@@ -285,17 +320,42 @@ def _mixed(problem: str) -> DirectoryError:
     return DirectoryError(BAD_REGISTRY_REQUEST, f"{problem}: {_RULE}")
 
 
-Typed = WorkerRequest | RepoTree | LocalFolder | Site
 _GITHUB: Final = "https://github.com/"
 _OWNER: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _SHORT: Final = re.compile(rf"({_OWNER}/[A-Za-z0-9._-]+)((?:/[^/@\s]+)*)/?(?:@(\S+))?")
 _TREE: Final = re.compile(rf"https://github\.com/({_OWNER}/[A-Za-z0-9._-]+?)(?:\.git)?/(?:tree|blob)/(\S+)")
 _SITE_URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORMS: Final = "NAME, NAME@VERSION, owner/repo, a git address, ./folder or https://host"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_FORMS: Final = "NAME, NAME@VERSION, owner/repo, a git address, ./folder, an archive or https://host"
 
 
-def typed_source(text: str, *, allow_file: bool = False) -> Typed:
+def is_safe_address(url: str) -> bool:
+    """Whether an address is fetched by https, or by plain http from this machine, and has no credentials."""
+    parts = urlsplit(url)
+    encrypted = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    return encrypted and parts.username is None
+
+
+def direct_file(address: str) -> DirectFile | None:
+    """Return the SKILL.md or archive that an address names, or None; D331 if it may not be fetched."""
+    parts = urlsplit(address)
+    is_named = parts.path.endswith(f"/{OVERVIEW}") or _ARCHIVE.search(parts.path)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.netloc
+        or not is_named
+        or parts.query
+        or parts.fragment
+    ):
+        return None
+    if len(address) > limits.MAX_REPO_URL_CHARS or not address.isprintable() or " " in address:
+        raise _refused("the address is too long or holds characters that do not belong there")
+    if not is_safe_address(address):
+        raise _refused("use https:// without credentials")
+    return DirectFile(address)
+
+
+def typed_source(text: str, *, allow_file: bool = False) -> WorkerRequest | SkillSource:
     """Return the source that a person typed; D311 or D331 with what was typed when it is not a source."""
     try:
         return _source_of(text, allow_file=allow_file)
@@ -307,17 +367,19 @@ def typed_source(text: str, *, allow_file: bool = False) -> Typed:
         raise DirectoryError(error.kind, problem, next_steps=(Step(f"give {_FORMS}"),)) from None
 
 
-def _source_of(text: str, *, allow_file: bool) -> Typed:
+def _source_of(text: str, *, allow_file: bool) -> WorkerRequest | SkillSource:
     if text.startswith(("./", "../", "/", "~/")) or text in (".", ".."):
-        return LocalFolder(text)
+        # The overview of a folder means the whole skill; an address has nothing but the file.
+        return DirectFile(text) if _ARCHIVE.search(text) else LocalFolder(text.removesuffix(f"/{OVERVIEW}"))
     tree = _TREE.fullmatch(text)
     if tree is not None:
         return repo_tree(f"{_GITHUB}{tree[1]}", tree=tree[2].strip("/").removesuffix(f"/{OVERVIEW}"))
-    site = _SITE_URL.fullmatch(text)
-    if site is not None:
-        if site[1] == "http" and site[2] not in _LOOPBACK:
-            raise DirectoryError(SOURCE_REFUSED, "plain http is not secure: use https://")
+    if _SITE_URL.fullmatch(text):
+        if not is_safe_address(text):
+            raise _refused("plain http is not secure: use https://")
         return Site(text.rstrip("/"))
+    if (direct := direct_file(text)) is not None:
+        return direct
     if "://" in text or text.startswith("git@"):
         return _repository(text, allow_file=allow_file)
     short = _SHORT.fullmatch(text)
@@ -327,7 +389,7 @@ def _source_of(text: str, *, allow_file: bool) -> Typed:
 
 
 def _repository(text: str, *, allow_file: bool) -> RepoTree:
-    """An address, perhaps with ``@ref`` at its end; ``git@host:…`` has its own ``@``."""
+    """Read an address with an optional ``@ref`` at its end; ``git@host:…`` has its own ``@``."""
     at = text.rfind("@")
     has_ref = at > max(text.rfind("/"), text.rfind(":"))
     address, ref = (text[:at], text[at + 1 :]) if has_ref else (text, None)

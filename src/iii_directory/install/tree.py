@@ -1,4 +1,4 @@
-"""A namespace as a tree: reading the one that is there, and building the one that takes its place."""
+"""Read the tree of a namespace, and build the tree that replaces it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from iii_directory.disk.files import FileOps
 
-# Told of a phase or of a namespace, how much is done and how much there is; from any thread.
+# Called with a phase or a namespace, how much is done and how much there is; from any thread.
 Progress: TypeAlias = "Callable[[str, int, int], None]"
 
 
 def silent(phase: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Report progress to no one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _node(state: os.stat_result) -> Node:
 
 
 def _walk(files: FileOps, folder: int, prefix: str) -> Iterator[tuple[str, str, int, os.stat_result]]:
-    """Every path below an open folder, parents first, with the open folder it lies in."""
+    """Yield every path below an open folder, parents first, with the open folder it lies in."""
     for name in sorted(files.list_folder(folder)):
         state = files.status(name, folder)
         yield f"{prefix}{name}", name, folder, state
@@ -106,7 +106,7 @@ class Branch:
 def lay_out(
     disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str], executable: Collection[str] = ()
 ) -> Branch:
-    """The tree to be: what is there, less what is deleted, with what is written."""
+    """Return the new tree: what exists, without what is deleted, with what is written."""
     top = Branch()
     emptied = {above for path in deletes for above in _above(path)}
     for path, node in disk.nodes.items():
@@ -137,7 +137,7 @@ def _branch(top: Branch, parts: list[str]) -> Branch:
 
 
 class Builder:
-    """Fills empty folders with the tree to be, and says after every file how many are written."""
+    """Fills empty folders with the new tree, and reports after every file how many are written."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ def rescue(
     given_up: Collection[str],
     scratch: int,
 ) -> None:
-    """Carry over what someone saved in the old tree after it was scanned.
+    """Carry over what was saved in the old tree after it was scanned.
 
     The old tree itself is left as it is, so that a switch can still be undone. Paths in ``given_up``
     were to be replaced whatever they held.
@@ -205,7 +205,7 @@ def rescue(
 
 
 def _made(files: FileOps, folder: int, parts: list[str]) -> int:
-    """The last of a chain of folders, open; those that are missing are made."""
+    """Open the last of a chain of folders; missing ones are made."""
     name, *rest = parts
     try:
         opened = files.open_folder(name, folder)

@@ -1,4 +1,4 @@
-"""Unpacks one archive: a program of its own, run as a child process with little memory and a deadline.
+"""Unpack one archive: a program of its own, run as a child process with little memory and a deadline.
 
 The archive comes from a stranger and the standard library's readers have had weaknesses, so the process that
 unpacks holds nothing and can be ended at any moment. It imports the standard library alone. The archive is
@@ -112,11 +112,11 @@ def _zipped(content: bytes, bounds: Bounds) -> Iterator[Member]:
     end = content.rfind(_END_OF_ZIP)
     entries = int.from_bytes(content[end + 10 : end + 12], "little")
     directory = int.from_bytes(content[end + 12 : end + 16], "little")
-    # Twice as many entries as files leaves room for folders; an archive this small needs no 64-bit sizes.
-    if entries > 2 * bounds.files or directory > 2 * bounds.files * bounds.header:
-        raise ArchiveRefusedError("files")
+    # An archive this small needs no 64-bit sizes; twice as many entries as files leaves room for folders.
     if end < 0 or content[max(0, end - 20) : end].startswith(_ZIP64):
         raise ArchiveRefusedError("broken")
+    if entries > 2 * bounds.files or directory > 2 * bounds.files * bounds.header:
+        raise ArchiveRefusedError("files")
     left = bounds
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
@@ -134,7 +134,7 @@ def _zipped(content: bytes, bounds: Bounds) -> Iterator[Member]:
 
 
 def _less(left: Bounds, size: int) -> Bounds:
-    """What may still come out of an archive after one more file."""
+    """Return what may still come out of an archive after one more file."""
     if size < 0:
         raise ArchiveRefusedError("broken")
     if left.files == 0:

@@ -1,4 +1,4 @@
-"""Looking after what is installed: newer versions, lost files, hand-made edits."""
+"""Look after what is installed: newer versions, lost files, files edited by hand."""
 
 from __future__ import annotations
 
@@ -8,22 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
-from iii_directory.errors import DirectoryError, refused
-from iii_directory.install.bundle import news_of
-from iii_directory.install.merge import Sides, plan_merge
-from iii_directory.install.plan import (
-    Disk,
-    FileChanges,
-    Plan,
-    is_pinned,
-    plan_install,
-    plan_remove,
-    plan_restore,
-    verify_entry,
-)
-from iii_directory.install.reports import Report, unified_diff, with_merges
-from iii_directory.install.tree import silent
-from iii_directory.lockfile.format import (
+from iii_directory.disk.install_record import (
+    FactsBaseline,
+    FileSource,
     LocalSource,
     RegistrySource,
     RepoSource,
@@ -31,19 +18,37 @@ from iii_directory.lockfile.format import (
     WrittenSource,
     unbroken,
 )
-from iii_directory.registry.versions import is_older
+from iii_directory.disk.safe_names import is_namespace
+from iii_directory.documents.facts import listed_facts
+from iii_directory.errors import DirectoryError, refused
+from iii_directory.install.bundle import news_of
+from iii_directory.install.merge import Sides, plan_merge
+from iii_directory.install.plan import (
+    Disk,
+    FileChanges,
+    InstallPlan,
+    is_pinned,
+    plan_install,
+    plan_remove,
+    plan_restore,
+    verify_entry,
+)
+from iii_directory.install.reports import Report, unified_diff, with_merges
+from iii_directory.install.sources import AskedOnce
+from iii_directory.install.tree import silent
+from iii_directory.registry.registry_messages import is_older
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from iii_directory.disk.install_record import Entry, LockFile
     from iii_directory.install.bundle import Approve, Bundle
-    from iii_directory.install.folder import SkillsFolder
     from iii_directory.install.plan import EditedFiles
     from iii_directory.install.process import Threads
-    from iii_directory.install.sources import AskedOnce, Sources
+    from iii_directory.install.skills_folder import SkillsFolder
+    from iii_directory.install.sources import Sources
     from iii_directory.install.tree import Progress
-    from iii_directory.lockfile.format import Entry, LockFile
 
 
 class Upkeep:
@@ -109,26 +114,45 @@ class Upkeep:
         return rows
 
     async def diff(self, namespaces: Sequence[str] = (), *, upstream: bool = False) -> str:
-        """What was edited by hand, as a patch from what it was; or what the source changed in those files."""
+        """Show as a patch what was edited by hand, or what the source changed in those files."""
         if upstream:
             lock = await self._lock()
             entries = {name: _recorded(lock, name) for name in _meant(lock, namespaces)}
-            async with self._sources.asked_once(entries.values()) as asked:
+            async with AskedOnce(self._sources, entries.values()) as asked:
                 return "".join([await self._news(name, entry, asked) for name, entry in entries.items()])
         edited = [row for row in await self.verify(namespaces) if row["status"] == "edited"]
         texts = [await self._edits(row["namespace"], row["edited"] + row["missing"]) for row in edited]
         return "".join(texts)
 
     async def meant(self, words: Sequence[str]) -> list[str]:
-        """Give the namespaces that names, and addresses of sources, stand for."""
+        """Return the namespaces that names, and addresses of sources, stand for."""
         return _meant(await self._lock(), words)
 
     async def remove(self, namespace: str, *, force: bool = False) -> Report:
-        """Take away what the record names of a namespace; edited files stay unless forced."""
+        """Remove what the record names of a namespace; edited files stay unless forced."""
         entry = _recorded(await self._lock(), namespace)
         changes = await self._threads.run(self._remove, namespace, force=force)
         status = "edited" if changes.kept else "removed"
         return Report(namespace, status, installed=entry.resolved, changes=changes)
+
+    async def accept_facts(self, namespace: str, reason: str) -> FactsBaseline:
+        """Record as accepted what the installed files of a namespace can do, beside what was before."""
+        return await self._threads.run(self._accept_facts, namespace, reason)
+
+    def _accept_facts(self, name: str, reason: str) -> FactsBaseline:
+        facts, before = self._folder.facts(name)
+        now = listed_facts(facts)
+        merged = {
+            kind: list(dict.fromkeys((*now.get(kind, ()), *before.get(kind, ()))))[
+                : limits.MAX_ACCEPTED_FACTS
+            ]
+            for kind in {**now, **before}
+        }
+        baseline = FactsBaseline(self._now(), reason, {kind: rows for kind, rows in merged.items() if rows})
+        with self._folder.locked(name) as namespace:
+            entry = _known(namespace.known, name)._replace(facts_baseline=baseline)
+            namespace.commit(InstallPlan(name, entry, {}, frozenset(), FileChanges(), edits_win=True))
+        return baseline
 
     def _remove(self, name: str, *, force: bool) -> FileChanges:
         with self._folder.locked(name) as namespace:
@@ -146,7 +170,7 @@ class Upkeep:
         act: Callable[[str, Entry, AskedOnce], Awaitable[Report]],
         progress: Progress,
     ) -> list[Report]:
-        """One report a namespace, some at a time; what fails fails alone."""
+        """Act on each namespace, some at a time; one that fails does not affect the others."""
         lock = await self._lock()
         names = _meant(lock, namespaces)
         turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
@@ -158,7 +182,7 @@ class Upkeep:
             except DirectoryError as error:
                 entry = lock.namespaces.get(name)
                 resolved = entry.resolved if entry is not None else None
-                return Report(name, "failed", installed=resolved, reason=str(error))
+                return Report(name, "failed", installed=resolved, error=error)
 
         async def one(name: str) -> Report:
             nonlocal done
@@ -169,7 +193,7 @@ class Upkeep:
             return report
 
         entries = (lock.namespaces[name] for name in names if name in lock.namespaces)
-        async with self._sources.asked_once(entries) as asked:
+        async with AskedOnce(self._sources, entries) as asked:
             return await asyncio.gather(*(one(name) for name in names))
 
     async def _update(
@@ -192,11 +216,11 @@ class Upkeep:
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes, new_facts=news)
 
     def _new_facts(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, list[str]]:
-        return {} if bundle.hashes == entry.files else news_of(bundle, self._folder.facts(name))
+        return {} if bundle.hashes == entry.files else news_of(bundle, *self._folder.facts(name))
 
     def _bring(
         self, bundle: Bundle, entry: Entry, before: dict[str, bytes], *, prune: bool, allow_downgrade: bool
-    ) -> Plan:
+    ) -> InstallPlan:
         """Install what the source has now; ``before`` are texts that edited files were made from."""
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
             known = namespace.known
@@ -219,9 +243,9 @@ class Upkeep:
         return plan
 
     async def _originals(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, bytes]:
-        """What edited files were made from, of those that the source changed; from the source where need be.
+        """Return the texts that edited files were made from, where the source changed them.
 
-        What is kept here already is left out.
+        They come from the source; texts that are kept here already are left out.
         """
         disk, _ = await self._threads.run(self._folder.look, name, ())
         origins = {
@@ -240,18 +264,18 @@ class Upkeep:
         )
 
     async def _before(self, entry: Entry) -> Bundle | None:
-        """What was installed before, if its source still has it."""
+        """Fetch what was installed before, if its source still has it."""
         try:
             return await self._sources.recorded(entry)
         except DirectoryError:
             return None
 
     async def _merging(self, name: str, entry: Entry, updating: Awaitable[Report]) -> Report:
-        """An update, and then a merge of what was edited; the latter needs no source to be there."""
+        """Update, and then merge what was edited, which works without the source."""
         try:
             report = await updating
         except DirectoryError as error:
-            report = Report(name, "failed", entry.resolved, reason=str(error))
+            report = Report(name, "failed", entry.resolved, error=error)
         return with_merges(report, await self._threads.run(self._merge, name))
 
     def _merge(self, name: str) -> FileChanges:
@@ -363,7 +387,7 @@ class Upkeep:
 
 
 def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:
-    """Files that are still edited, of which the source has something newer than they were made from."""
+    """List files that are still edited and that the source changed since."""
     return tuple(
         sorted(
             path
@@ -374,14 +398,14 @@ def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:
 
 
 def _compared(entry: Entry | None) -> set[str]:
-    """The hashes of the texts that edited files are compared with."""
+    """Return the hashes of the texts that edited files are compared with."""
     if entry is None:
         return set()
     return {*entry.edited_from.values(), *(entry.files[path] for path in entry.edited_from)}
 
 
 def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
-    """Give the namespaces that words stand for: each its own name, or the address of its source; or all."""
+    """Return the namespaces that words stand for: a name, or the address of a source; all without words."""
     meant: dict[str, None] = {}
     for word in words:
         found = (
@@ -394,19 +418,21 @@ def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
 
 
 def _is_from(entry: Entry, word: str) -> bool:
-    """Whether a source goes by these words: owner/repo, its address, its folder or its site."""
+    """Return whether a source is meant by a word: owner/repo, its address, its folder or its site."""
     source = entry.source
     if isinstance(source, RepoSource):
         address = source.repo.rstrip("/").removesuffix(".git")
         wanted = word.rstrip("/").removesuffix(".git")
         return address == wanted or ("/" in wanted and address.endswith((f"/{wanted}", f":{wanted}")))
-    if isinstance(source, SiteSource):
+    if isinstance(source, SiteSource | FileSource) and "://" in source.url:
         return source.url.rstrip("/") == word.rstrip("/")
+    if isinstance(source, FileSource):
+        return "/" in word and source.url == os.path.abspath(word)
     return isinstance(source, LocalSource) and "/" in word and source.path.startswith(os.path.abspath(word))
 
 
 def _names(lock: LockFile) -> list[str]:
-    """Every namespace of the record, those included whose entry cannot be read."""
+    """List every namespace of the record, also those whose entry cannot be read."""
     return sorted({*lock.namespaces, *lock.carried})
 
 
@@ -419,6 +445,8 @@ def _recorded(lock: LockFile, namespace: str) -> Entry:
 def _known(entry: Entry | None, namespace: str) -> Entry:
     if entry is None:
         problem = f"the namespace {quoted(namespace)} is not in the record of downloads"
+        if not is_namespace(namespace):
+            raise refused(problem)
         yours = f"what was put there by hand, or lies in a root, is its owner's (skills path {namespace})"
         raise refused(f"{problem}: only what was installed is looked after, and {yours}")
     return entry

@@ -1,9 +1,10 @@
-"""The bridge, put together: one MCP server on one bus, over stdio or HTTP."""
+"""Put the bridge together: one MCP server for the directory of one engine, over stdio or HTTP."""
 
 from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,17 +15,22 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from iii_directory import __version__
-from iii_directory.documents.registering import PROMPTS_CHANGED, SKILLS_CHANGED
-from iii_directory.exposure import RESOURCES_READ, read_payload
-from iii_directory.mcp.discovery import Discovery
-from iii_directory.mcp.extension import LIST_TTL_MS, SkillsExtension
-from iii_directory.mcp.failures import BridgeError
-from iii_directory.mcp.handlers import Handlers
+from iii_directory.documents.payload_fields import PROMPTS_CHANGED, SKILLS_CHANGED
+from iii_directory.documents.uris import LOCAL, LOOKING
+from iii_directory.mcp.exposure import RESOURCES_READ, read_payload
 from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
-from iii_directory.mcp.http import HttpEndpoint
+from iii_directory.mcp.http_endpoint import Discovery, HttpEndpoint
 from iii_directory.mcp.notifications import EVERYTHING, Announcer, Change
-from iii_directory.mcp.tools import Tools
-from iii_directory.mcp.upstream import Upstream
+from iii_directory.mcp.request_handlers import (
+    LIST_TTL_MS,
+    SKILLS_EXTENSION,
+    SKILLS_SETTINGS,
+    Handlers,
+    Tools,
+    UriParams,
+    around_message,
+)
+from iii_directory.mcp.upstream import BridgeError, Upstream
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,19 +39,17 @@ if TYPE_CHECKING:
     from mcp.server.caching import CacheableMethod
     from mcp.server.models import InitializationOptions
 
-    from iii_directory.access.http_server import Listener
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.hello import Wire
-    from iii_directory.page.site import Page
+    from iii_directory.page.page_routes import Page
+    from iii_directory.wire.http_server import Listener
 
 log = logging.getLogger("iii_directory.mcp")
 WORKER_NAME: Final = "iii-directory-mcp"
 WORKER_DESCRIPTION: Final = "Shows the directory of this engine to MCP clients."
 _FUNCTIONS_CHANGED: Final = ("engine::functions-available",)
 _ALL_CHANGES: Final = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
-
-
 _LISTS: Final[tuple[CacheableMethod, ...]] = (
     "server/discover",
     "tools/list",
@@ -64,15 +68,15 @@ class Bridge:
         self._announcer = Announcer(
             lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
         )
-        self._tools = Tools(upstream, expose, show_all=show_all)
-        self._server = build_server(upstream, self._tools, self._announcer)
+        tools = Tools(upstream, expose, show_all=show_all)
+        self._server = build_server(upstream, tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
         changed = self._changed
         upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
         upstream.listen("prompts-changed", PROMPTS_CHANGED, lambda _: changed([Change.PROMPTS]))
-        upstream.listen("functions-changed", _FUNCTIONS_CHANGED, self._functions_changed)
+        upstream.listen("functions-changed", _FUNCTIONS_CHANGED, lambda event: changed(tools.changes(event)))
         # What changed while the engine was away is not known, so everything may have.
-        upstream.on_back(lambda: changed(EVERYTHING))
+        upstream.on_back = lambda: changed(EVERYTHING)
 
     @classmethod
     def on(
@@ -99,16 +103,17 @@ class Bridge:
         except* BrokenPipeError:
             log.info("the client left without closing the session")
 
-    async def start_http(self, listener: Listener) -> None:
-        """Serve clients over HTTP until `close`."""
-        from iii_directory.page.site import Page
+    async def start_http(
+        self, listener: Listener, connect: Sequence[tuple[str, str]] = (), *, allow_changes: bool = False
+    ) -> None:
+        """Serve clients over HTTP until `close`; the page shows ``connect``, how clients connect.
 
-        connect = [
-            ("for any client", listener.url),
-            ("for Claude Code", f"claude mcp add --transport http iii-directory {listener.url}"),
-            ("for a project", "iii-directory mcp --print-config cursor"),
-        ]
-        self._page = Page(self._read, self._work, listener.access, connect)
+        With ``allow_changes`` the page may install, update and remove.
+        """
+        from iii_directory.page.page_routes import Page
+
+        change = self._change if allow_changes else None
+        self._page = Page(self._read, partial(self._call, repeatable=False), change, listener.access, connect)
         endpoint = HttpEndpoint(self._server, listener, self._page, Discovery(self._upstream))
         await endpoint.start()
         self._endpoint = endpoint
@@ -120,10 +125,11 @@ class Bridge:
             await self._endpoint.stop()
 
     async def _read(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        return await self._call(function_id, payload, repeatable=True)
+        return await self._call(function_id, {**payload, LOOKING: True}, repeatable=True)
 
-    async def _work(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        return await self._call(function_id, payload, repeatable=False)
+    async def _change(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        # The secret tells the worker that this is the page it was started with.
+        return await self._call(function_id, {**payload, LOCAL: self._upstream.secret}, repeatable=False)
 
     async def _call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
         """Call a function for the page."""
@@ -133,9 +139,6 @@ class Bridge:
             return await self._upstream.call(function_id, payload, repeatable=repeatable)
         except BridgeError as error:
             raise CallFailedError(str(error), missing=error.blame == "not_found") from None
-
-    def _functions_changed(self, event: Mapping[str, Any]) -> None:
-        self._changed(self._tools.changes(event))
 
     def _changed(self, changes: Iterable[Change]) -> None:
         self._announcer.changed(changes)
@@ -154,7 +157,7 @@ def joined_bus(
 
 def bus_inside(engine: EngineServer) -> WorkerBus:
     """Make the bus of a bridge in an engine of this process; on the engine's loop."""
-    from iii_directory.bus.local_bus import LocalBus
+    from iii_directory.bus.message_bus import LocalBus
 
     return LocalBus(engine, name=_worker_name(), description=WORKER_DESCRIPTION)
 
@@ -165,7 +168,7 @@ def _worker_name() -> str:
 
 
 class BridgeServer(Server[dict[str, Any]]):
-    """The SDK's server, saying of itself what this one does."""
+    """The SDK's server, which announces that all its lists may change."""
 
     def create_initialization_options(
         self,
@@ -179,7 +182,7 @@ class BridgeServer(Server[dict[str, Any]]):
 
 
 def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> BridgeServer:
-    """A server for any number of sessions over any transport."""
+    """Make the server for any number of sessions over any transport."""
     handlers = Handlers(upstream, tools)
     server = BridgeServer(
         NAME,
@@ -187,7 +190,7 @@ def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> Brid
         title=TITLE,
         instructions=INSTRUCTIONS,
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_TTL_MS)),
-        get_tool_input_schema=tools.schema_of,
+        get_tool_input_schema=tools.schemas.get,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
@@ -200,10 +203,13 @@ def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> Brid
         on_completion=handlers.complete,
         on_subscriptions_listen=announcer.on_listen,
     )
-    # All that is in it is the SDK's span for every message: nobody collects them here, and they cost a
-    # twentieth of a read.
-    server.middleware.clear()
-    SkillsExtension(upstream).add_to(server)
+    # The SDK's only middleware makes a tracing span for every message. The bridge does not collect spans, and
+    # they cost a twentieth of a read.
+    server.middleware[:] = [around_message]
+    server.extensions[SKILLS_EXTENSION] = SKILLS_SETTINGS
+    server.add_request_handler("skills/list", types.PaginatedRequestParams, handlers.list_skills)
+    server.add_request_handler("skills/get", UriParams, handlers.get_skill)
+    server.add_request_handler("resources/directory/read", UriParams, handlers.read_folder)
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, announcer.on_initialized
     )

@@ -1,8 +1,10 @@
-"""How a session over stdio begins: ``initialize`` is answered before anything slow is imported.
+"""Answer ``initialize`` over stdio before anything slow is imported.
 
-The SDK takes most of a second to import, and what a server says first is known beforehand. So it is said at
-once; the SDK is then given the request as well, and its own answer, which is the same, is left out. Whatever
-is not a plain ``initialize`` is the SDK's to answer. ``mcp.initialize-stdio`` of the benchmarks pays for it.
+The SDK takes most of a second to import, and the first answer of a server is known beforehand. So it is sent
+at once; the SDK is then given the request as well, and its own answer, which is the same, is left out. The
+SDK answers everything that is not a plain ``initialize``. Without this module a lone bridge takes 1.4 times
+as long to the first answer as a process that imports ``mcp`` and answers, with it less than half as long:
+``mcp.initialize-stdio`` of the benchmarks.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from iii_directory.shapes import is_object, object_of
 if TYPE_CHECKING:
     from iii_directory.shapes import Json
 
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 3117
 NAME: Final = "iii-directory"
 TITLE: Final = "iii directory"
 INSTRUCTIONS: Final = (
@@ -45,6 +49,7 @@ class Wire:
     def __init__(self) -> None:
         self.incoming = _Incoming(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
         self.outgoing = _Outgoing(os.fdopen(os.dup(1), "wb"), encoding="utf-8")
+        # A library that prints would break the protocol: its output goes to stderr, and it reads nothing.
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
@@ -52,27 +57,34 @@ class Wire:
 
     def greet(self) -> None:
         """Wait for the first line, and answer it if that can be done without the SDK."""
-        line = self.incoming.read_ahead()
+        line = self.incoming.ahead = self.incoming.readline()
         answer = answer_to(line)
         if answer is not None:
-            self.outgoing.say(answer)
+            self.outgoing.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            self.outgoing.flush()
+            self.outgoing.answered = answer["id"]
 
 
 def answer_to(line: str) -> Json | None:
-    """The answer to a line that is an ``initialize`` in good order; None for anything else."""
+    """Answer a line that is a valid ``initialize``; return None for anything else."""
     try:
         message: object = json.loads(line)
     except (ValueError, RecursionError):
         return None
     request = object_of(message)
     asked = object_of(request.get("params"))
-    if (
-        request.get("jsonrpc") != "2.0"
-        or request.get("method") != "initialize"
-        or not isinstance(request.get("id"), (str, int))
-        or asked.get("protocolVersion") not in VERSIONS
-        or not _introduces_itself(asked)
-    ):
+    client, able = object_of(asked.get("clientInfo")), asked.get("capabilities")
+    is_valid = (
+        request.get("jsonrpc") == "2.0"
+        and request.get("method") == "initialize"
+        and isinstance(request.get("id"), (str, int))
+        and asked.get("protocolVersion") in VERSIONS
+        and isinstance(client.get("name"), str)
+        and isinstance(client.get("version"), str)
+        and is_object(able)
+        and all(is_object(one) for one in able.values())
+    )
+    if not is_valid:
         return None
     result = {
         "protocolVersion": asked["protocolVersion"],
@@ -83,38 +95,23 @@ def answer_to(line: str) -> Json | None:
     return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
 
-def _introduces_itself(asked: Json) -> bool:
-    client, able = object_of(asked.get("clientInfo")), asked.get("capabilities")
-    named = isinstance(client.get("name"), str) and isinstance(client.get("version"), str)
-    return named and is_object(able) and all(is_object(one) for one in able.values())
-
-
 class _Incoming(TextIOWrapper):
     """What the client says; a line that was read ahead is read again."""
 
-    _again = ""
-
-    def read_ahead(self) -> str:
-        self._again = super().readline()
-        return self._again
+    ahead = ""
 
     def readline(self, size: int = -1, /) -> str:
-        line, self._again = self._again, ""
+        line, self.ahead = self.ahead, ""
         return line or super().readline(size)
 
 
 class _Outgoing(TextIOWrapper):
-    """What the client is told; an answer that was given already is not given twice."""
+    """What the client is told; the SDK's answer to a request that was answered already is left out."""
 
-    _given: object = None
-
-    def say(self, answer: Json) -> None:
-        super().write(json.dumps(answer, ensure_ascii=False) + "\n")
-        self.flush()
-        self._given = answer["id"]
+    answered: object = None
 
     def write(self, line: str, /) -> int:
-        if self._given is not None and json.loads(line).get("id") == self._given:
-            self._given = None
+        if self.answered is not None and json.loads(line).get("id") == self.answered:
+            self.answered = None
             return len(line)
         return super().write(line)

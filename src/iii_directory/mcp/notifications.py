@@ -1,4 +1,4 @@
-"""Telling MCP clients that a list or a resource changed, each in the way of its era.
+"""Tell MCP clients that a list or a resource changed, each client in the way of its protocol version.
 
 Clients of the 2025 protocol are told on the channel of their session. Clients of 2026-07-28 ask for it with
 ``subscriptions/listen``, which the SDK serves from a bus of events. Changes that come together are told once.
@@ -27,7 +27,7 @@ from mcp.shared.exceptions import MCPError
 
 from iii_directory.bus.tasks import Tasks
 from iii_directory.limits import MAX_MCP_CONNECTIONS, MAX_MCP_SUBSCRIPTIONS, MCP_BURST_SECONDS
-from iii_directory.mcp.failures import INVALID_PARAMS, BridgeError
+from iii_directory.mcp.upstream import INVALID_PARAMS, BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Change(Enum):
-    """A list that is no longer what it was."""
+    """A list that changed."""
 
     RESOURCES = "resources"
     PROMPTS = "prompts"
@@ -74,16 +74,17 @@ class Announcer:
         self._read = read
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus, max_subscriptions=MAX_MCP_CONNECTIONS)
-        self._sessions: dict[Connection, _Session] = {}
+        self._sessions: dict[Connection, _Subscriber] = {}
         self._watched: dict[str, _Watch] = {}
         self._pending: set[Change] = set()
         self._tasks = Tasks()
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Tell the clients in a moment, with whatever else changes until then."""
+        """Tell the clients in a moment, together with the changes until then."""
         changes = set(changes)
         if changes and not self._pending:
-            asyncio.get_running_loop().call_later(MCP_BURST_SECONDS, self._announce)
+            loop = asyncio.get_running_loop()
+            loop.call_later(MCP_BURST_SECONDS, lambda: self._tasks.start(self._announce()))
         self._pending.update(changes)
 
     async def on_initialized(self, ctx: Context, _: types.NotificationParams | None) -> None:
@@ -99,6 +100,7 @@ class Announcer:
         return types.EmptyResult()
 
     async def on_unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """Stop telling a 2025 client of one resource."""
         session = self._session_of(ctx)
         if params.uri in session.uris:
             session.uris.discard(params.uri)
@@ -120,12 +122,12 @@ class Announcer:
         """End the streams of 2026 clients with a last message."""
         self._streams.close()
 
-    def _session_of(self, ctx: Context) -> _Session:
+    def _session_of(self, ctx: Context) -> _Subscriber:
         # The SDK has no public name for the connection behind a session, which is what outlives a request.
         connection = ctx.session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         session = self._sessions.get(connection)
         if session is None:
-            session = self._sessions[connection] = _Session(connection)
+            session = self._sessions[connection] = _Subscriber(connection)
             task = self._tasks.start(session.tell_changes())
 
             def ended() -> None:
@@ -144,7 +146,9 @@ class Announcer:
         for uri in uris:
             self._watched.setdefault(uri, _Watch(0, None)).clients += 1
         for uri in new:
-            self._watched[uri].digest = await self._digest(uri)
+            # A client may leave while this waits, and take its watch along.
+            watch = self._watched[uri]
+            watch.digest = await self._digest(uri)
 
     def _unwatch(self, uris: Iterable[str]) -> None:
         for uri in uris:
@@ -160,35 +164,27 @@ class Announcer:
             return None
         return hashlib.sha256(json.dumps(answer).encode()).hexdigest()
 
-    def _announce(self) -> None:
+    async def _announce(self) -> None:
+        """Tell all clients which lists changed, and those who subscribed which resources did."""
         changes, self._pending = self._pending, set()
-        self._tell({f"notifications/{change.value}/list_changed" for change in changes})
-        self._tasks.start(self._publish(changes))
-
-    def _tell(self, methods: set[str]) -> None:
         for session in self._sessions.values():
-            session.note((method, None) for method in methods)
-
-    async def _publish(self, changes: set[Change]) -> None:
+            session.note((f"notifications/{change.value}/list_changed", None) for change in changes)
         for change in changes:
             await self._bus.publish(_EVENTS[change])
-        if Change.RESOURCES in changes:
-            for uri in list(self._watched):
-                await self._look_at(uri)
-
-    async def _look_at(self, uri: str) -> None:
-        digest = await self._digest(uri)
-        watch = self._watched.get(uri)
-        if watch is None or watch.digest == digest:
-            return
-        watch.digest = digest
-        for session in self._sessions.values():
-            if uri in session.uris:
-                session.note([("notifications/resources/updated", uri)])
-        await self._bus.publish(ResourceUpdated(uri))
+        # An event does not say which documents changed, so every watched resource is read again.
+        for uri in list(self._watched) if Change.RESOURCES in changes else ():
+            digest = await self._digest(uri)
+            watch = self._watched.get(uri)
+            if watch is None or watch.digest == digest:
+                continue
+            watch.digest = digest
+            for session in self._sessions.values():
+                if uri in session.uris:
+                    session.note([("notifications/resources/updated", uri)])
+            await self._bus.publish(ResourceUpdated(uri))
 
 
-class _Session:
+class _Subscriber:
     """One 2025 client. A task of its own tells it, so that a client that does not read delays no other."""
 
     def __init__(self, connection: Connection) -> None:
@@ -198,10 +194,12 @@ class _Session:
         self.uris: set[str] = set()
 
     def note(self, messages: Iterable[tuple[str, str | None]]) -> None:
+        """Keep messages until the client takes them; equal ones are told once."""
         self._untold.update(messages)
         self._news.set()
 
     async def tell_changes(self) -> None:
+        """Send the messages that were noted, until the task is cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()

@@ -1,7 +1,8 @@
-"""The way to the directory that every MCP session shares: the bus that is current.
+"""Call the directory over the bus that is current, for all MCP sessions, and make errors of failed calls.
 
-All of it runs on one event loop, which is also that of its buses, so a call costs no change of threads. While
-no bus is connected, requests wait a little; a read under way when a connection is lost is made again.
+Everything runs on the event loop of the buses, so a call costs no change of threads. While no bus is
+connected, requests wait a little; a read under way when a connection is lost is made again. A failed call
+becomes a `BridgeError`: a code of the protocol and one sentence.
 """
 
 from __future__ import annotations
@@ -9,28 +10,123 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.bus.seam import CallError, own_namespace
+from iii_directory.errors import (
+    ENGINE_FAILED,
+    ENGINE_NOT_FOUND,
+    KIND_OF_CODE,
+    RETRY,
+    DirectoryError,
+    Step,
+    error_of,
+)
 from iii_directory.limits import (
+    MAX_MCP_ERROR_CHARS,
     MCP_ENGINE_SECONDS,
     MCP_READ_SECONDS,
     MCP_SETTLE_SECONDS,
     MCP_WORK_SECONDS,
 )
-from iii_directory.mcp.failures import remote_failure, unreachable
-from iii_directory.wire.protocol import CONNECTION_LOST, FUNCTION_NOT_FOUND, INVOCATION_STOPPED, TIMEOUT
+from iii_directory.text import cut, visible
+from iii_directory.wire.protocol import (
+    CONNECTION_LOST,
+    FUNCTION_NOT_FOUND,
+    INVALID_ARGUMENTS,
+    INVOCATION_STOPPED,
+    NOT_FOUND,
+    TIMEOUT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from iii_directory.bus.seam import Payload, WorkerBus
+    from iii_directory.mcp.default_tools import ClientView
+
+
+Blame = Literal["not_found", "request", "server"]
+"""Whose fault it is: something asked for is not there, the request is wrong, or the other side failed."""
+
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""What 2025 calls a missing resource; 2026-07-28 retired the code in favour of INVALID_PARAMS."""
 
 log = logging.getLogger("iii_directory.mcp")
 _POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
 # The engine lost the answer, or it or the worker left meanwhile; a read is worth another try after any of it.
 _WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED, CONNECTION_LOST)
+_DIRECTORY: Final = ("skills::", "prompts::", "skill::", "directory::")
+# By the class of an error of the directory, else by the error's code; never by the words of another worker.
+_BLAMES: Final[dict[str, Blame]] = {
+    "not_found": "not_found",
+    "invalid_input": "request",
+    "forbidden": "request",
+    # The engine's own functions have codes of their own.
+    NOT_FOUND: "not_found",
+    INVALID_ARGUMENTS: "request",
+    "FORBIDDEN": "request",
+}
+
+
+class BridgeError(Exception):
+    """A failed call; ``str()`` is a sentence, which `told` renders for clients that know tools."""
+
+    def __init__(self, failure: DirectoryError | str, blame: Blame | None = None) -> None:
+        super().__init__(cut(visible(str(failure)), MAX_MCP_ERROR_CHARS))
+        self._failure = failure
+        kind = "" if isinstance(failure, str) else failure.kind.name
+        self.blame: Blame = blame or _BLAMES.get(kind, "server")
+
+    def told(self, view: ClientView) -> str:
+        """Return the sentence with next steps that a client of MCP can take."""
+        if isinstance(self._failure, str):
+            return str(self)
+        return cut(visible(view.told(self._failure)), MAX_MCP_ERROR_CHARS)
+
+    def code(self, *, about_resource: bool, modern: bool) -> int:
+        """Return the protocol's code; a missing resource had its own code before 2026-07-28."""
+        if self.blame == "server":
+            return INTERNAL_ERROR
+        if self.blame == "not_found" and about_resource and not modern:
+            return RESOURCE_NOT_FOUND
+        return INVALID_PARAMS
+
+
+def remote_failure(function_id: str, error: CallError) -> BridgeError:
+    """Make the error for the client from the failure of a call on the engine.
+
+    An error of the directory comes with its next steps as data. Other workers may send anything, stack traces
+    included, so only one cleaned, bounded line is passed on; so is an error of the directory behind an engine
+    that drops the data.
+    """
+    if error.code == FUNCTION_NOT_FOUND:
+        steps = (Step("start iii-directory on that engine with: iii-directory serve"),)
+        problem = f"function '{function_id}' not found on the engine"
+        is_ours = function_id.startswith(_DIRECTORY)
+        return BridgeError(DirectoryError(ENGINE_NOT_FOUND, problem, next_steps=steps if is_ours else None))
+    if error.code == CONNECTION_LOST:
+        problem = f"the engine went away while '{function_id}' ran; whether it ran is not known"
+        return BridgeError(DirectoryError(ENGINE_FAILED, problem))
+    if error.code == TIMEOUT:
+        return BridgeError(DirectoryError(ENGINE_FAILED, f"'{function_id}' did not answer in time"))
+    if (known := error_of(error.data)) is not None:
+        return BridgeError(known)
+    line = visible(str(error)) or f"'{function_id}' failed without saying why"
+    kind = KIND_OF_CODE.get(line.partition(" ")[0])
+    return BridgeError(line, _BLAMES.get(error.code if kind is None else kind.name, "server"))
+
+
+def unreachable(url: str | None) -> BridgeError:
+    """Make the error for a missing engine; without an address the directory of the folder is not ready."""
+    if url is None:
+        problem = "the directory of this folder has not started yet"
+        return BridgeError(DirectoryError(ENGINE_FAILED, problem))
+    steps = (Step("start one with: iii-directory up"), RETRY)
+    return BridgeError(DirectoryError(ENGINE_FAILED, f"no iii engine answers at {url}", next_steps=steps))
 
 
 class _Listener(NamedTuple):
@@ -47,11 +143,13 @@ class Upstream:
         """How long a request waits for a bus; None means `MCP_ENGINE_SECONDS`."""
         self._bus: WorkerBus | None = None
         self.secret: str | None = None
+        """The secret with which the directory tells paths; None where the clients may not have them."""
         self._connected: set[WorkerBus] = set()
         self._ready = asyncio.Event()
         self._ready_at = 0.0
         self._missed_something = False
-        self._on_back: Callable[[], None] | None = None
+        self.on_back: Callable[[], None] | None = None
+        """What to run when a bus is ready after events or requests may have been lost."""
         self._listeners: list[_Listener] = []
         self._under_way: Counter[WorkerBus] = Counter()
         self.namespace = own_namespace(None)
@@ -60,12 +158,8 @@ class Upstream:
         """Functions that a client was told are missing, until a listener hears of their arrival."""
 
     def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
-        """Hear the events of trigger types on every bus to come."""
+        """Hear the events of trigger types on every bus that is attached later."""
         self._listeners.append(_Listener(purpose, trigger_types, heard))
-
-    def on_back(self, action: Callable[[], None]) -> None:
-        """Run something when a bus is ready after events or requests may have been lost."""
-        self._on_back = action
 
     def attach(self, bus: WorkerBus) -> None:
         """Register the listeners on a bus, follow its connection and start it."""
@@ -76,8 +170,15 @@ class Upstream:
             self._connected.add(bus)
             self._settle()
 
+        def lost() -> None:
+            if bus in self._connected and bus is self._bus:
+                log.warning("the engine at %s went away; waiting for it", bus.url)
+                self._missed_something = True
+            self._connected.discard(bus)
+            self._settle()
+
         bus.on_connected(connected)
-        bus.on_lost(lambda: self._lost(bus))
+        bus.on_lost(lost)
         bus.start()
 
     def use(self, bus: WorkerBus | None, *, secret: str | None = None) -> None:
@@ -91,16 +192,13 @@ class Upstream:
         self._bus = bus
         self._settle()
 
-    def detach(self, bus: WorkerBus) -> None:
-        """Forget a bus that is about to be closed."""
-        self._connected.discard(bus)
-        self._under_way.pop(bus, None)
-
-    async def idle(self, bus: WorkerBus, seconds: float) -> None:
-        """Wait until no call of this bus is under way, for at most ``seconds``."""
+    async def release(self, bus: WorkerBus, seconds: float = 0.0) -> None:
+        """Forget a bus that is about to be closed, after its calls under way, for at most ``seconds``."""
         until = asyncio.get_running_loop().time() + seconds
         while self._under_way[bus] and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 (bounded)
             await asyncio.sleep(_POLL_SECONDS)
+        self._connected.discard(bus)
+        self._under_way.pop(bus, None)
 
     async def call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
         """Call a function; one that is ``repeatable`` changes nothing and is called again after a loss.
@@ -117,14 +215,16 @@ class Upstream:
             try:
                 return await bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
-                if error.code == FUNCTION_NOT_FOUND and self._is_settling():
+                connected_for = asyncio.get_running_loop().time() - self._ready_at
+                if error.code == FUNCTION_NOT_FOUND and connected_for < MCP_SETTLE_SECONDS:
+                    # The worker of the function may not have come back to the engine yet.
                     await asyncio.sleep(_POLL_SECONDS)
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
                 else:
                     if error.code == FUNCTION_NOT_FOUND:
                         self.missing.add(function_id)
-                    raise remote_failure(function_id, error.code, str(error)) from None
+                    raise remote_failure(function_id, error) from None
             finally:
                 if bus in self._under_way:
                     self._under_way[bus] -= 1
@@ -147,6 +247,8 @@ class Upstream:
             bus.bind(trigger_type, function_id, {})
 
     async def _current(self) -> WorkerBus:
+        """Return the bus once it is connected."""
+        # The bus may be lost again between the event and this task's turn, so the loop looks again.
         while self._bus is None or not self._ready.is_set():
             try:
                 async with asyncio.timeout(self._wait_seconds or MCP_ENGINE_SECONDS):
@@ -162,16 +264,6 @@ class Upstream:
             return
         self._ready_at = asyncio.get_running_loop().time()
         self._ready.set()
-        if self._missed_something and self._on_back is not None:
+        if self._missed_something and self.on_back is not None:
             self._missed_something = False
-            self._on_back()
-
-    def _is_settling(self) -> bool:
-        return asyncio.get_running_loop().time() - self._ready_at < MCP_SETTLE_SECONDS
-
-    def _lost(self, bus: WorkerBus) -> None:
-        if bus in self._connected and bus is self._bus:
-            log.warning("the engine at %s went away; waiting for it", bus.url)
-            self._missed_something = True
-        self._connected.discard(bus)
-        self._settle()
+            self.on_back()

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import posixpath
+import shlex
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
-from iii_directory.documents.provenance import Provenance
+from iii_directory.documents import frontmatter
+from iii_directory.documents.ids import OVERVIEWS
+from iii_directory.documents.model import Provenance
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME
 from iii_directory.limits import MAX_PAGE_MARKDOWN_CHARS
 from iii_directory.shapes import object_of
 from iii_directory.text import nanoseconds_of, without_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jinja2 import Environment
     from markdown_it import MarkdownIt
@@ -68,6 +72,7 @@ _SECONDS: Final = (
     ("hour", 3_600),
     ("minute", 60),
 )
+_DIFF_LINES: Final = (("+++", "meta"), ("---", "meta"), ("@@", "hunk"), ("+", "plus"), ("-", "minus"))
 
 
 def html(view: View, **shared: Any) -> str:
@@ -84,24 +89,22 @@ def markdown(view: View) -> str:
 def prometheus(metrics: Sequence[Json]) -> str:
     """Write metrics in the text format of Prometheus."""
     lines: list[str] = []
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
     for metric in metrics:
         name, kind = metric["name"], metric["type"]
         lines += [f"# HELP {name} {metric['help']}", f"# TYPE {name} {kind}"]
         for sample in metric["samples"]:
             labels = dict(sample["labels"])
             part = labels.pop("part", "bucket" if kind == "histogram" else "")
-            written = ",".join(f'{key}="{_escaped_label(value)}"' for key, value in labels.items())
+            written = ",".join(f'{key}="{value.translate(escapes)}"' for key, value in labels.items())
             braces = f"{{{written}}}" if written else ""
             lines.append(f"{name}{'_' + part if part else ''}{braces} {sample['value']}")
     return "\n".join(lines) + "\n"
 
 
-def _escaped_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 @cache
 def _environment() -> Environment:
+    # Imported when the first view is rendered: a bridge over stdio never renders one.
     from jinja2 import Environment, FileSystemLoader, select_autoescape
 
     made = Environment(
@@ -110,19 +113,30 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        ago=ago,
-        size=size,
-        count=lambda number: f"{number:,}",
-        path=lambda text: quote(str(text), safe="/"),
-        part=lambda text: quote(str(text), safe=""),
-        document=document_html,
-        code=code_html,
-        pretty=lambda value: json.dumps(value, indent=2, ensure_ascii=False),
-        source=source_words,
-        clean=without_controls,
-    )
+    filters: dict[str, Callable[..., Any]] = {
+        "ago": ago,
+        "size": size,
+        "count": "{:,}".format,
+        "path": partial(quote, safe="/"),
+        "part": partial(quote, safe=""),
+        "shell": shlex.quote,
+        "document": document_html,
+        "code": code_html,
+        "diff": diff_html,
+        "calls": calls,
+        "pretty": partial(json.dumps, indent=2, ensure_ascii=False),
+        "source": source_words,
+        "clean": without_controls,
+    }
+    made.filters.update(filters)
     return made
+
+
+def _markup(safe: str) -> Any:
+    """Mark HTML as safe; only for text that was escaped or cleaned in this module."""
+    from markupsafe import Markup
+
+    return Markup(safe)  # noqa: S704
 
 
 def source_words(provenance: Any) -> str:
@@ -154,27 +168,47 @@ def size(number: Any) -> str:
     return f"{value:.1f} GB"
 
 
-def document_html(body: Any, skill_id: str = "", title: str = "") -> Any:
+def calls(info: Json) -> list[tuple[str, str]]:
+    """Write the example call of a function for a shell, Python, Node and an agent."""
+    name, payload = str(info.get("function_id")), json.dumps(info.get("example"), ensure_ascii=False)
+    return [
+        ("Command", f"iii-directory trigger {shlex.quote(name)} --json {shlex.quote(payload)}"),
+        ("Python", f'worker.trigger({{"function_id": {json.dumps(name)}, "payload": {payload}}})'),
+        ("Node", f"await worker.trigger({{ function_id: {json.dumps(name)}, payload: {payload} }})"),
+        ("For an agent", f"Call the function {name} with {payload}."),
+    ]
+
+
+def diff_html(patch: Any) -> Any:
+    """Mark the lines of a patch by what they do."""
+    lines: list[str] = []
+    for line in str(patch).splitlines():
+        kind = next((kind for start, kind in _DIFF_LINES if line.startswith(start)), "same")
+        lines.append(f'<span class="{kind}">{escape(without_controls(line)) or " "}</span>')
+    return _markup("".join(lines))
+
+
+def document_html(body: Any, folder: str = "", title: str = "") -> Any:
     """Render the Markdown of a document as safe HTML.
 
-    ``skill_id`` resolves its relative links; a first heading that repeats ``title`` is left out.
+    Its relative links start in ``folder``; a first heading that repeats ``title`` is left out.
     """
-    from markupsafe import Markup
-
-    text = str(body).lstrip()
+    # A registered document is served with its front matter.
+    text = frontmatter.split(str(body))[1].lstrip()
     if title:
         text = text.removeprefix(f"# {title}\n")
     # A page of ten megabytes helps no reader; the raw file is one click away.
     cut = text[:MAX_PAGE_MARKDOWN_CHARS]
     note = "\n\n*The rest is left out; open the raw document to read all of it.*" if cut != text else ""
-    return Markup(_document(cut + note, skill_id))  # noqa: S704 (cleaned by nh3)
+    return _markup(_document(cut + note, folder))
 
 
 @lru_cache(maxsize=64)
-def _document(text: str, skill_id: str) -> str:
+def _document(text: str, folder: str) -> str:
     import nh3
 
-    made = _parser().render(text, {"skill_id": skill_id})
+    made = _parser().render(text, {"folder": folder})
+    # The parser escapes already; a second, independent pass makes one mistake in either harmless.
     return nh3.clean(
         made,
         tags=_TAGS,
@@ -184,22 +218,18 @@ def _document(text: str, skill_id: str) -> str:
     )
 
 
-def code_html(text: Any, name: str = "") -> Any:
+def code_html(text: str, name: str) -> Any:
+    """Highlight the text of a file."""
+    return _markup(_highlighted(text, name))
+
+
+def _highlighted(text: str, name: str, _: str = "") -> str:
     """Highlight code by the language of a file name or fence; unknown languages stay plain."""
-    from markupsafe import Markup
-
-    return Markup(_highlighted(str(text), name))  # noqa: S704 (escaped by Pygments)
-
-
-def _highlighted(text: str, name: str) -> str:
-    from html import escape
-
     from pygments import highlight, lexers
     from pygments.formatters import HtmlFormatter
     from pygments.util import ClassNotFound
 
     find: Any = lexers  # it has no types
-
     try:
         lexer = find.get_lexer_for_filename(name) if "." in name else find.get_lexer_by_name(name)
     except (ClassNotFound, ValueError):
@@ -207,28 +237,29 @@ def _highlighted(text: str, name: str) -> str:
     return highlight(text, lexer, HtmlFormatter(nowrap=True))
 
 
-def _fence(text: str, name: str, _: str) -> str:
-    return _highlighted(text, name)
-
-
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False, "highlight": _fence})
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlighted})
     parser.enable(["table", "strikethrough"])
-    parser.add_render_rule("link_open", _link)
-    for tag in ("heading_open", "heading_close"):
-        parser.add_render_rule(tag, _heading)
-    parser.add_render_rule("image", _image)
-    for cell in ("td_open", "th_open"):
-        parser.add_render_rule(cell, _cell)
+    rules = {
+        "link_open": _link,
+        "heading_open": _heading,
+        "heading_close": _heading,
+        "image": _image,
+        "td_open": _cell,
+        "th_open": _cell,
+        "text": _text,
+    }
+    for name, rule in rules.items():
+        parser.add_render_rule(name, rule)
     return parser
 
 
 def _link(self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
-    token.attrSet("href", _target(str(token.attrGet("href") or ""), str(env.get("skill_id", ""))))
+    token.attrSet("href", _target(str(token.attrGet("href") or ""), str(env.get("folder", ""))))
     return self.renderToken(tokens, index, options, env)
 
 
@@ -245,14 +276,11 @@ def _image(
     self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
     """Show images of the skill itself; an image from elsewhere becomes a link, so that nothing is loaded."""
-    from html import escape
-
     token = tokens[index]
-    source = str(token.attrGet("src") or "")
     words = self.renderInlineAsText(token.children or [], options, env) or "image"
-    target = _target(source, str(env.get("skill_id", "")))
+    target = _target(str(token.attrGet("src") or ""), str(env.get("folder", "")))
     if target.startswith("/files/"):
-        return f'<img src="{escape(target)}" alt="{escape(words)}">'
+        return f'<img src="{escape(target)}?raw=1" alt="{escape(words)}">'
     return f'<a href="{escape(target)}">{escape(words)}</a>'
 
 
@@ -265,24 +293,43 @@ def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: Opti
     return self.renderToken(tokens, index, options, env)
 
 
-def _target(href: str, skill_id: str) -> str:
-    """Lead links between documents to their views and links to files of the skill to the file view."""
+def _text(_: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType) -> str:
+    """Make links of the iii:// addresses in plain text, unless the text is in a link already."""
+    is_in_link = any(token.type == "link_open" for token in tokens[:index]) and any(
+        token.type == "link_close" for token in tokens[index:]
+    )
+    words = tokens[index].content.split(SCHEME)
+    if is_in_link or len(words) == 1:
+        return escape(tokens[index].content)
+    made = [escape(words[0])]
+    for word in words[1:]:
+        end = next((at for at, sign in enumerate(word) if not (sign.isalnum() or sign in "/_-.")), len(word))
+        address = word[:end].rstrip(".")
+        shown = f"{SCHEME}{escape(address)}"
+        made.append(f'<a href="{escape(_target(SCHEME + address, ""))}">{shown}</a>' if address else shown)
+        made.append(escape(word[len(address) :]))
+    return "".join(made)
+
+
+def _target(href: str, folder: str) -> str:
+    """Lead links between documents to their views and links to other files of a skill to the file view."""
     if href.startswith(SCHEME):
         path = href.removeprefix(SCHEME)
-        return (
-            f"/functions/{quote(path[3:].replace('/', '::'), safe='')}"
-            if path.startswith("fn/")
-            else f"/skills/{path}"
-        )
+        if path.startswith("fn/"):
+            return f"/functions/{quote(path[3:].replace('/', '::'), safe='')}"
+        return f"/skills/{path}"
     if href.startswith(SKILL_SCHEME):
         return f"/files/{href.removeprefix(SKILL_SCHEME)}"
-    parts = urlsplit(href)
-    if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/") or not skill_id:
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return "#"
+    if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/") or not folder:
         return href
-    namespace, _, below = skill_id.partition("/")
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(below), parts.path))
+    path = posixpath.normpath(posixpath.join(folder, parts.path))
     if path.startswith(".."):
         return "#"
-    if path.endswith(".md"):
-        return f"/skills/{namespace}/{path.removesuffix('.md')}"
-    return f"/files/{namespace}/{path}"
+    parent, _, name = path.rpartition("/")
+    if name in OVERVIEWS:
+        return f"/skills/{parent}"
+    return f"/skills/{path.removesuffix('.md')}" if name.endswith(".md") else f"/files/{path}"

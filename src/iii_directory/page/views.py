@@ -1,4 +1,4 @@
-"""Collect what each view shows by calling the directory's own functions.
+"""Make the views of the web page out of calls of the directory's functions.
 
 A view is plain data: the JSON twin prints it, the HTML and Markdown templates render it. The page knows
 nothing that these functions do not tell, so it works on the embedded engine and on any other.
@@ -10,8 +10,11 @@ import asyncio
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from iii_directory.documents.model import META_KEY
+from iii_directory.limits import CHARS_PER_TOKEN
 from iii_directory.shapes import items_of, object_of, rows_of
 from iii_directory.text import skeleton
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 PAGE_ROWS: Final = 60
 _LATEST: Final = 8
 _FACETS: Final = ("source", "type", "worker", "root")
+_FACET_VALUES: Final = 12
 KINDS: Final = ("skill", "prompt", "function", "trigger", "worker", "installable")
 # The names of sources in headings and filters, in the order of trust.
 SOURCES: Final = {
@@ -31,6 +35,13 @@ SOURCES: Final = {
     "written": "Written by agents",
     "registered": "Registered by workers",
     "built-in": "Built in",
+}
+_PLACES: Final = {
+    "skill": "/skills/",
+    "prompt": "/prompts/",
+    "function": "/functions/",
+    "worker": "/workers/",
+    "installable": "/registry/",
 }
 
 
@@ -47,7 +58,7 @@ class Caller(Protocol):
     """Calls functions of the directory."""
 
     async def __call__(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        """Return the answer of a function that only reads; raise `CallFailedError`."""
+        """Return the answer of a function; raise `CallFailedError`."""
         ...
 
 
@@ -61,7 +72,32 @@ class View:
     status: int = 200
     twins: bool = True
     extra: Json = field(default_factory=dict[str, Any])
-    """Values for the HTML template that are not part of the data, such as the token of a form."""
+    """Values for the HTML template that are not part of the data, such as what a form was given."""
+
+
+class Listing(NamedTuple):
+    """The skills of one answer of the directory, put in order for people."""
+
+    rows: list[Json]
+    """By source and id, with the fields that facets filter by."""
+    latest: list[Json]
+    documents: int
+    facets: dict[str, Counter[str]]
+    installed: dict[str, Json]
+
+    @classmethod
+    def of(cls, skills: list[Json]) -> Listing:
+        """Put the rows of ``directory::skills::list`` in order."""
+        order = {source: place for place, source in enumerate(SOURCES)}
+        rows = [_with_source(row) for row in skills]
+        rows.sort(key=lambda row: (order[row["source"]], row["id"]))
+        return cls(
+            rows,
+            nlargest(_LATEST, rows, key=lambda row: str(row.get("modified_at"))),
+            sum(int(row.get("documents", 1)) for row in rows),
+            {facet: Counter(str(row[facet]) for row in rows if row.get(facet)) for facet in _FACETS},
+            installed_workers(rows),
+        )
 
 
 class Views:
@@ -69,37 +105,38 @@ class Views:
 
     def __init__(self, call: Caller) -> None:
         self._call = call
+        self._listed: tuple[object, Listing] = (None, Listing.of([]))
 
     async def overview(self) -> View:
         """Count everything, with what needs attention and what changed last."""
-        skills, prompts, functions, workers, health = await asyncio.gather(
-            self._rows("directory::skills::list", "skills", kind="skill"),
+        answer, prompts, functions, workers, health = await asyncio.gather(
+            self._call("directory::skills::list", {"kind": "skill"}),
             self._rows("directory::prompts::list", "prompts"),
             self._rows("directory::function-list", "functions"),
             self._rows("directory::worker-list", "workers"),
-            self._call("directory::diagnostics", {"limit": _LATEST}),
+            self._call("directory::diagnostics", {"limit": _LATEST, "attention": True}),
         )
-        latest = sorted(skills, key=lambda row: str(row.get("modified_at")), reverse=True)
-        return View(
-            "overview",
-            "What agents can do here",
-            {
-                "counts": {
-                    "skills": len(skills),
-                    "documents": sum(int(row.get("documents", 1)) for row in skills),
-                    "prompts": len(prompts),
-                    "functions": len(functions),
-                    "workers": len(workers),
-                },
-                "attention": object_of(health).get("attention", 0),
-                "findings": rows_of(health, "findings"),
-                "latest": [_with_source(row) for row in latest[:_LATEST]],
-                "sources": Counter(_with_source(row)["source"] for row in skills),
+        listing, kinds = self._listing(answer), object_of(object_of(health).get("counts"))
+        data: Json = {
+            "counts": {
+                "skills": len(listing.rows),
+                "documents": listing.documents,
+                "prompts": len(prompts),
+                "functions": len(functions),
+                "workers": len(workers),
             },
-        )
+            "hidden": object_of(answer).get("hidden", 0),
+            "attention": object_of(health).get("attention", 0),
+            "edited": kinds.get("edited", 0),
+            "published": len(listing.installed),
+            "findings": rows_of(health, "findings"),
+            "latest": listing.latest,
+            "sources": listing.facets["source"],
+        }
+        return View("overview", "What agents can do here", data)
 
     async def search(self, query: str, kind: str | None) -> View:
-        """Rank everything for a sentence."""
+        """Rank everything for a sentence, as agents would get it."""
         data: Json = {"query": query, "kind": kind, "results": [], "nearest": [], "fits": None}
         if query.strip():
             asked: Json = {"query": query, "limit": 10, "budget_chars": 32_768}
@@ -107,89 +144,95 @@ class Views:
                 asked["kinds"] = [kind]
             answer = object_of(await self._call("directory::search", asked))
             results = rows_of(answer, "results")
-            data["corrected"] = object_of(answer.get("corrected"))
-            data["fits"] = any(result.get("fits") for result in results)
-            data["next"] = " ".join(str(result.get("next") or "") for result in results).strip()
-            data["results"] = [
-                {
-                    **hit,
-                    "kind": section.get("kind"),
-                    "href": _href(str(section.get("kind")), str(hit.get("id"))),
-                }
+            hits = [
+                {**hit, "kind": section.get("kind")}
                 for result in results
                 for section in rows_of(result, "sections")
                 for hit in rows_of(section, "hits")
             ]
-            data["nearest"] = [
-                {**hit, "href": _href(str(hit.get("kind")), str(hit.get("id")))}
-                for result in results
-                for hit in rows_of(result, "nearest")
-            ]
+            nearest = [hit for result in results for hit in rows_of(result, "nearest")]
+            data |= {
+                "corrected": object_of(answer.get("corrected")),
+                "fits": any(result.get("fits") for result in results),
+                "next": " ".join(str(result.get("next") or "") for result in results).strip(),
+                "results": [_with_call(hit) for hit in hits],
+                "nearest": [_with_call(hit) for hit in nearest],
+            }
         return View("search", f"{query}: search" if query else "Search", data)
 
     async def skills(self, chosen: Mapping[str, str], page: int) -> View:
-        """List one page of skills, filtered by facets."""
-        rows = [
-            _with_source(row) for row in await self._rows("directory::skills::list", "skills", kind="skill")
-        ]
+        """List one page of skills, filtered by facets; ``hidden`` lists what lists leave out."""
+        is_hidden = bool(chosen.get("hidden"))
+        function_id = "directory::skills::hidden" if is_hidden else "directory::skills::list"
+        answer = object_of(await self._call(function_id, {} if is_hidden else {"kind": "skill"}))
+        listing = self._listing(answer)
+        kept = rows = listing.rows
         wanted = {facet: chosen[facet] for facet in _FACETS if chosen.get(facet)}
-        kept = [row for row in rows if all(str(row.get(facet)) == value for facet, value in wanted.items())]
+        for facet, value in wanted.items():
+            kept = [row for row in kept if str(row.get(facet)) == value]
         words = chosen.get("search", "").strip()
         if words:
             folded = skeleton(words)
             kept = [
                 row for row in kept if folded in skeleton(f"{row['id']} {row['title']} {row['description']}")
             ]
-        kept.sort(key=lambda row: (list(SOURCES).index(row["source"]), row["id"]))
         pages = max(1, math.ceil(len(kept) / PAGE_ROWS))
         page = min(max(page, 1), pages)
-        facets = {
-            facet: Counter(str(row[facet]) for row in rows if row.get(facet)).most_common(12)
-            for facet in _FACETS
-        }
-        return View(
-            "skills",
-            "Skills",
-            {
-                "skills": kept[(page - 1) * PAGE_ROWS : page * PAGE_ROWS],
-                "total": len(kept),
-                "all": len(rows),
-                "page": page,
-                "pages": pages,
-                "chosen": wanted,
-                "search": words,
-                "facets": {facet: counts for facet, counts in facets.items() if len(counts) > 1},
+        data: Json = {
+            "skills": kept[(page - 1) * PAGE_ROWS : page * PAGE_ROWS],
+            "total": len(kept),
+            "all": len(rows),
+            "page": page,
+            "pages": pages,
+            "chosen": wanted,
+            "search": words,
+            "hidden": answer.get("hidden", 0),
+            "shows_hidden": is_hidden,
+            "facets": {
+                facet: counts.most_common(_FACET_VALUES)
+                for facet, counts in listing.facets.items()
+                # A facet that every skill has with the same value narrows nothing.
+                if len(counts) > 1 or 0 < counts.total() < len(rows) or facet in wanted
             },
-        )
+        }
+        return View("skills", "Hidden skills" if is_hidden else "Skills", data)
 
     async def skill(self, skill_id: str) -> View:
-        """Read a skill with its files, pages, facts and cost."""
+        """Read a skill with its files, pages, facts, cost, and what links to it."""
         document = object_of(await self._call("directory::skills::get", {"id": skill_id, "raw": True}))
         found = str(document.get("id") or skill_id)
-        files, pages, facts = await asyncio.gather(
+        files, pages, facts, links = await asyncio.gather(
             self._optional("directory::skills::files", {"id": found}),
             self._rows("directory::skills::list", "skills", prefix=f"{found}/"),
             self._optional("directory::skills::facts", {"id": found}),
+            self._optional("directory::skills::links", {"id": found}),
         )
-        data = {
+        file_rows, known = rows_of(files, "files"), object_of(object_of(facts).get("facts"))
+        row = object_of(next((row for row in pages if row.get("id") == found), None))
+        data: Json = {
             **_with_source(document),
+            "description": row.get("description"),
+            # Relative links of an overview start in the folder of its skill, those of a page beside it.
+            "folder": found if document.get("skill") == found else found.rpartition("/")[0],
             "uri": f"iii://{found}",
-            "file_rows": rows_of(files, "files"),
+            "file_rows": file_rows,
             "pages": [row for row in pages if row.get("id") != found],
-            "facts": object_of(object_of(facts).get("facts")),
+            "facts": known,
             "facts_findings": rows_of(facts, "findings"),
-            "tokens": _tokens(document, rows_of(files, "files")),
+            "links": rows_of(links, "documents"),
+            "functions": _documented(document, known),
+            "tokens": _tokens(found, str(row.get("description") or ""), document, file_rows),
         }
         return View("skill", str(document.get("title") or found), data)
 
-    async def file(self, skill_id: str, path: str, offset: int = 0) -> Json:
-        """Read a page of a skill's file."""
-        asked = {"id": skill_id, "path": path, "offset": offset}
-        return object_of(await self._call("directory::skills::file", asked))
+    async def file(self, path: str, offset: int = 0) -> Json:
+        """Read a page of a file by the id of its skill with its path behind it."""
+        return object_of(await self._call("directory::skills::file", {"id": path, "offset": offset}))
 
     async def prompts(self) -> View:
         """List the prompts."""
-        return View("prompts", "Prompts", {"prompts": await self._rows("prompts::mcp-list", "prompts")})
+        rows = [_with_source(row) for row in await self._rows("prompts::mcp-list", "prompts")]
+        return View("prompts", "Prompts", {"prompts": rows})
 
     async def prompt(self, name: str) -> View:
         """Read a prompt with its arguments."""
@@ -199,66 +242,100 @@ class Views:
         )
         row = next((row for row in listed if row.get("name") == name), None)
         if row is None:
-            raise CallFailedError(f"there is no prompt called {name}", missing=True)
-        body = object_of(read)
-        return View(
-            "prompt",
-            name,
-            {**row, **{key: body[key] for key in ("body", "modified_at", "provenance") if key in body}},
-        )
+            raise CallFailedError(f"no prompt is called {name}", missing=True)
+        return View("prompt", name, {**_with_source(row), **object_of(read)})
 
-    async def functions(self) -> View:
-        """List the functions, grouped by worker."""
+    async def functions(self, *, hidden: bool) -> View:
+        """List the functions, grouped by worker; the functions of workers' own workings are hidden."""
         rows = await self._rows("directory::function-list", "functions")
-        shown = [row for row in rows if not str(row.get("name", "")).startswith("__")]
+        inner = [row for row in rows if str(row.get("name", "")).startswith("__")]
         groups: dict[str, list[Json]] = {}
-        for row in shown:
+        for row in inner if hidden else [row for row in rows if row not in inner]:
             groups.setdefault(str(row.get("worker_name") or "unknown"), []).append(row)
-        return View(
-            "functions",
-            "Functions",
-            {"groups": dict(sorted(groups.items())), "total": len(shown), "hidden": len(rows) - len(shown)},
-        )
+        total = sum(map(len, groups.values()))
+        data: Json = {"groups": dict(sorted(groups.items())), "total": total, "hidden": len(inner)}
+        return View("functions", "Functions", {**data, "shows_hidden": hidden})
 
     async def function(self, function_id: str) -> View:
         """Describe a function with its schemas and an example call."""
         info = object_of(await self._call("directory::function-info", {"function_id": function_id}))
-        properties = object_of(object_of(info.get("request_schema")).get("properties"))
-        required = {str(one) for one in items_of(object_of(info.get("request_schema")).get("required"))}
-        example = {
-            name: _example(object_of(schema)) for name, schema in properties.items() if name in required
-        }
+        schema = object_of(info.get("request_schema"))
+        required = {str(one) for one in items_of(schema.get("required"))}
+        properties = object_of(schema.get("properties")).items()
+        example = {name: _example(object_of(one)) for name, one in properties if name in required}
         return View("function", function_id, {**info, "example": example})
 
     async def workers(self) -> View:
-        """List connected and known workers."""
-        return View("workers", "Workers", {"workers": await self._rows("directory::worker-list", "workers")})
+        """List the workers on the engine, and those that left documents behind."""
+        rows, skills = await asyncio.gather(
+            self._rows("directory::worker-list", "workers"),
+            self._rows("directory::skills::list", "skills", kind="skill"),
+        )
+        here = {str(row.get("name")) for row in rows}
+        gone = Counter(
+            str(row["worker"] or row["id"].partition("/")[0])
+            for row in map(_with_source, skills)
+            if row.get("connected") is False
+        )
+        left = [{"name": name, "skills": number} for name, number in sorted(gone.items()) if name not in here]
+        return View("workers", "Workers", {"workers": rows, "gone": left})
 
     async def worker(self, name: str) -> View:
         """Describe a worker with its functions, skills and prompts."""
         return View("worker", name, object_of(await self._call("directory::worker-info", {"name": name})))
 
-    async def registry(self, search: str) -> View:
-        """List published workers."""
-        data: Json = {"search": search, "workers": [], "problem": None}
-        try:
-            answer = await self._call(
-                "directory::registry::workers::list", {"search": search} if search else {}
-            )
-            data |= object_of(answer)
-        except CallFailedError as error:
-            data["problem"] = str(error)
+    async def registry(self, search: str, cursor: str | None) -> View:
+        """List published workers, with the version of each that is installed here."""
+        asked = {"search": search, "cursor": cursor}
+        data: Json = {"search": search, "workers": [], "problem": None, "next_cursor": None}
+        listed, skills = await asyncio.gather(
+            self._outcome(
+                "directory::registry::workers::list", {key: value for key, value in asked.items() if value}
+            ),
+            self._rows("directory::skills::list", "skills", kind="skill"),
+        )
+        here = installed_workers(skills)
+        if isinstance(listed, CallFailedError):
+            data["problem"] = str(listed)
+        else:
+            page = object_of(listed)
+            data["workers"] = [
+                {**row, "installed": here.get(str(row.get("name")))} for row in rows_of(page, "workers")
+            ]
+            data["next_cursor"] = object_of(page.get("pagination")).get("next_cursor")
+        data["installed"] = here
         return View("registry", "Registry", data)
 
-    async def published(self, name: str) -> View:
-        """Describe a published worker."""
-        info = object_of(await self._call("directory::registry::workers::info", {"name": name}))
-        return View("published", name, {"name": name, **info})
+    async def published(self, name: str, version: str | None) -> View:
+        """Describe a published worker, and whether it is installed and current."""
+        asked = {"name": name, **({"version": version} if version else {})}
+        info, skills = await asyncio.gather(
+            self._call("directory::registry::workers::info", asked),
+            self._rows("directory::skills::list", "skills", prefix=name),
+        )
+        found = object_of(info)
+        offered = object_of(found.get("worker")).get("version")
+        installed = installed_workers(skills).get(name)
+        states = {None: "not installed", offered: "current"}
+        data: Json = {
+            "name": name,
+            **found,
+            "asked_version": version,
+            "installed": installed,
+            "state": states.get(None if installed is None else installed["version"], "another version"),
+        }
+        return View("published", name, data)
+
+    async def plan(self, name: str, version: str | None) -> Json:
+        """Say what an install would change; files that were edited by hand stay."""
+        return object_of(await self._call("directory::skills::plan", install_request(name, version)))
 
     async def diagnostics(self) -> View:
-        """List everything that needs attention."""
+        """List what needs attention, and then what is good to know."""
         answer = object_of(await self._call("directory::diagnostics", {}))
-        return View("diagnostics", "Diagnostics", {**answer, "findings": rows_of(answer, "findings")})
+        rows = rows_of(answer, "findings")
+        rows.sort(key=lambda row: not row.get("attention"))
+        return View("diagnostics", "Diagnostics", {**answer, "findings": rows})
 
     async def readiness(self) -> dict[str, str]:
         """Tell the state of each part: engine, worker, folder, state and registry."""
@@ -281,50 +358,101 @@ class Views:
 
     async def metrics(self) -> list[Json]:
         """Return the counters of the directory."""
-        return rows_of(await self._call("directory::metrics", {}), "metrics")
+        return await self._rows("directory::metrics", "metrics")
 
     async def usage(self) -> View:
         """Show what was offered, read and used, and the searches that found nothing."""
         answer = await self._optional("directory::skills::usage", {})
-        return View("usage", "Usage", {"known": answer is not None, **object_of(answer)})
+        data: Json = {"known": answer is not None, **object_of(answer)}
+        data["never_read"] = sum(1 for row in rows_of(answer, "skills") if not row["read"] + row["used"])
+        return View("usage", "Usage", data)
+
+    def _listing(self, answer: Any) -> Listing:
+        """Put the skills of an answer in order, unless it is the list of the last answer.
+
+        In the process of the directory an unchanged list comes as the same object; ordering 10,000 rows takes
+        longer than everything else of a view.
+        """
+        skills = object_of(answer).get("skills")
+        if skills is not self._listed[0]:
+            self._listed = skills, Listing.of(rows_of(answer, "skills"))
+        return self._listed[1]
 
     async def _rows(self, function_id: str, key: str, **payload: Any) -> list[Json]:
         return rows_of(await self._call(function_id, payload), key)
 
-    async def _optional(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        """Call a function that another generation of the directory may not have."""
+    async def _outcome(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        """Return the answer of a function, or the error it failed with."""
         try:
             return await self._call(function_id, payload)
-        except CallFailedError:
-            return None
+        except CallFailedError as error:
+            return error
+
+    async def _optional(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        """Return the answer of a function that another generation of the directory may not have, or None."""
+        answer = await self._outcome(function_id, payload)
+        return None if isinstance(answer, CallFailedError) else answer
+
+
+def install_request(name: str, version: str | None) -> Json:
+    """Make the payload with which the page plans and installs a published worker."""
+    return {"worker": name, **({"version": version} if version else {})}
+
+
+def installed_workers(skills: Iterable[Json]) -> dict[str, Json]:
+    """Return the version and the state of every namespace that was installed from a registry."""
+    found: dict[str, Json] = {}
+    for row in skills:
+        known = object_of(row.get("provenance"))
+        if known.get("kind") == "installed" and known.get("from") == "registry":
+            name = str(row.get("id")).partition("/")[0]
+            is_edited = "edited" in (known.get("state"), found.get(name, {}).get("state"))
+            state = "edited" if is_edited else known.get("state")
+            found[name] = {"version": known.get("version"), "state": state, "since": known.get("since")}
+    return found
 
 
 def _with_source(row: Json) -> Json:
     """Add the fields that facets filter by: the kind of source and the worker."""
-    known = object_of(row.get("provenance"))
+    known = object_of(row.get("provenance") or object_of(row.get("_meta")).get(META_KEY))
     kind = str(known.get("kind") or ("file" if row.get("root") else "registered"))
     worker = known.get("worker") or (
         str(row.get("id", "")).partition("/")[0] if kind == "registered" else None
     )
-    return {**row, "source": kind if kind in SOURCES else "registered", "worker": worker}
+    source = kind if kind in SOURCES else "registered"
+    return {**row, "provenance": known, "source": source, "worker": worker}
 
 
-def _tokens(document: Json, files: list[Json]) -> dict[str, int]:
-    """Estimate what a document costs a model: to read it, and with every text file of the skill."""
+def _with_call(hit: Json) -> Json:
+    """Add to an answer of a search the view it opens and the call an agent would make next."""
+    kind, found = str(hit.get("kind")), str(hit.get("id"))
+    calls = {
+        "skill": f"iii-directory skills show {found}",
+        "prompt": f"iii-directory prompts show {found}",
+        "function": f"iii-directory trigger {found} --json '{{}}'",
+        "installable": f"iii-directory skills add {found}",
+    }
+    place = _PLACES.get(kind)
+    source = _with_source(hit)["source"] if hit.get("provenance") else None
+    return {**hit, "href": place and place + found, "call": calls.get(kind), "source": source}
+
+
+def _documented(document: Json, facts: Json) -> list[Json]:
+    """List the functions a skill documents or names, each with whether the engine has it."""
+    found = {str(row.get("id")): row for row in rows_of(facts, "functions")}
+    own = document.get("function_id")
+    if own and own not in found:
+        found = {str(own): {"id": own, "exists": None}, **found}
+    return list(found.values())
+
+
+def _tokens(skill_id: str, description: str, document: Json, files: list[Json]) -> dict[str, int]:
+    """Estimate what a skill costs a model at each level: its line in a list, itself, and all its texts."""
+    read = len(str(document.get("raw") or document.get("body") or ""))
     readable = [row for row in files if str(row.get("media_type")).startswith(("text/", "application/json"))]
-    read = len(str(document.get("raw") or document.get("body") or "")) // 4
-    return {"read": read, "whole": max(read, sum(int(row.get("bytes") or 0) for row in readable) // 4)}
-
-
-def _href(kind: str, found: str) -> str | None:
-    place = {
-        "skill": "skills",
-        "prompt": "prompts",
-        "function": "functions",
-        "worker": "workers",
-        "installable": "registry",
-    }.get(kind)
-    return None if place is None else f"/{place}/{found}"
+    whole = max(read, sum(int(row.get("bytes") or 0) for row in readable))
+    chars = {"line": len(f"- {skill_id}: {description}\n"), "read": read, "whole": whole}
+    return {level: -(-number // CHARS_PER_TOKEN) for level, number in chars.items()}
 
 
 def _example(schema: Json) -> Any:

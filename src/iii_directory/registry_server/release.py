@@ -11,16 +11,21 @@ from iii_directory import limits
 from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
 from iii_directory.disk.locking import held
 from iii_directory.disk.reasons import LINK, SPECIAL, TOO_LARGE, RefusedError
+from iii_directory.disk.safe_names import is_hidden, vet_path, vet_together
 from iii_directory.disk.safe_open import opened_folder, read_below, remove_tree, write_file
 from iii_directory.documents.ids import prompt_name_problem
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import Builder, lay_out
-from iii_directory.lockfile.names import is_hidden, vet_path, vet_together
-from iii_directory.registry.requests import is_worker, worker_request
-from iii_directory.registry.versions import is_older, is_stable, is_version
-from iii_directory.registry_server.store import (
+from iii_directory.registry.registry_messages import (
+    is_older,
+    is_stable,
+    is_version,
+    is_worker,
+    worker_request,
+)
+from iii_directory.registry_server.published_workers import (
     README,
     TAGS,
     WORKER,
@@ -35,8 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
 MANIFEST: Final = "iii.worker.yaml"
-"""What workers have for the engine; published as worker.yaml where there is none."""
+"""The manifest of a worker for the engine; published as worker.yaml if that file is missing."""
 _FOLDERS: Final = ("skills", "prompts")
 _WORK: Final = "publish.work"
 _NEW_RECORD: Final = "record.new"
@@ -53,13 +59,13 @@ class Published:
     is_new: bool
     files: tuple[str, ...]
     left_out: tuple[str, ...]
-    """Hidden files, and files that are no UTF-8 text, which the API cannot carry."""
+    """Hidden files, and files that are not UTF-8 text, which the API cannot carry."""
 
 
 def publish(path: Path, registry: Path, version: str, tag: str | None = None) -> Published:
     """Publish the worker in a folder under a version, and perhaps a tag, into a registry folder."""
     if not is_version(version):
-        raise _unfit(f"{quoted(version)} is no semantic version such as 1.2.3")
+        raise _unfit(f"{quoted(version)} is not a semantic version such as 1.2.3")
     with disk_errors("nothing was published", next_steps=()):
         found = dict(_files(path))
         left_out = {name for name, content in found.items() if is_hidden(name) or not is_utf8(content)}
@@ -92,14 +98,14 @@ def _enter(
 
 
 def yank(registry: Path, worker: str, version: str, *, undo: bool = False) -> dict[str, str]:
-    """Offer a version to nobody any more, or again with ``undo``; returns the tags as they are then.
+    """Stop offering a version, or offer it again with ``undo``; return the tags as they are then.
 
-    Whoever recorded it can still install it by its number: what was published stays.
+    A project that recorded the version can still install it by its number: what was published stays.
     """
     store = RegistryStore(registry)
     if not is_worker(worker) or version not in store.versions(worker):
         known = store.versions(worker) if is_worker(worker) else []
-        found = f"it has {', '.join(known)}" if known else "there is no such worker"
+        found = f"it has {', '.join(known)}" if known else "it does not have that worker"
         raise _unfit(f"the registry has no version {quoted(version)} of {quoted(worker)}: {found}")
     files = PosixFiles()
     with (
@@ -145,7 +151,7 @@ def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | No
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     """What of a folder is published, by path; links and special files are refused."""
     if not path.is_dir():
-        raise _unfit("there is no folder to publish at that path")
+        raise _unfit("that path is not a folder to publish")
     root = os.path.realpath(path)
     for name in (WORKER, README):
         if os.path.lexists(path / name):

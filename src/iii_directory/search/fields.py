@@ -1,10 +1,10 @@
-"""What a document says, field by field, and how strongly it says each word. Pure.
+"""Weigh the words of a document, field by field, and make its vector. Pure.
 
-How strongly depends on the document alone: a field is measured against the ordinary length of such a field
-and not against the average of all documents, so that no document changes when another one does.
+The weights depend on the document alone: a field is measured against the ordinary length of such a field and
+not against the average of all documents, so that no document changes when another one does.
 
-A word said twice in a description counts once: whoever repeats it a thousand times gains nothing. In a body
-it counts up to five times, and a body gives no more than its strongest words.
+A word that a description says twice counts once, so repeating it gains nothing. In a body it counts up to
+five times, and only the strongest words of a body count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from array import array
 from collections import Counter
 from heapq import nsmallest
 from itertools import pairwise
-from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
@@ -25,9 +24,9 @@ from iii_directory.search.words import STOP_WORDS, content, form_key, plain_word
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from iii_directory.documents.provenance import Provenance
+    from iii_directory.documents.model import Provenance
     from iii_directory.search.meaning import Vector
-    from iii_directory.search.thesaurus import Thesaurus
+    from iii_directory.search.words import Thesaurus
 
 
 class Document(NamedTuple):
@@ -50,7 +49,7 @@ class Field(NamedTuple):
     dilution: float
     """How much of the length of a field counts against its words (BM25's b)."""
     ordinary: float
-    """The length of such a field, in distinct words, that counts for nothing and against nothing."""
+    """The length of such a field, in distinct words, that leaves the weight of its words as it is."""
 
 
 # Weights and dilutions are those that measured best untuned on 375 questions over public collections; the
@@ -67,174 +66,138 @@ FIELDS: Final[Mapping[str, Field]] = {
     "body": Field(0.3, 0.75, 250),
 }
 SHOWN: Final = ("name", "title", "keyword", "description", "argument", "body")
-"""What a caller is told where a word stands: as much as they can see."""
+"""The fields by the names that callers are told, which are those of what callers are shown."""
 _SHOWN_AT: Final[Mapping[str, int]] = {
     name: SHOWN.index({"namespace": "name", "details": "description", "heading": "body"}.get(name, name))
     for name in FIELDS
 }
+_BODY_WORD: Final = 8
+"""Marks one of the strongest words of the body, beside the number of the loudest field."""
 SATURATION: Final = 1.2
 """BM25's k1: how soon more of the same adds little."""
 BODY_WORDS: Final = 128
-"""The strongest words of a body: as many found as much as all of them did."""
+"""The strongest words of a body that count; in measurements all of them found no more."""
 _BODY_SHARE: Final = 0.5
 """What the vector of a body counts beside that of the id, title and description."""
 COUNTED_REPEATS: Final = 5
 STRONGEST: Final = 0xFFFF
-"""How strongly a word is said, as 16 bits: 0 not at all, this one as strongly as can be."""
-# What calls itself internal is hardly what somebody looks for.
+"""The greatest weight of a word, as 16 bits."""
+_LONGEST_WORD: Final = 40
+# A function that calls itself internal is hardly ever what a caller looks for.
 _INTERNAL: Final = re.compile(r"\W*internal\b", re.IGNORECASE)
 _INTERNAL_SHARE: Final = 0.5
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n\n")
 _HEADING: Final = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
+# Ids of functions and addresses in a description are names of something else.
 _OTHERS: Final = re.compile(r"[\w-]+(?:::[\w-]+)+|[a-z]+://\S+")
 _FENCE: Final = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 
 
 class Weighed(NamedTuple):
-    """A document as an index takes it: its words, how strongly each is said, and who stands beside whom."""
+    """The words of a document in order, with how strongly it says each and which words are neighbours."""
 
-    words: tuple[str, ...]
-    """In order."""
+    words: list[str]
     strengths: array[int]
-    loudest: bytes
-    """For each word the field that says it loudest, by its place in :data:`SHOWN`."""
+    fields: bytes
+    """For each word the field that says it loudest, see `loudest_field`, and whether its body says it."""
     pairs: array[int]
-    """Hashes of neighbouring words of its id, title and description, in order."""
+    """Hashes of neighbouring words of its id, title, description and keywords, in order."""
 
 
-def weigh(document: Document, body: str, thesaurus: Thesaurus) -> tuple[Weighed, Vector]:
-    """Return how strongly a document says each of its words, and its vector."""
+def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
+    """Weigh each word of a document."""
     said: dict[str, float] = {}
     loudest: dict[str, int] = {}
-    for name, found in _loudest_first(short_fields(document)):
+    description = _without_names(document.description)
+    for name, found in _short_fields(document, description).items():
         distinct = dict.fromkeys(found, 1.0)
-        _say(said, FIELDS[name], distinct, len(distinct))
-        shown = _SHOWN_AT[name]
+        _say(said, name, distinct, len(distinct))
         for word in distinct:
-            loudest.setdefault(word, shown)
-    table = word_vectors()
-    # A word counts once in each of these, so that nothing is gained by saying it again.
-    shown = (document.id, document.title, own_words(document.description))
-    vector = table.vector(word for text in shown for word in dict.fromkeys(_parts(text)))
+            loudest.setdefault(word, _SHOWN_AT[name])
+    strongest: Mapping[str, float] = {}
     if body:
-        strongest = _say_body(said, body[:MAX_INDEXED_BODY_CHARS], thesaurus)
-        vector = blended(vector, table.vector(strongest), _BODY_SHARE)
+        body = body[:MAX_INDEXED_BODY_CHARS]
+        # Every other piece between two fences is code, where "#" begins a comment.
+        outside = " \n".join(_FENCE.split(body)[::2])
+        headings = {word: 1.0 for line in _HEADING.findall(outside) for word in content(words(line))}
+        _say(said, "heading", headings, len(headings))
+        strongest, distinct_words = _strongest(body, thesaurus)
+        _say(said, "body", strongest, distinct_words)
     share = _INTERNAL_SHARE if _INTERNAL.match(document.description) else 1.0
     terms = sorted(said)
-    strengths = array("H", (strength_of(said[term], share) for term in terms))
-    fields = bytes(loudest.get(term, _SHOWN_AT["body"]) for term in terms)
-    return Weighed(tuple(map(intern, terms)), strengths, fields, _pairs(document)), vector
+    scale = STRONGEST * share
+    strengths = [max(1, round(scale * tf / (SATURATION + tf))) for tf in map(said.__getitem__, terms)]
+    in_body = _SHOWN_AT["body"]
+    fields = bytes(loudest.get(term, in_body) | (_BODY_WORD if term in strongest else 0) for term in terms)
+    pairs: set[int] = set()
+    for text in (document.id, document.title, description, *document.keywords):
+        sequence = content(part for unit in units(text) for part in unit)
+        pairs.update(pair_hash(left, right) for left, right in pairwise(sequence))
+    return Weighed(terms, array("H", strengths), fields, array("I", sorted(pairs)))
 
 
-def _parts(text: str) -> list[str]:
-    return [part for unit in units(text) for part in unit]
+def loudest_field(field: int) -> str:
+    """Return the name of the field that says a word loudest, from its byte in `Weighed.fields`."""
+    return SHOWN[field & ~_BODY_WORD]
 
 
-def _loudest_first(fields: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
-    return sorted(fields.items(), key=lambda field: -FIELDS[field[0]].weight)
+def vector_of(document: Document, words_of_it: Iterable[str], fields: Iterable[int]) -> Vector:
+    """Make the vector of a document from what it shows and the strongest words of its body."""
+    table = word_vectors()
+    # A word counts once in each of these, so that nothing is gained by saying it again.
+    shown = (document.id, document.title, _without_names(document.description))
+    parts = (dict.fromkeys(part for unit in units(text) for part in unit) for text in shown)
+    of_body = (word for word, field in zip(words_of_it, fields, strict=True) if field & _BODY_WORD)
+    return blended(table.vector(word for some in parts for word in some), table.vector(of_body), _BODY_SHARE)
 
 
-def strength_of(frequency: float, share: float = 1.0) -> int:
-    return max(1, round(STRONGEST * share * frequency / (SATURATION + frequency)))
+def pair_hash(left: str, right: str) -> int:
+    """Hash two neighbouring words; every form of either word gives the same number in every process."""
+    return crc32(f"{form_key(left)} {form_key(right)}".encode("utf-8", "surrogatepass"))
 
 
-def short_fields(document: Document) -> dict[str, list[str]]:
-    """The words of everything but the body, by field. An id keeps its words of grammar.
+def _short_fields(document: Document, description: str) -> dict[str, list[str]]:
+    """Return the words of everything but the body by field, the loudest field first.
 
-    What the first sentence said is not said again by the others, nor what the title said by a keyword.
+    An id keeps its words of grammar. What the first sentence said does not count again in the others, nor
+    what the title said in a keyword.
     """
-    namespace, name = split_id(document.id)
-    lead, details = _lead(own_words(document.description))
-    title, description = words(document.title), content(words(lead))
+    mark = "::" if "::" in document.id else "/"
+    namespace, found, name = document.id.partition(mark)
+    lead, *rest = _SENTENCE.split(description, maxsplit=1)
+    title, first = words(document.title), content(words(lead))
+    in_title, in_first = set(title), set(first)
     return {
-        "namespace": words(namespace),
-        "name": words(name),
+        "name": words(name if found else namespace),
         "title": title,
-        "keyword": _other(title, words(" ".join(document.keywords))),
-        "description": description,
-        "details": _other(description, content(words(details))),
+        "keyword": [word for word in words(" ".join(document.keywords)) if word not in in_title],
+        "namespace": words(namespace) if found else [],
+        "description": first,
+        "details": [word for word in content(words(" ".join(rest))) if word not in in_first],
         "argument": [word for argument in document.arguments for word in content(words(argument))],
     }
 
 
-def own_words(description: str) -> str:
-    """A description without ids of functions and addresses: they say what something else is called."""
+def _without_names(description: str) -> str:
     return _OTHERS.sub(" ", description) if ":" in description else description
 
 
-def split_id(identifier: str) -> tuple[str, str]:
-    """The namespace of an id and the rest; an id of one part is all name."""
-    for mark in ("::", "/"):
-        namespace, found, name = identifier.partition(mark)
-        if found:
-            return namespace, name
-    return "", identifier
-
-
-def pair_hash(left: str, right: str) -> int:
-    """The same for every form of both words, in every process."""
-    return crc32(f"{form_key(left)} {form_key(right)}".encode("utf-8", "surrogatepass"))
-
-
-def pairs_of(text: str) -> set[int]:
-    """The hashes of the words of a text that stand beside one another, words of grammar left out."""
-    sequence = content(_parts(text))
-    return {pair_hash(left, right) for left, right in pairwise(sequence)}
-
-
-def body_words(body: str, thesaurus: Thesaurus) -> tuple[dict[str, float], int]:
-    """The strongest words of a body with how often it says them, and of how many distinct words they are."""
+def _strongest(body: str, thesaurus: Thesaurus) -> tuple[dict[str, float], int]:
+    """Return the strongest words of a body with their counts, and how many distinct words it has."""
     counted = Counter(plain_words(body))
-    for word in [word for word in counted if word in STOP_WORDS or not _tells(word)]:
-        del counted[word]
+    for word in list(counted):
+        too_short = len(word) < 2 and word.isascii()
+        if word in STOP_WORDS or too_short or len(word) > _LONGEST_WORD or word.isdigit():
+            del counted[word]
     shares = thesaurus.shares
     strength = {word: min(count, COUNTED_REPEATS) * shares.get(word, 1.0) for word, count in counted.items()}
     strongest = nsmallest(BODY_WORDS, counted, key=lambda word: (-strength[word], word))
     return {word: float(min(counted[word], COUNTED_REPEATS)) for word in strongest}, len(counted)
 
 
-def headings(body: str) -> list[str]:
-    """The words of a body's headings; what stands in fenced code is none."""
-    outside = " \n".join(_FENCE.split(body)[::2])
-    return [word for line in _HEADING.findall(outside) for word in content(words(line))]
-
-
-def _other(said: Iterable[str], more: Iterable[str]) -> list[str]:
-    known = set(said)
-    return [word for word in more if word not in known]
-
-
-def _say(said: dict[str, float], field: Field, counted: Mapping[str, float], length: int) -> None:
+def _say(said: dict[str, float], name: str, counted: Mapping[str, float], length: int) -> None:
+    field = FIELDS[name]
     diluted = field.weight / (1 - field.dilution + field.dilution * length / field.ordinary)
     for word, count in counted.items():
         said[word] = said.get(word, 0.0) + diluted * count
-
-
-def _say_body(said: dict[str, float], body: str, thesaurus: Thesaurus) -> dict[str, float]:
-    """Add the words of a body, and return the strongest of them with how often it says each."""
-    found = headings(body)
-    _say(said, FIELDS["heading"], dict.fromkeys(found, 1.0), len(set(found)))
-    strongest, distinct = body_words(body, thesaurus)
-    _say(said, FIELDS["body"], strongest, distinct)
-    return strongest
-
-
-def _lead(description: str) -> tuple[str, str]:
-    """The first sentence of a description, and the rest."""
-    lead, *rest = _SENTENCE.split(description, maxsplit=1)
-    return lead, rest[0] if rest else ""
-
-
-def _pairs(document: Document) -> array[int]:
-    found: set[int] = set()
-    for text in (document.id, document.title, own_words(document.description), *document.keywords):
-        found |= pairs_of(text)
-    return array("I", sorted(found))
-
-
-def _tells(word: str) -> bool:
-    return (1 if not word.isascii() else 2) <= len(word) <= _LONGEST_WORD and not word.isdigit()
-
-
-_LONGEST_WORD: Final = 40

@@ -1,7 +1,7 @@
-"""One request answered over every kind of document, with reasons, or with what came nearest. Pure.
+"""Answer one request over every kind of document, with reasons, or with what came nearest. Pure.
 
 Each kind has an index, statistics and a ranking of its own: in one mixed list the many skills would push out
-the few functions. Kinds stand in the order in which their best hits fit.
+the few functions. Kinds are in the order in which their best hits fit.
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import MAX_CORRECTED_WORDS
-from iii_directory.search.alternatives import SLIPS
-from iii_directory.search.fit import HIGH_LEAD, HIGH_SHARE, Evidence
-from iii_directory.search.question import parse_question, parts_of
-from iii_directory.search.ranking import MANUAL_ORDER, Answer, merged
-from iii_directory.search.request import KINDS
+from iii_directory.search.relevance import (
+    HIGH_LEAD,
+    HIGH_SHARE,
+    MANUAL_ORDER,
+    Evidence,
+    Ranking,
+    corrected,
+    merged,
+)
+from iii_directory.search.search_request import KINDS, parse_question, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from iii_directory.search.fields import Document
     from iii_directory.search.index import Index
-    from iii_directory.search.question import Question
-    from iii_directory.search.ranking import Ranked
-    from iii_directory.search.request import Kind
+    from iii_directory.search.relevance import Ranked
+    from iii_directory.search.search_request import Kind
 
 _WHY_CHARS: Final = 60
-_EXACT: Final = "exact id"
-_ALIKE: Final = "alike in meaning"
 _CLOSE: Final = 0.35
+_PLAINLY: Final = 0.6
 _TYPED: Final = Evidence(1.0, 0.0, 0, 1.0, literal=True)
-"""What speaks for a document whose id was typed whole."""
+"""What speaks for a document whose whole id was typed."""
 _FUNCTION_ID: Final = re.compile(r"[\w-]+(?:::[\w-]+)+$")
 
 
@@ -48,7 +51,7 @@ class Hit(NamedTuple):
     words: tuple[str, ...]
     """The words of the document that matched, most telling first."""
     high: bool
-    """Whether it is hardly anything else that is looked for."""
+    """Whether it is almost certainly what is looked for."""
     only_body: bool
     """Whether nothing of what a caller is shown matched."""
 
@@ -63,16 +66,16 @@ class Section(NamedTuple):
     hits: Sequence[Hit]
 
 
-class Finding(NamedTuple):
+class SearchResult(NamedTuple):
     """What one request found."""
 
     request: str
     sections: Sequence[Section]
-    """What fits, by kind, the kind whose best hit fits best first. None: nothing does."""
+    """What fits, by kind, the kind whose best hit fits best first; empty when nothing fits."""
     nearest: Sequence[Hit]
     """What came nearest when nothing fits."""
     corrected: Mapping[str, str]
-    """Words that nothing has, and what they were taken for."""
+    """Words that no document has, and what they were taken for."""
     unread: bool
     """Whether the request was longer than what is read of one."""
 
@@ -87,111 +90,133 @@ def find(
     *,
     kinds: Iterable[Kind] = KINDS,
     limit: int = 5,
-    shown: Callable[[Kind, Document], bool] | None = None,
+    shown: Callable[[Document], bool] | None = None,
     exactly: Callable[[Kind, str], str | None] | None = None,
     skill_of: Callable[[str], str] | None = None,
-) -> Finding:
+) -> SearchResult:
     """Return the best of each kind.
 
     ``shown`` leaves documents out, ``exactly`` knows ids in other spellings, and ``skill_of`` names the skill
     that a document is part of and counts for.
     """
     question = parse_question(request)
-    strange = (word for word in question.words if _is_unknown(word, indexes.values()))
+    # A word may be misspelt if no document and no list of synonyms has it.
+    strange = (
+        word
+        for word in question.words
+        if not any(word in index or index.thesaurus.knows(word) for index in indexes.values())
+    )
     unknown = frozenset(islice(strange, MAX_CORRECTED_WORDS))
     questions = [question, *parts_of(question)]
     wanted = frozenset(kinds)
-    asked: list[Kind] = [kind for kind in KINDS if kind in wanted and kind in indexes]
-    owners: dict[Kind, Callable[[str], str]] = {"skill": skill_of} if skill_of else {}
-    found = [
-        _Ranking(kind, indexes[kind], questions, unknown, shown, exactly, owners.get(kind, _itself))
-        for kind in asked
-    ]
-    fitting = sorted((one for one in found if one.fits), key=lambda one: -one.value)
-    if _FUNCTION_ID.match(question.text) and not any(one.exact for one in found):
+    found: list[_KindResult] = []
+    for kind in KINDS:
+        if kind in wanted and kind in indexes:
+            index = indexes[kind]
+            among = None
+            if shown is not None:
+                numbers = map(index.number, index.ids())
+                among = frozenset(number for number in numbers if shown(index.document(number)))
+            exact = index.called(question.text) or (exactly and exactly(kind, question.text))
+            rankings = [Ranking(index, one, unknown, among) for one in questions]
+            typed = index.number(exact) if exact and index.find(exact) else None
+            if among is not None and typed not in among:
+                typed = None
+            found.append(_KindResult(kind, index, rankings, typed, skill_of if kind == "skill" else None))
+    found.sort(key=lambda one: -one.value)
+    fitting = [one for one in found if one.fits]
+    if _FUNCTION_ID.match(question.text) and not any(one.exact is not None for one in found):
         fitting = []
-    nearest = [] if fitting else _nearest(found, limit)
     sections = [Section(one.kind, one.hits(limit)) for one in fitting]
-    return Finding(question.text, sections, nearest, _corrected(fitting or found, unknown), question.unread)
+    nearest: list[Hit] = []
+    if not fitting:
+        # The best of the kind that comes nearest, then of the next, and so round.
+        rows = [one.hits(limit, least=0.0) for one in found]
+        nearest = [hits[at] for at in range(limit) for hits in rows if at < len(hits)][:limit]
+    taken: dict[str, str] = {}
+    for one in fitting or found:
+        for group in one.rankings[0].groups:
+            if group.word in unknown and (slip := corrected(group)):
+                taken.setdefault(group.word, slip)
+    return SearchResult(question.text, sections, nearest, taken, question.unread)
 
 
-class _Ranking:
+class _KindResult:
     """One kind's answer to a question and to its parts."""
 
     def __init__(
         self,
         kind: Kind,
         index: Index,
-        questions: Sequence[Question],
-        unknown: frozenset[str],
-        shown: Callable[[Kind, Document], bool] | None,
-        exactly: Callable[[Kind, str], str | None] | None,
-        owner_of: Callable[[str], str],
+        rankings: Sequence[Ranking],
+        exact: int | None,
+        skill_of: Callable[[str], str] | None,
     ) -> None:
         self.kind: Kind = kind
+        self.rankings = rankings
+        self.exact = exact
+        """The number of the document whose id was typed."""
         self._index = index
-        self._owner_of = owner_of
-        among = None if shown is None else _numbers(index, lambda document: shown(kind, document))
-        self.answers = [Answer(index, question, unknown, among) for question in questions]
-        text = questions[0].text
-        exact = index.called(text) or (exactly and exactly(kind, text))
-        number = index.number(exact) if exact and index.find(exact) else None
-        self.exact = number if among is None or number in among else None
-        ranked = merged(self.answers)
+        self._skill_of = skill_of or str
+        ranked = merged(rankings)
         manual = [one for one in ranked if one.match.order == MANUAL_ORDER]
         others = [one for one in ranked if one.match.order != MANUAL_ORDER]
-        self._best = _surest(others)
+        best = _surest(others)
+        self.fits = exact is not None or (best is not None and best.fits)
         # The manual of this package comes last, and alone it fits only if it is plainly what was asked for.
         self._ranked = [*others, *manual] if self.fits else ranked
         if not self.fits:
-            self._best = _surest([one for one in manual if _is_plainly_asked(one)]) or self._best
-
-    @property
-    def fits(self) -> bool:
-        return self.exact is not None or (self._best is not None and self._best.fits)
-
-    @property
-    def value(self) -> float:
-        if self.exact is not None:
-            return float("inf")
-        return self._best.value if self._best else float("-inf")
+            near = (one for one in manual if one.match.closeness >= _CLOSE)
+            asked = _surest([one for one in near if one.ranking.evidence(one.match).share >= _PLAINLY])
+            self.fits, best = asked is not None and asked.fits, asked or best
+        self.value = float("-inf") if best is None else best.value
+        if exact is not None:
+            self.value = float("inf")
 
     def hits(self, limit: int, least: float = _CLOSE) -> list[Hit]:
         """Return the best rows; a document of a skill counts for its skill.
 
-        Behind the first one, what has no word in common must be at least so close.
+        After the first one, a document without a word in common must be at least so close.
         """
         rows: dict[str, Hit] = {}
         if self.exact is not None:
             document = self._index.document(self.exact)
-            typed = Hit(self.kind, document, document, _EXACT, _TYPED, (), high=True, only_body=False)
-            rows[self._owner_of(document.id)] = typed
+            typed = Hit(self.kind, document, document, "exact id", _TYPED, (), high=True, only_body=False)
+            rows[self._skill_of(document.id)] = typed
         for ranked in self._ranked:
+            match = ranked.match
             if len(rows) >= limit:
                 break
-            key = self._owner_of(ranked.match.id)
-            if rows and ranked.match.closeness < least and not ranked.answer.heard(ranked.match.number):
+            if rows and match.closeness < least and not ranked.ranking.heard(match.number):
                 continue
+            key = self._skill_of(match.id)
             if key not in rows:
-                rows[key] = self._hit(ranked, is_ahead=not rows and self._lead(key) >= HIGH_LEAD)
+                others = (one.match.score for one in self._ranked if self._skill_of(one.match.id) != key)
+                is_ahead = not rows and match.score - next(others, 0.0) >= HIGH_LEAD
+                rows[key] = self._hit(ranked, key, is_ahead=is_ahead)
         return list(rows.values())
 
-    def _lead(self, first: str) -> float:
-        """Return by how much the first row is ahead of the next one."""
-        others = (one.match.score for one in self._ranked if self._owner_of(one.match.id) != first)
-        return self._ranked[0].match.score - next(others, 0.0)
-
-    def _hit(self, ranked: Ranked, *, is_ahead: bool) -> Hit:
-        number = ranked.match.number
-        document = self._index.document(number)
-        reasons = _reasons(self._index, ranked.answer, number)
-        owner = self._index.find(self._owner_of(document.id)) or document
-        found = ranked.answer.evidence(ranked.match)
+    def _hit(self, ranked: Ranked, key: str, *, is_ahead: bool) -> Hit:
+        match, ranking = ranked
+        heard = ranking.heard(match.number)
+        reasons: list[_Reason] = []
+        for group in ranking.groups:
+            scored = [
+                (weight * told * heard[word][0], word)
+                for (word, weight), told in zip(group.alternatives.items(), group.surprises, strict=True)
+                if word in heard
+            ]
+            if scored:
+                score, said = max(scored)
+                reasons.append(_Reason(group.word, said, heard[said][1], score))
+        reasons.sort(key=lambda reason: -reason.score)
+        document = self._index.document(match.number)
+        found = ranking.evidence(match)
         return Hit(
             self.kind,
-            owner,
+            self._index.find(key) or document,
             document,
-            _why(reasons) or _ALIKE,
+            _why(reasons) or "alike in meaning",
             found,
             tuple(reason.said for reason in reasons),
             high=is_ahead and found.share >= HIGH_SHARE,
@@ -199,43 +224,24 @@ class _Ranking:
         )
 
 
-def _surest(ranked: Sequence[Ranked]) -> Evidence | None:
-    """Return what speaks for the first document, or for the first one that answers a part of the question."""
-    firsts = {id(one.answer): one for one in reversed(ranked)}.values()
-    found = [one.answer.evidence(one.match) for one in firsts]
-    return max(found, key=lambda first: (first.literal, first.value), default=None)
-
-
-def _is_plainly_asked(one: Ranked) -> bool:
-    found = one.answer.evidence(one.match)
-    return found.share >= HIGH_SHARE and found.closeness >= _CLOSE
-
-
-def _reasons(index: Index, answer: Answer, number: int) -> list[_Reason]:
-    """Return the words that led to a document, most telling first, each with its loudest field."""
-    heard = answer.heard(number)
-    found: list[_Reason] = []
-    for group in answer.groups:
-        scored = [
-            (weight * told * heard[word], word)
-            for (word, weight), told in zip(group.alternatives, group.surprises, strict=True)
-            if word in heard
-        ]
-        if scored:
-            score, said = max(scored)
-            found.append(_Reason(group.word, said, index.loudest(number, said), score))
-    return sorted(found, key=lambda reason: -reason.score)
-
-
 class _Reason(NamedTuple):
+    """A word of a question, the word of a document that stands for it, and where it stands."""
+
     asked: str
     said: str
     field: str
     score: float
 
 
+def _surest(ranked: Sequence[Ranked]) -> Evidence | None:
+    """Return what speaks for the first document, or for the first one that answers a part of the question."""
+    firsts = {id(one.ranking): one for one in reversed(ranked)}.values()
+    found = [one.ranking.evidence(one.match) for one in firsts]
+    return max(found, key=lambda first: (first.literal, first.value), default=None)
+
+
 def _why(reasons: Sequence[_Reason]) -> str:
-    """``photo→image, resize (name); bucket (body)``, as much of it as is short."""
+    """Write reasons like ``photo→image, resize (name); bucket (body)``, as many as are short."""
     text = ""
     for field in dict.fromkeys(reason.field for reason in reasons):
         of_field = [reason for reason in reasons if reason.field == field]
@@ -248,33 +254,3 @@ def _why(reasons: Sequence[_Reason]) -> str:
                 text = longer
                 break
     return text
-
-
-def _itself(document_id: str) -> str:
-    return document_id
-
-
-def _is_unknown(word: str, indexes: Iterable[Index]) -> bool:
-    """Return whether a word may be misspelt: no document and no list of synonyms has it."""
-    return not any(word in index or index.thesaurus.knows(word) for index in indexes)
-
-
-def _numbers(index: Index, shown: Callable[[Document], bool]) -> frozenset[int]:
-    numbers = map(index.number, index.ids())
-    return frozenset(number for number in numbers if shown(index.document(number)))
-
-
-def _nearest(found: Sequence[_Ranking], limit: int) -> list[Hit]:
-    """Return the best of the kind that comes nearest, then of the next, and so round."""
-    rows = [one.hits(limit, least=0.0) for one in sorted(found, key=lambda one: -one.value)]
-    return [hits[at] for at in range(limit) for hits in rows if at < len(hits)][:limit]
-
-
-def _corrected(found: Sequence[_Ranking], unknown: frozenset[str]) -> dict[str, str]:
-    corrected: dict[str, str] = {}
-    for one in found:
-        for group in one.answers[0].groups:
-            spelt = [word for word, weight in group.alternatives if weight in SLIPS]
-            if group.word in unknown and spelt:
-                corrected.setdefault(group.word, spelt[0])
-    return corrected

@@ -1,115 +1,125 @@
-"""An index of one kind of document: which of them say a word, and how strongly. Pure.
+"""Index one kind of document: which documents say a word, and how strongly. Pure.
 
-Postings of a word are kept strongest first, so that a question reads only so far. A posting is one number:
-how strongly (turned round, so that stronger comes first) and, below that, the document's own number, which is
-a hash of its id. Everything in here follows from the documents alone, not from the order in which they came:
-after any sequence of changes an index answers as one made afresh. One changed document costs its own words.
+The postings of a word are kept strongest first, so that a question reads only some of them. A posting is one
+number: the strength (subtracted from the greatest, so that stronger comes first) and, in the lower bits, the
+document's own number, which is a hash of its id. An index depends on its documents alone and not on the order
+in which they came: after any changes it answers as one made afresh. A changed document costs its own words.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from math import log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from zlib import adler32, crc32
 
-from iii_directory.search.fields import SHOWN, STRONGEST, weigh
-from iii_directory.search.meaning import DocumentVectors
+from iii_directory.search.fields import STRONGEST, Document, loudest_field, vector_of, weigh
+from iii_directory.search.meaning import Closeness, DocumentVectors
 from iii_directory.search.words import form_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from iii_directory.search.alternatives import Alternative
-    from iii_directory.search.fields import Document, Weighed
-    from iii_directory.search.thesaurus import Thesaurus
+    from iii_directory.search.meaning import Vector
+    from iii_directory.search.words import Thesaurus
 
 _NUMBER_BITS: Final = 48
 _NUMBER: Final = (1 << _NUMBER_BITS) - 1
 # More new words than this are cheaper sorted together than inserted one by one.
 _MANY_WORDS: Final = 64
-
-
-Posting = int
-"""How strongly a document says a word, turned round, and below that which document it is."""
-
 _ENOUGH: Final = 100
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
+# What was read from a file stays where it was read to, until it changes.
+Numbers: TypeAlias = "array[int] | memoryview[int]"
+
+
 class _Entry(NamedTuple):
+    """A document and its words, which are numbers here: half the size of references to strings."""
+
     document: Document
-    weighed: Weighed
+    words: Numbers
+    strengths: Numbers
+    fields: bytes | memoryview
+    pairs: Numbers
 
 
 class Index:
-    """Documents by their ids, ready to be asked."""
+    """Answers which documents say a word, and which mean about the same as a question."""
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self.thesaurus = thesaurus
-        self.changes = 0
-        """How often it was changed: while this stays, so does every answer."""
-        self.remembered: dict[tuple[str, bool], list[Alternative]] = {}
+        self.remembered: dict[tuple[str, bool], dict[str, float]] = {}
         """What may stand for the words that were asked for since the last change."""
+        self.by_meaning = True
+        """False while the vectors of many documents are still being made: then only words count."""
         self._entries: dict[int, _Entry] = {}
         self._numbers: dict[str, int] = {}
-        self._postings: dict[str, array[int]] = {}
+        self._words: dict[str, int] = {}
+        """The place of each word in the next two lists; places of words that are gone are used again."""
+        self._spelt: list[str] = []
+        self._postings: list[Numbers] = []
+        self._unused: list[int] = []
         self._sorted: list[str] = []
         self._unsorted: set[str] = set()
         self._forms: dict[str, list[str]] = {}
         self._named: dict[str, tuple[str, ...]] = {}
-        self.vectors = DocumentVectors()
+        """The ids by their last parts, in lower case."""
+        self._vectors = DocumentVectors()
+        self._without_vector: dict[int, None] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __contains__(self, word: str) -> bool:
-        """Whether any document says exactly this word."""
-        return word in self._postings
+        """Return whether any document says exactly this word."""
+        return word in self._words
 
     def put(self, document: Document, body: str = "") -> None:
-        """A document is new, or other than before."""
+        """Add a document, or replace the one with its id."""
         self.drop(document.id)
-        self._changed()
-        number = self._numbers[document.id] = self._number_of(document.id)
-        weighed, vector = weigh(document, body, self.thesaurus)
-        self._entries[number] = _Entry(document, weighed)
-        self.vectors.put(number, vector)
-        for name in _names(document.id):
-            self._named[name] = (*self._named.get(name, ()), document.id)
-        for word, strength in zip(weighed.words, weighed.strengths, strict=True):
-            postings = self._postings.get(word)
-            if postings is None:
-                self._postings[word] = array("Q", (_posting(number, strength),))
-                self._learn(word)
-            else:
-                insort(postings, _posting(number, strength))
+        self.remembered.clear()
+        encoded = document.id.encode("utf-8", "surrogatepass")
+        number = (crc32(encoded) << 16 | adler32(encoded) & 0xFFFF) & _NUMBER
+        while number in self._entries:
+            number = (number + 1) & _NUMBER
+        weighed = weigh(document, body, self.thesaurus)
+        places = array("I", [self._place_of(word) for word in weighed.words])
+        for place, strength in zip(places, weighed.strengths, strict=True):
+            insort(self._changeable(place), (STRONGEST - strength) << _NUMBER_BITS | number)
+        self._add(number, _Entry(document, places, *weighed[1:]))
+        self._without_vector[number] = None
 
     def relabel(self, document: Document) -> None:
-        """A document has another source than before, and the same words."""
+        """Replace what is known of a document whose words are the same, such as its source."""
         number = self._numbers[document.id]
         self._entries[number] = self._entries[number]._replace(document=document)
 
     def drop(self, document_id: str) -> None:
-        """A document is no more, if it was."""
+        """Remove a document, if it is here."""
         number = self._numbers.pop(document_id, None)
         if number is None:
             return
-        self._changed()
-        weighed = self._entries.pop(number).weighed
-        self.vectors.drop(number)
-        for name in _names(document_id):
-            others = tuple(one for one in self._named.pop(name) if one != document_id)
-            if others:
-                self._named[name] = others
-        for word, strength in zip(weighed.words, weighed.strengths, strict=True):
-            postings = self._postings[word]
-            del postings[bisect_left(postings, _posting(number, strength))]
+        self.remembered.clear()
+        entry = self._entries.pop(number)
+        if number in self._without_vector:
+            del self._without_vector[number]
+        else:
+            self._vectors.drop(number)
+        name = _last_part(document_id)
+        others = tuple(one for one in self._named.pop(name) if one != document_id)
+        if others:
+            self._named[name] = others
+        for place, strength in zip(entry.words, entry.strengths, strict=True):
+            postings = self._changeable(place)
+            del postings[bisect_left(postings, (STRONGEST - strength) << _NUMBER_BITS | number)]
             if not postings:
-                del self._postings[word]
-                self._forget(word)
+                self._forget(place)
+
+    # Documents
 
     def document(self, number: int) -> Document:
         return self._entries[number].document
@@ -119,133 +129,225 @@ class Index:
         return None if number is None else self._entries[number].document
 
     def called(self, name: str) -> str | None:
-        """The id that is typed so, in any case, or the only one whose last part is."""
+        """Return the id that is typed so, in any case, or the only one whose last part is."""
         if name in self._numbers:
             return name
-        named = self._named.get(name.casefold(), ())
-        whole = [one for one in named if one.casefold() == name.casefold()]
-        found = whole or named
+        folded, last = name.casefold(), _last_part(name)
+        named = self._named.get(last, ())
+        found = [one for one in named if one.casefold() == folded] or (named if last == folded else ())
         return found[0] if len(found) == 1 else None
 
-    def documents(self) -> list[Document]:
-        """Every document, in no order that means anything."""
-        return [entry.document for entry in self._entries.values()]
-
     def ids(self) -> Sequence[str]:
-        """Every id, in no order that means anything."""
+        """Return every id, in any order."""
         return list(self._numbers)
 
     def number(self, document_id: str) -> int:
         return self._numbers[document_id]
 
-    def count(self, word: str) -> int:
-        """How many documents say a word."""
-        return len(self._postings.get(word, ()))
+    # Scores
 
     def surprise(self, word: str) -> float:
-        """How much it tells that a document says a word, in nats (BM25's idf).
+        """Return how much it tells that a document says a word, in nats (BM25's idf).
 
         Among three documents every word is in a third of them: a few count as if they were among a hundred.
         """
-        postings = self._postings.get(word)
-        count = len(postings) if postings else 0
+        count = self.count(word)
         return log(1 + (max(len(self._entries), _ENOUGH) - count + 0.5) / (count + 0.5))
 
     def scores(
         self, word: str, worth: float, limit: int, among: frozenset[int] | None = None
     ) -> dict[int, float]:
-        """The documents that say a word most strongly, of all or only of some, and their parts of ``worth``.
-
-        One comprehension over whole numbers: most of the time that a question takes is spent here.
-        """
-        postings: Iterable[Posting] = self._postings.get(word, ())[:limit]
-        if among is not None:
-            shown = (posting for posting in self._postings.get(word, ()) if posting & _NUMBER in among)
-            postings = islice(shown, limit)
+        """Return the documents that say a word most strongly, each with its part of ``worth``."""
+        place = self._words.get(word)
+        if place is None:
+            return {}
+        postings: Iterable[int] = self._postings[place]
+        if among is None:
+            postings = self._postings[place][:limit]
+        else:
+            postings = islice((one for one in postings if one & _NUMBER in among), limit)
         unit = worth / STRONGEST
+        # One comprehension over whole numbers: most of the time that a question takes is spent here.
         return {p & _NUMBER: unit * (STRONGEST - (p >> _NUMBER_BITS)) for p in postings}
 
     def together(self, number: int, pairs: Mapping[int, float]) -> float:
-        """What a document gains by words it has beside one another, see :func:`pair_hash`."""
-        has = self._entries[number].weighed.pairs
-        most = len(has)
+        """Return what a document gains by words that are neighbours in it, see `pair_hash`."""
+        has = self._entries[number].pairs
         gained = 0.0
         for pair, added in pairs.items():
             at = bisect_left(has, pair)
-            if at < most and has[at] == pair:
+            if at < len(has) and has[at] == pair:
                 gained += added
         return gained
 
-    def heard(self, number: int, words: frozenset[str]) -> dict[str, float]:
-        """How strongly a document says those of its words that somebody listens for."""
-        weighed = self._entries[number].weighed
-        said = zip(weighed.words, weighed.strengths, strict=True)
-        return {word: strength / STRONGEST for word, strength in said if word in words}
+    def heard(self, number: int, words: Iterable[str]) -> dict[str, tuple[float, str]]:
+        """Return which of some words a document says: how strongly, and the field that says it loudest."""
+        entry = self._entries[number]
+        wanted = {self._words[word] for word in words if word in self._words}
+        return {
+            self._spelt[place]: (entry.strengths[at] / STRONGEST, loudest_field(entry.fields[at]))
+            for at, place in enumerate(entry.words)
+            if place in wanted
+        }
 
-    def loudest(self, number: int, word: str) -> str:
-        """Where a document says a word of its own most loudly, as a caller sees it."""
-        weighed = self._entries[number].weighed
-        return SHOWN[weighed.loudest[bisect_left(weighed.words, word)]]
+    # Meaning
 
-    # The words themselves
+    @property
+    def unmade_vectors(self) -> int:
+        """The number of documents whose vectors are not made yet."""
+        return len(self._without_vector)
+
+    def make_vectors(self, most: int | None = None) -> None:
+        """Make vectors that are missing, of at most so many documents. The first call reads the table."""
+        for number in list(islice(self._without_vector, most)):
+            entry = self._entries[number]
+            words = map(self._spelt.__getitem__, entry.words)
+            self._vectors.put(number, vector_of(entry.document, words, entry.fields))
+            del self._without_vector[number]
+
+    def closeness(self, vector: Vector) -> Closeness:
+        """Return how close every document is in meaning to a vector."""
+        if not self.by_meaning:
+            return Closeness(array("f"), [], {})
+        self.make_vectors()
+        return self._vectors.closeness(vector)
+
+    # Words
+
+    def count(self, word: str) -> int:
+        """Return how many documents say a word."""
+        place = self._words.get(word)
+        return 0 if place is None else len(self._postings[place])
 
     def forms_of(self, key: str) -> list[str]:
-        """The words of this index with this key of their forms, in order."""
+        """Return the words of this index with this key of their forms, in order."""
         found = self._forms.get(key, [])
-        return sorted({*found, key} if key in self._postings and form_key(key) == key else found)
+        return sorted({*found, key} if key in self._words and form_key(key) == key else found)
 
     def words_from(self, start: str, limit: int) -> list[str]:
-        """The first words of this index that start so, in order."""
+        """Return the first words of this index that start so, in order."""
         words = self.vocabulary()
         first = bisect_left(words, start)
         last = bisect_left(words, start + _LAST_CHARACTER, first, min(first + limit, len(words)))
         return words[first:last]
 
     def vocabulary(self) -> list[str]:
-        """Every word of this index, in order. Never change it."""
+        """Return every word of this index, in order. Never change it."""
         if len(self._unsorted) > _MANY_WORDS:
-            self._sorted = sorted(self._postings)
+            self._sorted = sorted(self._words)
         else:
             for word in self._unsorted:
                 insort(self._sorted, word)
         self._unsorted.clear()
         return self._sorted
 
-    def _changed(self) -> None:
-        self.changes += 1
-        self.remembered.clear()
-
-    def _learn(self, word: str) -> None:
+    def _place_of(self, word: str) -> int:
+        """Return the place of a word, a new one if no document said it before."""
+        place = self._words.get(word)
+        if place is not None:
+            return place
+        if self._unused:
+            place = self._unused.pop()
+            self._spelt[place] = word
+        else:
+            place = len(self._spelt)
+            self._spelt.append(word)
+            self._postings.append(array("Q"))
+        self._words[word] = place
         self._unsorted.add(word)
-        key = form_key(word)
-        if key != word:
+        if (key := form_key(word)) != word:
             self._forms.setdefault(key, []).append(word)
+        return place
 
-    def _forget(self, word: str) -> None:
+    def _changeable(self, place: int) -> array[int]:
+        postings = self._postings[place]
+        if not isinstance(postings, array):
+            postings = self._postings[place] = array("Q", postings)
+        return postings
+
+    def _forget(self, place: int) -> None:
+        word = self._spelt[place]
+        del self._words[word]
+        self._unused.append(place)
         if word in self._unsorted:
             self._unsorted.remove(word)
         else:
             del self._sorted[bisect_left(self._sorted, word)]
-        key = form_key(word)
-        if key != word:
+        if (key := form_key(word)) != word:
             self._forms[key].remove(word)
             if not self._forms[key]:
                 del self._forms[key]
 
-    def _number_of(self, document_id: str) -> int:
-        """A number of its own for a document, the same in every index that holds the same documents."""
-        encoded = document_id.encode("utf-8", "surrogatepass")
-        number = (crc32(encoded) << 16 | adler32(encoded) & 0xFFFF) & _NUMBER
-        while number in self._entries:
-            number = (number + 1) & _NUMBER
-        return number
+    def _add(self, number: int, entry: _Entry) -> None:
+        document_id = entry.document.id
+        self._entries[number] = entry
+        self._numbers[document_id] = number
+        name = _last_part(document_id)
+        self._named[name] = (*self._named.get(name, ()), document_id)
+
+    # Keeping an index
+
+    def blocks(self) -> list[bytes]:
+        """Return all of the index but the documents as plain bytes, for `restored`."""
+        self.make_vectors()
+        words = self.vocabulary()
+        places = {self._words[word]: at for at, word in enumerate(words)}
+        entries = self._entries.values()
+        keys = [key if (key := form_key(word)) != word else "" for word in words]
+        postings = [self._postings[place] for place in places]
+        return [
+            "\n".join(words).encode("utf-8", "surrogatepass"),
+            "\n".join(keys).encode("utf-8", "surrogatepass"),
+            array("I", map(len, postings)).tobytes(),
+            b"".join(postings),
+            array("Q", self._entries).tobytes(),
+            array("I", (len(entry.words) for entry in entries)).tobytes(),
+            array("I", (places[place] for entry in entries for place in entry.words)).tobytes(),
+            b"".join(entry.strengths for entry in entries),
+            b"".join(entry.fields for entry in entries),
+            array("I", (len(entry.pairs) for entry in entries)).tobytes(),
+            b"".join(entry.pairs for entry in entries),
+            *self._vectors.blocks(),
+        ]
+
+    @classmethod
+    def restored(
+        cls, thesaurus: Thesaurus, blocks: Sequence[memoryview], documents: Sequence[Document]
+    ) -> Index:
+        """Make an index of its blocks and its documents, which come in the order of the blocks.
+
+        Raises:
+            ValueError: the blocks do not belong together.
+        """
+        index = cls(thesaurus)
+        words, keys = (str(block, "utf-8", "surrogatepass").split("\n") for block in blocks[:2])
+        if blocks[0]:
+            index._spelt, index._sorted = words, list(words)
+            index._words = {word: place for place, word in enumerate(words)}
+            for word, key in zip(words, keys, strict=True):
+                if key:
+                    index._forms.setdefault(key, []).append(word)
+        index._postings = _cut(blocks[3].cast("Q"), blocks[2])
+        parts = [blocks[6].cast("I"), blocks[7].cast("H"), blocks[8]]
+        rows = zip(
+            documents,
+            *(_cut(part, blocks[5]) for part in parts),
+            _cut(blocks[10].cast("I"), blocks[9]),
+            strict=True,
+        )
+        for number, row in zip(blocks[4].cast("Q"), rows, strict=True):
+            index._add(number, _Entry(*row))
+        index._vectors = DocumentVectors(*blocks[11:])
+        return index
 
 
-def _names(document_id: str) -> set[str]:
-    """What somebody may call a document: its id, or the last part of it."""
-    last = document_id.replace("::", "/").rpartition("/")[2]
-    return {document_id.casefold(), last.casefold()}
+def _cut(numbers: memoryview[int], lengths: memoryview) -> list[Numbers]:
+    """Cut a block into pieces of so many numbers each, without copying it."""
+    ends = [0, *accumulate(lengths.cast("I"))]
+    if ends[-1] != len(numbers):
+        raise ValueError("the lengths do not add up")
+    return [numbers[start:end] for start, end in pairwise(ends)]
 
 
-def _posting(number: int, strength: int) -> Posting:
-    return (STRONGEST - strength) << _NUMBER_BITS | number
+def _last_part(document_id: str) -> str:
+    return document_id.replace("::", "/").rpartition("/")[2].casefold()

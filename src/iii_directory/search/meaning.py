@@ -45,6 +45,7 @@ _simsimd: Final = cast("Any", simsimd)
 Vector: TypeAlias = "array[int]"
 """256 numbers of one byte, of a fixed length; or none for a text without a known word."""
 _NOTHING: Final[Vector] = array("b")
+_EMPTY: Final = memoryview(b"")
 
 
 class WordVectors:
@@ -125,10 +126,16 @@ def blended(first: Vector, second: Vector, share: float) -> Vector:
 class DocumentVectors:
     """The vectors of documents by their numbers, as rows of one buffer."""
 
-    def __init__(self) -> None:
-        self._rows = bytearray()
-        self._numbers: list[int] = []
-        self._places: dict[int, int] = {}
+    def __init__(self, numbers: memoryview = _EMPTY, rows: memoryview = _EMPTY) -> None:
+        self._numbers = list(numbers.cast("Q"))
+        self._rows = bytearray(rows)
+        if len(self._rows) != len(self._numbers) * DIMENSIONS:
+            raise ValueError("a vector is missing, or one too many")
+        self._places = {number: place for place, number in enumerate(self._numbers)}
+
+    def blocks(self) -> tuple[bytes, bytes]:
+        """Return the numbers of the documents and their vectors as plain bytes, for the constructor."""
+        return array("Q", self._numbers).tobytes(), bytes(self._rows)
 
     def put(self, number: int, vector: Vector) -> None:
         """Keep the vector of a document that has none here."""

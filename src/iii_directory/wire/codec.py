@@ -12,7 +12,7 @@ import math
 import re
 from codecs import getincrementaldecoder
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,7 +26,7 @@ from iii_directory.limits import (
 from iii_directory.shapes import is_object
 from iii_directory.text import is_utf8
 from iii_directory.wire import messages as m
-from iii_directory.wire.json_text import ABSENT, carried, encode_value, is_long, read
+from iii_directory.wire.json_text import ABSENT, encode_value, is_long, read
 from iii_directory.wire.protocol import INVOCATION_RESULT, INVOKE_FUNCTION
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from iii_directory.wire.json_text import Json, Text
 
 TELEMETRY: Final = (b"OTLP", b"MTRC", b"LOGS")
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_is_uuid: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+_NOT_UUID: Final = "field 'invocation_id' must be a UUID"
+_ODD_NUMBER: Final = "number out of range"
 _TOO_LONG: Final = "neither call nor answer, and too long to be anything else"
 _TOO_DEEP: Final = "nested too deeply"
 _PIECE_BYTES: Final = 64 * KIB
@@ -45,6 +47,7 @@ _SHORT_BYTES: Final = 2 * MAX_JSON_DEPTH
 _DECODER: Final = msgspec.json.Decoder(m.Message)
 _ENCODER: Final = msgspec.json.Encoder()
 _NULL: Final = msgspec.Raw(b"null")
+_NULL_BYTES: Final = 4
 
 
 class UndecodableError(Exception):
@@ -106,24 +109,27 @@ def _encoded(message: m.Message) -> bytes:
 
 
 def decode(frame: bytes) -> m.Message | None:
-    """Read the message of a frame; None for a blank frame and for telemetry.
+    """Read the message of a frame; return None for a blank frame and for telemetry.
 
     Raises:
         UndecodableError: the frame is not a JSON object, has an unknown type or lacks what its type needs.
     """
     try:
         message = _DECODER.decode(frame)
-        # Most frames are short and plain, and are told so without a further call.
         if not frame.isascii() and not is_utf8(frame):
             raise UndecodableError("not UTF-8")
-        is_wide = len(frame) > _SHORT_BYTES and frame.count(b"{") + frame.count(b"[") > MAX_JSON_DEPTH
+        is_wide = len(frame) > _SHORT_BYTES and len(frame.translate(None, _NOT_OPENING)) > MAX_JSON_DEPTH
         if is_wide and _Depth().exceeds(frame):
             raise UndecodableError(_TOO_DEEP)
-        is_odd = False
         if type(message) is m.InvokeFunction:
-            digits = frame.translate(_DIGITS)
-            is_odd = (_LONG_EXPONENT in digits or _LONG_NUMBER in digits) and has_odd_number(frame)
-        return _checked(message, is_odd=is_odd)
+            data = message.data
+            # Only what the call carries is passed on: the digits of a UUID often look like a large number.
+            text = bytes(data) if type(data) is msgspec.Raw and message.metadata is None else frame
+            digits = text.translate(_DIGITS)
+            is_suspect = _LONG_EXPONENT in digits or (len(text) > _LONGEST_NUMBER and _LONG_NUMBER in digits)
+            if is_suspect and has_odd_number(text):
+                raise UndecodableError(_ODD_NUMBER)
+        return _checked(message)
     except (UndecodableError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _explained(error, frame)
 
@@ -147,54 +153,53 @@ def decode_in_turns(frame: bytes) -> Generator[None, None, m.Message | None]:
             yield
         outside = _OUTSIDE.decode(frame)
         yield
-        _check_outside(outside, frame)
+        # Only what a call or an answer carries may be long: the rest would be read at once.
+        kind = read(outside.type) if len(outside.type) <= _NAME_BYTES else None
+        if kind not in (INVOKE_FUNCTION, INVOCATION_RESULT) and is_long(frame):
+            raise UndecodableError(_TOO_LONG)
+        for field in ("error", "action", "metadata", "activation"):
+            if is_long(getattr(outside, field)):
+                raise UndecodableError(f"field '{field}' is too long")
         message = _DECODER.decode(frame)
         yield
-        is_odd = looks_odd and type(message) is m.InvokeFunction and has_odd_number(frame)
-        return _checked(message, is_odd=is_odd)
+        if looks_odd and type(message) is m.InvokeFunction and has_odd_number(frame):
+            raise UndecodableError(_ODD_NUMBER)
+        return _checked(message)
     except (UndecodableError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _explained(error, frame)
 
 
-def _check_outside(outside: _Outside, frame: bytes) -> None:
-    """Refuse a long frame in which something other than what it carries is long, before that is read."""
-    kind = read(outside.type) if len(outside.type) <= _NAME_BYTES else None
-    if kind not in (INVOKE_FUNCTION, INVOCATION_RESULT) and is_long(frame):
-        raise UndecodableError(_TOO_LONG)
-    for field in ("error", "action", "metadata", "activation"):
-        if is_long(getattr(outside, field)):
-            raise UndecodableError(f"field '{field}' is too long")
-
-
-def _checked(message: m.Message, *, is_odd: bool) -> m.Message:
-    """Finish reading a message: what its types cannot say."""
-    if isinstance(message, m.InvokeFunction):
-        if is_odd:
-            raise UndecodableError("number out of range")
+def _checked(message: m.Message) -> m.Message:
+    """Check and complete what the types of a message cannot express."""
+    if type(message) is m.InvokeFunction:
         _check_call(message)
-    elif isinstance(message, m.InvocationResult):
-        if not _is_uuid(message.invocation_id):
-            raise UndecodableError("field 'invocation_id' must be a UUID")
+    elif type(message) is m.InvocationResult:
+        if _is_uuid(message.invocation_id) is None:
+            raise UndecodableError(_NOT_UUID)
         message.invocation_id = message.invocation_id.lower()
         # A null result counts as no value, as on the real engine.
-        if type(message.result) is msgspec.Raw and carried(message.result) is None:
+        result = message.result
+        if type(result) is msgspec.Raw and len(result) == _NULL_BYTES and bytes(result) == b"null":
             message.result = ABSENT
         if message.error is not None:
             message.error = _error_body(message.error)
-    elif isinstance(message, m.TriggerRegistrationResult):
+    elif type(message) is m.TriggerRegistrationResult:
         message.error = _error_body(message.error)
-    elif isinstance(message, m.RegisterTrigger) and message.config is ABSENT:
+    elif type(message) is m.RegisterTrigger and message.config is ABSENT:
         message.config = None
     return message
 
 
 def _check_call(message: m.InvokeFunction) -> None:
-    if message.invocation_id is not None and not _is_uuid(message.invocation_id):
-        raise UndecodableError("field 'invocation_id' must be a UUID")
-    if message.action is not None and message.action.type == "enqueue" and message.action.queue is None:
+    if message.invocation_id is not None and _is_uuid(message.invocation_id) is None:
+        raise UndecodableError(_NOT_UUID)
+    action = message.action
+    if action is not None and action.type == "enqueue" and action.queue is None:
         raise UndecodableError("field 'action' must name the queue")
-    message.data = carried(message.data) if type(message.data) is msgspec.Raw else None
-    # What is kept for as long as a call goes on, unless it is longer than a trace is.
+    data = message.data
+    if type(data) is not msgspec.Raw or (len(data) == _NULL_BYTES and bytes(data) == b"null"):
+        message.data = None
+    # A trace is kept for as long as a call goes on, unless it is longer than a trace can be.
     if message.traceparent is not None and len(message.traceparent) > MAX_TRACE_CHARS:
         message.traceparent = None
     if message.baggage is not None and len(message.baggage) > MAX_TRACE_CHARS:
@@ -206,7 +211,9 @@ def _error_body(error: Json | None) -> Json | None:
         return None
     if not isinstance(error.get("code"), str) or not isinstance(error.get("message"), str):
         raise UndecodableError("field 'error' must be {code, message}")
-    return {key: error[key] for key in ("code", "message", "stacktrace") if isinstance(error.get(key), str)}
+    body = {key: error[key] for key in ("code", "message", "stacktrace") if isinstance(error.get(key), str)}
+    # Real engines drop it; through this one the next steps of an error reach a worker that is joined, too.
+    return {**body, "data": error["data"]} if isinstance(error.get("data"), dict) else body
 
 
 def _explained(error: Exception, frame: bytes) -> None:
@@ -219,11 +226,12 @@ def _explained(error: Exception, frame: bytes) -> None:
     elif not isinstance(error, msgspec.ValidationError | UndecodableError | RecursionError):
         reason = f"not JSON: {error}"
     about = _about(frame)
-    kind, call_id, function_id = about.get("type"), about.get("invocation_id"), about.get("function_id")
+    kind, given_id, function_id = about.get("type"), about.get("invocation_id"), about.get("function_id")
+    call_id = given_id if isinstance(given_id, str) and _is_uuid(given_id) else None
     raise UndecodableError(
         reason[:_REASON_CHARS],
-        call=call_id if kind == INVOKE_FUNCTION and _is_uuid(call_id) else None,
-        answered=call_id.lower() if kind == INVOCATION_RESULT and _is_uuid(call_id) else None,
+        call=call_id if kind == INVOKE_FUNCTION else None,
+        answered=call_id.lower() if call_id is not None and kind == INVOCATION_RESULT else None,
         function_id=function_id if isinstance(function_id, str) and is_text(function_id) else "",
     ) from None
 
@@ -275,10 +283,6 @@ def is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_uuid(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
 # What others could not read
@@ -362,6 +366,7 @@ class _Outside(msgspec.Struct):
 _OUTSIDE: Final = msgspec.json.Decoder(_Outside)
 _NAMED: Final = re.compile(rb'"(type|invocation_id|function_id)"\s*:\s*"([^"\\]*)"')
 _NAME_BYTES: Final = KIB
+_NOT_OPENING: Final = bytes(set(range(256)) - set(b"{["))
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b'{[}]"'))
 _AS_ONE_KIND: Final = bytes.maketrans(b"{[}]", b"(())")
 _OPENS: Final = ord("(")
@@ -370,8 +375,9 @@ _SOON_BYTES: Final = 64
 # Digits, and the sign that an exponent may have, are one character; the letter of an exponent is another.
 _DIGITS: Final = bytes.maketrans(b"0123456789+E", b"11111111111e")
 # A float ends at 1e308. An integer may be longer, up to what Python converts.
-_LONG_NUMBER: Final = b"1" * 309
+_LONGEST_NUMBER: Final = 308
+_LONG_NUMBER: Final = b"1" * (_LONGEST_NUMBER + 1)
 _TOO_MANY_DIGITS: Final = re.compile(rb"(?<![0-9])(?:[0-9]{309,}[.eE]|[0-9]{4301,})")
 _LONG_EXPONENT: Final = b"1e111"
-_LARGE_FLOATS: Final = re.compile(rb"(?<![0-9.])[0-9][0-9.]*[eE]\+?[0-9]{3,}(?=\s*[,\]}])")
+_LARGE_FLOATS: Final = re.compile(rb"(?<![0-9.])[0-9][0-9.]*[eE]\+?[0-9]{3,}(?=\s*(?:[,\]}]|\Z))")
 _MOST_LARGE_FLOATS: Final = 1000

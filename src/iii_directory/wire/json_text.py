@@ -115,7 +115,8 @@ def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:
     if type(value) is msgspec.Raw:
         # Nearly every call carries one, and it is short.
         return len(value) > MAX_READ_MARKS and is_long(value, most=most)
-    return is_long(*(item for item in _below(value) if type(item) is msgspec.Raw), most=most)
+    below = value.values() if is_object(value) else value if is_list(value) else ()
+    return is_long(*(item for item in below if type(item) is msgspec.Raw), most=most)
 
 
 def is_long(*texts: Text | msgspec.Raw, most: int = MAX_READ_BYTES) -> bool:
@@ -134,12 +135,6 @@ def too_long_sentence(reader: str, most: int = MAX_READ_BYTES) -> str:
     )
 
 
-def _below(value: object) -> Iterable[object]:
-    if is_object(value):
-        return value.values()
-    return value if is_list(value) else ()
-
-
 def _as_it_came(value: object) -> orjson.Fragment:
     if type(value) is msgspec.Raw:
         return orjson.Fragment(bytes(value))
@@ -156,10 +151,9 @@ def _read_now(value: object) -> object:
 
 _TEXTS: Final = frozenset((msgspec.Raw, Written))
 _VALUES: Final = msgspec.json.Decoder(Any)
-_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b",[{"))
-# What is sent was parsed or built here: there are no circles to look for.
+# What is sent was parsed or built here and has no cycles to look for.
 _BIG_NUMBERS: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False, default=_read_now
 )

@@ -11,6 +11,7 @@ import socket
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, cast
 
+from iii_directory.limits import KIB
 from iii_directory.wire.framing import Framing
 from iii_directory.wire.outbox import Outbox
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from iii_directory.wire.outbox import Writers
 
+READ_BYTES: Final = 256 * KIB
+"""How much is read at once, into one buffer for all reads of a loop: a new buffer for each read takes as long
+as a quarter of the work on a short message (goal ``joined.resources-read``)."""
 _QUICKACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 
 
@@ -37,18 +41,18 @@ class MessageSocket(asyncio.BufferedProtocol):
         unsent_event_bytes: int,
     ) -> None:
         """``read_into`` may be shared by all sockets of a loop, which are read one after the other."""
-        self._framing = Framing(library, self, frame_bytes=frame_bytes)
+        self.framing = Framing(library, self, frame_bytes=frame_bytes)
+        self.event_bytes = 0
+        """How many of the bytes that are queued belong to events."""
         self._read_into = read_into
         self._writers = writers
         self._bounds = unsent_bytes, unsent_event_bytes
-        self._event_bytes = 0
-        """Of what is queued, the bytes of events."""
-        self._owes_acknowledgement = False
+        self.owes_acknowledgement = False
         self._transport: asyncio.Transport
         self._outbox: Outbox
         self._socket: socket.socket
 
-    # What the classes built on this say
+    # What the classes built on this define
 
     @abstractmethod
     def message(self, data: bytes, *, is_text: bool) -> None:
@@ -73,20 +77,20 @@ class MessageSocket(asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         """Write what is queued."""
-        data, event_bytes = self._framing.to_send(), self._event_bytes
+        data, event_bytes = self.framing.to_send(), self.event_bytes
         if data and not self._transport.is_closing():
-            self._owes_acknowledgement = False
-            self._event_bytes = 0
+            self.owes_acknowledgement = False
+            self.event_bytes = 0
             self._outbox.write(data, event_bytes)
 
-    def _acknowledge(self) -> None:
+    def acknowledge(self) -> None:
         """Acknowledge what was read, unless something was written since, which does it along the way.
 
         Linux delays an acknowledgement by up to 40 ms in the hope of an answer to send along, and a peer
         without TCP_NODELAY sends nothing more until then. The option holds for one read.
         """
-        if self._owes_acknowledgement and _QUICKACK is not None and not self._transport.is_closing():
-            self._owes_acknowledgement = False
+        if self.owes_acknowledgement and _QUICKACK is not None and not self._transport.is_closing():
+            self.owes_acknowledgement = False
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def abort(self) -> None:
@@ -112,9 +116,11 @@ class MessageSocket(asyncio.BufferedProtocol):
         return self._read_into
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._owes_acknowledgement = True
-        self._framing.received(self._read_into[:nbytes])
-        self._taken_in()
+        self.owes_acknowledgement = True
+        try:
+            self.framing.received(self._read_into[:nbytes])
+        finally:
+            self._taken_in()
 
     def pause_writing(self) -> None:
         self._outbox.paused()
@@ -122,7 +128,7 @@ class MessageSocket(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._outbox.go_on()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (why makes no difference)
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (the cause makes no difference)
         # Without this, what is unsent would wait for the garbage collector: socket and transport are a cycle.
-        self._framing.to_send()
+        self.framing.to_send()
         self._outbox.discard()

@@ -5,7 +5,7 @@ front with every piece that goes out: with thirty large answers under way that i
 transport is handed a piece only when it has nothing left, and the rest waits here. ``up.list-10000`` and
 ``joined.list-1000`` of the benchmarks pay for it.
 
-Whoever reads as fast as is written to it would keep the loop from everybody else. So only a first piece is
+A client that reads as fast as is written to it would keep the loop from all others. So only a first piece is
 written at once, and the rest in turns that the outboxes of one listener share (goal ``beside.listing``).
 """
 
@@ -61,17 +61,18 @@ class Writers:
 
     def released(self, size: int) -> None:
         """Give memory back to the system soon after much was released, once for many connections."""
+
+        def trim() -> None:
+            import ctypes  # a start does not wait for it
+
+            self._released = 0
+            with suppress(AttributeError):  # only glibc has it, and only glibc needs it
+                ctypes.CDLL(None).malloc_trim(0)
+
         self._released += size
         if self._released >= _TRIMMED_BYTES:
             self._released = -math.inf
-            asyncio.get_running_loop().call_later(_TRIM_SECONDS, self._trim)
-
-    def _trim(self) -> None:
-        import ctypes  # a start does not wait for it
-
-        self._released = 0
-        with suppress(AttributeError):  # only glibc has it, and only glibc needs it
-            ctypes.CDLL(None).malloc_trim(0)
+            asyncio.get_running_loop().call_later(_TRIM_SECONDS, trim)
 
     def _go_on_soon(self) -> None:
         if not self._is_due:
@@ -213,7 +214,7 @@ class Outbox:
             transport.write(self._next_piece())
         if self._ends and not self._waiting and transport.can_write_eof():
             self._ends = False
-            with suppress(OSError):  # whoever it was said goodbye and went; the transport finds out by itself
+            with suppress(OSError):  # the client has gone; the transport finds out by itself
                 transport.write_eof()
         self._take_turn()
 

@@ -59,7 +59,7 @@ CODES: Final = {
     CONNECTION_LOST: "The engine went away under a call: whether it was carried out is not known.",
     PAYLOAD_TOO_LARGE: "A worker's answer, or a call, is larger than a message may be.",
     DESERIALIZATION_ERROR: "A message or the input of a built-in function cannot be understood.",
-    SERIALIZATION_ERROR: "A worker in the engine's process answered what is no JSON.",
+    SERIALIZATION_ERROR: "A worker in the engine's process answered something that is not JSON.",
     ENQUEUE_ERROR: "No queue worker is connected, or it refused the job.",
     TRIGGER_REGISTRATION_FAILED: "A binding was refused, by the owner of the trigger type or by the engine.",
     TOPIC_NOT_SET: "A message to no topic.",

@@ -1,4 +1,4 @@
-"""Fetching the skills of workers as they are installed, without being asked."""
+"""Download the skills of workers automatically when the workers are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iii_directory.bus.seam import CallError, is_embedded
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.errors import DirectoryError
-from iii_directory.registry.requests import is_worker
+from iii_directory.registry.registry_messages import is_worker
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.install.reports import Installation
-    from iii_directory.worker.folder_events import InstallEvents
+    from iii_directory.worker.change_events import InstallEvents
     from iii_directory.worker.installed_workers import InstalledWorkers
 
 log = logging.getLogger("iii_directory.worker")
@@ -28,10 +28,10 @@ _HEALTH_TIMEOUT_MS: Final = 5_000
 
 
 class AutoDownload:
-    """Binds to the ``worker`` trigger type and catches up at every connect, where it is switched on.
+    """Binds to the ``worker`` trigger type and catches up at every connect, if it is switched on.
 
     On the embedded engine no daemon says what is installed, so it is off there unless the settings say on:
-    names of workers that merely connect are nobody's business but ours.
+    the registry must not learn the names of workers that are only connected.
     """
 
     def __init__(
@@ -56,8 +56,16 @@ class AutoDownload:
         self._tasks = Tasks()
 
     async def connected(self) -> None:
-        """Find out whether to work on this engine; if so, fetch what the installed workers lack."""
-        self._on = not await self._is_embedded() if self._wanted is None else self._wanted
+        """Find out whether to download on this engine; if so, fetch what installed workers lack."""
+        self._on = self._wanted is True
+        if self._wanted is None:
+            try:
+                health = await self._bus.call(
+                    "engine::health::check", {}, timeout_ms=_HEALTH_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE
+                )
+            except CallError:
+                health = None
+            self._on = not is_embedded(health)
         if not self._on:
             return
         if not self._bound:
@@ -66,14 +74,15 @@ class AutoDownload:
         await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Fetch what workers lack that are installed by now, where it is switched on."""
+        """Fetch the missing skills of the workers that are installed now, if it is switched on."""
+        self._catching_up = False
         if self._on:
             await self._installed.known()
             for name in sorted(self._installed.reported):
                 self._fetch(name)
 
     def worker_added(self, event: Payload) -> None:
-        """The ``worker`` trigger fired, or somebody called its function."""
+        """Fetch the skills of a worker that was added; any worker may call this function."""
         self._installed.forget()
         name = event.get("worker")
         done = event.get("operation", "add") == "add" and event.get("stage", "done") == "done"
@@ -81,17 +90,13 @@ class AutoDownload:
             self._fetch(name)
 
     def workers_changed(self) -> None:
-        """Workers came or went: fetch what new ones bring, once for all news of a moment."""
+        """Fetch the skills of new workers, once for all events of a moment."""
         if self._on and not self._catching_up:
             self._catching_up = True
-            self._tasks.start(self._catch_up_once())
-
-    async def _catch_up_once(self) -> None:
-        self._catching_up = False
-        await self.catch_up()
+            self._tasks.start(self.catch_up())
 
     def close(self) -> None:
-        """News may still come in after this; nothing is begun for it."""
+        """Stop; events that come after this start nothing."""
         self._on = False
         self._tasks.cancel()
 
@@ -114,7 +119,7 @@ class AutoDownload:
 
     async def _try(self, name: str) -> None:
         if await self._installed.known() is not None and name not in self._installed.reported:
-            # Somebody said so who is not the daemon; names of what is not installed stay here.
+            # Another worker than the daemon said so. The registry must not learn names of other workers.
             return
         try:
             done = await self._fetch_skills(name)
@@ -127,12 +132,3 @@ class AutoDownload:
         kept = len(done.changes.kept)
         log.info("fetched the skills of %s%s", name, f", and kept {kept} that were edited" if kept else "")
         await self._installs.landed(done)
-
-    async def _is_embedded(self) -> bool:
-        try:
-            health = await self._bus.call(
-                "engine::health::check", {}, timeout_ms=_HEALTH_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE
-            )
-        except CallError:
-            return False
-        return is_embedded(health)

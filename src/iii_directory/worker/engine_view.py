@@ -1,175 +1,196 @@
-"""What the engine knows: functions, trigger types, bindings and workers, on engines before and after 0.13."""
+"""Ask the engine what it knows: functions, trigger types, bindings and workers, with our field names."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.bus.seam import CallError
+from iii_directory.bus.seam import CallError, Subscription
 from iii_directory.documents.model import Finding
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, Step, invalid_field
 from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
-from iii_directory.shapes import is_object, rows_of
+from iii_directory.shapes import object_of, rows_of, text_of
 from iii_directory.suggest import close_names
 from iii_directory.text import escaped, quoted
-from iii_directory.wire.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
-from iii_directory.worker import engine_rows as shape
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND, first_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from iii_directory.worker.engine_calls import EngineCalls
-    from iii_directory.worker.engine_rows import Row
+    from iii_directory.bus.seam import Bus
+    from iii_directory.config import Settings
 
-_ABSENT_CODES = (FUNCTION_NOT_FOUND, NOT_FOUND)
-# As engines, and proxies in front of them, say that a caller has no right to something.
-_DENIED_CODES = frozenset(("forbidden", "unauthorized", "permission_denied", "access_denied", "not_allowed"))
+Row = dict[str, Any]
+_ABSENT_CODES: Final = (FUNCTION_NOT_FOUND, NOT_FOUND)
+# The codes by which engines, and proxies in front of them, refuse a caller that lacks a right.
+_DENIED_CODES: Final = frozenset(
+    ("forbidden", "unauthorized", "permission_denied", "access_denied", "not_allowed")
+)
+_SEARCHED: Final = ("id", "function_id", "name", "description", "trigger_type")
+
+
+class EngineCalls:
+    """Calls functions of the engine's default namespace, with the timeout of the current settings."""
+
+    def __init__(self, bus: Bus, settings: Settings) -> None:
+        self._bus = bus
+        self._settings = settings
+
+    async def call(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        """Return the answer.
+
+        Raises:
+            CallError: the engine did not give one.
+        """
+        return await self._bus.call(
+            function_id, payload, timeout_ms=self._settings.state_timeout_ms, namespace=DEFAULT_NAMESPACE
+        )
+
+    async def find(self, function_id: str, payload: Mapping[str, Any]) -> Any:
+        """Return the answer, or None when the engine does not give one."""
+        try:
+            return await self.call(function_id, payload)
+        except CallError:
+            return None
+
+    async def send(self, function_id: str, payload: Mapping[str, Any]) -> None:
+        """Call a function without waiting for an answer."""
+        await self._bus.tell(Subscription("", function_id, None, DEFAULT_NAMESPACE), payload)
 
 
 class EngineView:
-    """Asks the engine. Whether it is an old one is found out once and forgotten on reconnect."""
+    """Asks the engine about itself; every failure is a `DirectoryError`."""
 
     def __init__(self, engine: EngineCalls) -> None:
         self._engine = engine
-        self._modern: bool | None = None
-
-    def forget(self) -> None:
-        """The engine may be another one now."""
-        self._modern = None
 
     async def functions(self) -> list[Row]:
-        answer = await self._ask("engine::functions::list", {"include_internal": False})
-        return [shape.function_row(row) for row in rows_of(answer, "functions")]
+        """Return every function as ``directory::function-list`` shows it."""
+        return [function_row(row) for row in await self._listed_functions()]
 
     async def listed_functions(self) -> list[Row]:
-        """Every function as the engine itself lists it, under our names of the fields."""
-        answer = await self._ask("engine::functions::list", {"include_internal": False})
-        return [{**row, **shape.function_row(row)} for row in rows_of(answer, "functions")]
+        """Return every function with all fields of the engine's list, under our names."""
+        return [{**row, **function_row(row)} for row in await self._listed_functions()]
 
     async def described(self, listed: Mapping[str, Row], wanted: Sequence[str]) -> dict[str, Row]:
-        """Some of the listed functions with their schemas and metadata, where the engine tells of them."""
+        """Return some of the listed functions with their schemas and metadata, if the engine has them."""
         found = {function_id: listed[function_id] for function_id in wanted}
-        if wanted and await self._is_modern():
-            for start in range(0, len(wanted), MAX_FUNCTION_BATCH):
-                ids = wanted[start : start + MAX_FUNCTION_BATCH]
-                answer = await self._find("engine::functions::info", {"function_ids": ids})
-                details = {str(row.get("function_id")): row for row in rows_of(answer, "functions")}
-                found |= {one: details[one] for one in ids if one in details}
-        return {function_id: shape.function_detail(row, []) for function_id, row in found.items()}
+        for start in range(0, len(wanted), MAX_FUNCTION_BATCH):
+            ids = wanted[start : start + MAX_FUNCTION_BATCH]
+            answer = await self._find("engine::functions::info", {"function_ids": ids})
+            details = {str(row.get("function_id")): row for row in rows_of(answer, "functions")}
+            found |= {one: details[one] for one in ids if one in details}
+        return {function_id: _function_detail(row) for function_id, row in found.items()}
 
     async def function(self, function_id: str, namespace: str | None = None) -> Row:
-        if await self._is_modern():
-            asked = {"function_id": function_id, **_in(namespace)}
-            found = await self._find("engine::functions::info", asked)
-            if found is not None:
-                return shape.function_detail(found, [])
-        else:
-            answer = await self._ask("engine::functions::list", {})
-            for row in rows_of(answer, "functions"):
-                if shape.function_row(row)["function_id"] == function_id:
-                    bindings = [b for b in await self.bindings() if b["function_id"] == function_id]
-                    return shape.function_detail(row, bindings)
+        """Return one function in full."""
+        found = await self._find("engine::functions::info", {"function_id": function_id, **_in(namespace)})
+        if found is not None:
+            return _function_detail(found)
         known = {row["function_id"] for row in await self.functions()}
         raise _not_found("function", function_id, known, "directory::function-list")
 
     async def functions_at_once(self, function_ids: list[str], namespace: str | None) -> list[Row]:
-        """Several in one call; one that the engine does not have is ``{function_id, error}``."""
-        if not await self._is_modern():
-            found = [await _or_none(self.function, function_id) for function_id in function_ids]
-            return [
-                row or {"function_id": function_id, "error": "not_found"}
-                for function_id, row in zip(function_ids, found, strict=True)
-            ]
+        """Return several functions; one that the engine does not have is ``{function_id, error}``."""
         answer = await self._ask("engine::functions::info", {"function_ids": function_ids, **_in(namespace)})
-        return [
-            row if "error" in row else shape.function_detail(row, [])
-            for row in shape.rows_of(answer, "functions")
-        ]
+        rows = rows_of(answer, "functions")
+        return [row if "error" in row else _function_detail(row) for row in rows]
 
     async def trigger_types(self) -> list[Row]:
-        if await self._is_modern():
-            answer = await self._ask("engine::triggers::list", {})
-            return [shape.trigger_type_row(row) for row in rows_of(answer, "triggers")]
-        return [shape.trigger_type_row(row) for row in await self._old_trigger_types()]
+        answer = await self._ask("engine::triggers::list", {})
+        return [_trigger_type_row(row) for row in rows_of(answer, "triggers")]
 
     async def trigger_type(self, type_id: str, namespace: str | None = None) -> Row:
-        if await self._is_modern():
-            found = await self._find("engine::triggers::info", {"id": type_id, **_in(namespace)})
-            if found is not None:
-                return shape.trigger_type_detail(found, 0)
-        else:
-            for row in await self._old_trigger_types():
-                if row.get("id") == type_id:
-                    bindings = [b for b in await self.bindings() if b["trigger_type"] == type_id]
-                    return shape.trigger_type_detail(row, len(bindings))
+        """Return one trigger type in full."""
+        found = await self._find("engine::triggers::info", {"id": type_id, **_in(namespace)})
+        if found is not None:
+            return {
+                **found,
+                **_trigger_type_row(found),
+                "configuration_schema": found.get(
+                    "configuration_schema", found.get("trigger_request_format")
+                ),
+                "request_schema": found.get("request_schema", found.get("call_request_format")),
+                "response_schema": found.get("response_schema"),
+                "instance_count": found.get("instance_count", 0),
+            }
         known = {row["id"] for row in await self.trigger_types()}
         raise _not_found("trigger type", type_id, known, "directory::trigger-list")
 
     async def listed_bindings(self) -> list[Row]:
         """Return every binding as the engine lists it; some engines leave out its namespace."""
-        name, key = (
-            ("engine::registered-triggers::list", "registered_triggers")
-            if await self._is_modern()
-            else ("engine::triggers::list", "triggers")
-        )
-        answer = await self._ask(name, {})
-        return [shape.binding_row(row, _summary(row.get("config"))) for row in rows_of(answer, key)]
+        answer = await self._ask("engine::registered-triggers::list", {})
+        return [_binding_row(row) for row in rows_of(answer, "registered_triggers")]
 
     async def bindings(self) -> list[Row]:
         """Return every binding with its namespace, if the engine has namespaces."""
         found = await self.listed_bindings()
         if all("namespace" in row for row in found):
             return found
-        homes = await self._homes(found)
+        homes = await self._namespaces_of(found)
         return [row | _in(homes.get(str(row["id"]))) for row in found]
 
     async def binding(self, binding_id: str) -> Row:
-        """One binding with its trigger type and its function, each null if it is gone."""
-        found: Row | None = None
-        if await self._is_modern():
-            found = await self._find("engine::registered-triggers::info", {"id": binding_id})
+        """Return one binding with its trigger type and its function, each null if it is gone."""
+        found = await self._find("engine::registered-triggers::info", {"id": binding_id})
         rows = await self.bindings()
         row = next((row for row in rows if row["id"] == binding_id), None)
         if row is None:
             known = {str(row["id"]) for row in rows}
             raise _not_found("registered trigger", binding_id, known, "directory::registered-trigger-list")
-        detail = {**row, "metadata": (found or {}).get("metadata")}
-        detail["trigger"] = await _or_none(self.trigger_type, str(row["trigger_type"]))
-        detail["function"] = await _or_none(self.function, str(row["function_id"]))
-        return detail
+        return {
+            **row,
+            "metadata": (found or {}).get("metadata"),
+            "trigger": await _or_none(self.trigger_type, str(row["trigger_type"])),
+            "function": await _or_none(self.function, str(row["function_id"])),
+        }
 
     async def workers(self) -> list[Row]:
         answer = await self._ask("engine::workers::list", {})
-        return [shape.worker_row(row) for row in rows_of(answer, "workers")]
+        return [_worker_row(row) for row in rows_of(answer, "workers")]
 
     async def worker(self, name: str, namespace: str | None = None) -> Row:
-        """One worker with what it registered."""
-        if await self._is_modern():
-            found = await self._find("engine::workers::info", {"name": name, **_in(namespace)})
-            if found is not None:
-                return shape.worker_detail(found)
+        """Return one worker with what it registered."""
+        found = await self._find("engine::workers::info", {"name": name, **_in(namespace)})
+        if found is not None:
+            return _worker_detail(found)
         row = _only_worker(await self.workers(), name, namespace)
         return {
             "worker": row,
-            "functions": [f for f in await self.functions() if shape.is_of(f, row)],
-            "trigger_types": [t for t in await self.trigger_types() if shape.is_of(t, row)],
-            "registered_triggers": [b for b in await self.bindings() if shape.is_of(b, row)],
+            "functions": [one for one in await self.functions() if _is_of(one, row)],
+            "trigger_types": [one for one in await self.trigger_types() if _is_of(one, row)],
+            "registered_triggers": [one for one in await self.bindings() if _is_of(one, row)],
         }
+
+    async def findings(self) -> list[Finding]:
+        """Return what the engine reports about itself: a state database that it had to set aside."""
+        health: object = await self._engine.find("engine::health::check", {})
+        for key in ("components", "state", "set_aside"):
+            health = object_of(health).get(key)
+        name = text_of(health)
+        if name is None:
+            return []
+        return [
+            Finding(
+                "unavailable",
+                "iii-state",
+                f"the engine's state database was damaged; what was found is kept as {escaped(name)} in the "
+                "data directory, and what could be read goes on",
+                "look whether registrations are missing, register them again, and then delete the file",
+            )
+        ]
 
     # Inner workings
 
-    async def findings(self) -> list[Finding]:
-        """What the engine says is wrong with itself: a file of state that it had to set aside."""
-        try:
-            name = _set_aside(await self._engine.call("engine::health::check", {}))
-        except CallError:
-            return []
-        return [] if name is None else [_state_set_aside(name)]
+    async def _listed_functions(self) -> list[Row]:
+        answer = await self._ask("engine::functions::list", {"include_internal": False})
+        return rows_of(answer, "functions")
 
-    async def _homes(self, bindings: list[Row]) -> dict[str, str]:
-        """The namespaces of bindings by their ids, of an engine that tells them of workers alone.
+    async def _namespaces_of(self, bindings: list[Row]) -> dict[str, str]:
+        """Return the namespaces of bindings by their ids, on an engine that tells them of workers alone.
 
-        A worker's bindings are in its own namespace. Where several have one name, each is asked for its own.
+        A worker's bindings are in its own namespace. If workers of several namespaces have one name, each is
+        asked for its own bindings.
         """
         names: dict[str, set[str]] = {str(row["worker_name"]): set() for row in bindings}
         for worker in await self.workers():
@@ -178,27 +199,15 @@ class EngineView:
         homes: dict[str, str] = {}
         for name, spaces in names.items():
             for space in spaces:
-                asked = None if len(spaces) == 1 else await self._find_worker(name, space)
-                own = bindings if asked is None else asked["registered_triggers"]
+                own = bindings
+                if len(spaces) > 1:
+                    asked = await self._find("engine::workers::info", {"name": name, "namespace": space})
+                    own = _worker_detail(asked or {})["registered_triggers"]
                 homes |= {str(row["id"]): space for row in own if row["worker_name"] == name}
         return homes
 
-    async def _find_worker(self, name: str, namespace: str) -> Row:
-        """A worker that has just been listed; without anything if it has gone since."""
-        found = await self._find("engine::workers::info", {"name": name, "namespace": namespace})
-        return shape.worker_detail(found or {})
-
-    async def _is_modern(self) -> bool:
-        if self._modern is None:
-            self._modern = await self._find("engine::registered-triggers::list", {}) is not None
-        return self._modern
-
-    async def _old_trigger_types(self) -> list[Row]:
-        answer = await self._find("engine::trigger-types::list", {})
-        return rows_of(answer, "trigger_types")
-
     async def _find(self, function_id: str, payload: Row) -> Row | None:
-        """An answer, or None when the engine has no such thing."""
+        """Return an answer, or None when the engine does not have the thing."""
         try:
             return await self._engine.call(function_id, payload)
         except CallError as error:
@@ -213,22 +222,115 @@ class EngineView:
             raise _failed(function_id, error) from None
 
 
-def _in(namespace: str | None) -> Row:
-    return {} if namespace is None else {"namespace": namespace}
+def function_row(row: Row) -> Row:
+    """Return a function as ``directory::function-list`` shows it."""
+    function_id = str(row.get("function_id") or "")
+    return {
+        "function_id": function_id,
+        "name": function_id.rsplit("::", 1)[-1],
+        "worker_name": row.get("worker_name") or first_segment(function_id),
+        "description": row.get("description"),
+        **_in(row.get("namespace")),
+    }
 
 
-async def _or_none(ask: Any, identifier: str) -> Row | None:
+def matches(row: Row, filters: dict[str, str | None], identifier: str) -> bool:
+    """Return whether a row passes: ``search`` in any text, ``prefix`` of its id, the others exactly."""
+    for key, wanted in filters.items():
+        if wanted is None:
+            continue
+        if key == "search":
+            texts = (str(row.get(field) or "") for field in _SEARCHED)
+            if not any(wanted.casefold() in text.casefold() for text in texts):
+                return False
+        elif key == "prefix":
+            if not str(row.get(identifier) or "").startswith(wanted):
+                return False
+        elif row.get("worker_name" if key == "worker" else key) != wanted:
+            return False
+    return True
+
+
+def _function_detail(row: Row) -> Row:
+    return {
+        **row,
+        **function_row(row),
+        "request_schema": row.get("request_schema", row.get("request_format")),
+        "response_schema": row.get("response_schema", row.get("response_format")),
+        "metadata": row.get("metadata"),
+        "registered_triggers": [
+            {key: binding.get(key) for key in ("id", "trigger_type", "config")}
+            for binding in rows_of(row, "registered_triggers")
+        ],
+    }
+
+
+def _trigger_type_row(row: Row) -> Row:
+    type_id = str(row.get("id") or "")
+    return {
+        "id": type_id,
+        "name": type_id.rsplit("::", 1)[-1],
+        "worker_name": row.get("worker_name") or first_segment(type_id),
+        "description": row.get("description"),
+        **_in(row.get("namespace")),
+    }
+
+
+def _binding_row(row: Row) -> Row:
+    """Return a binding as ``directory::registered-trigger-list`` shows it."""
+    function_id = str(row.get("function_id") or "")
+    summary = json.dumps(row.get("config"), ensure_ascii=False, separators=(",", ":"))
+    if len(summary) > CONFIG_SUMMARY_CHARS:
+        summary = summary[:CONFIG_SUMMARY_CHARS] + "…"
+    return {
+        "id": row.get("id"),
+        "trigger_type": row.get("trigger_type"),
+        "function_id": function_id,
+        "worker_name": row.get("worker_name") or first_segment(function_id),
+        "config": row.get("config"),
+        "config_summary": row.get("config_summary", summary),
+        **_in(row.get("namespace")),
+    }
+
+
+def _worker_row(row: Row) -> Row:
+    """Return a worker; its first fields are those of the registry's rows."""
+    copied = ("name", "description", "version", "id", "runtime", "status")
+    return {
+        **{key: row.get(key) for key in copied},
+        "function_count": row.get("function_count", 0),
+        **_in(row.get("namespace")),
+    }
+
+
+def _worker_detail(answer: Row) -> Row:
+    """Return the engine's own detail of a worker, its rows in the shape of our lists."""
+    envelope = object_of(answer.get("worker"))
+    return {
+        "worker": {**envelope, **_worker_row(envelope)},
+        "functions": [function_row(row) for row in rows_of(answer, "functions")],
+        "trigger_types": [_trigger_type_row(row) for row in rows_of(answer, "trigger_types")],
+        "registered_triggers": [_binding_row(row) for row in rows_of(answer, "registered_triggers")],
+    }
+
+
+def _is_of(row: Row, worker: Row) -> bool:
+    """Return whether a worker registered it: workers of several namespaces may have one name."""
+    there, home = row.get("namespace"), worker.get("namespace")
+    return row["worker_name"] == worker["name"] and (there == home or None in (there, home))
+
+
+def _in(namespace: object) -> Row:
+    return {"namespace": namespace} if isinstance(namespace, str) else {}
+
+
+async def _or_none(ask: Callable[[str], Awaitable[Row]], identifier: str) -> Row | None:
     try:
         return await ask(identifier)
     except DirectoryError as error:
         if error.kind is ENGINE_NOT_FOUND:
             return None
         raise
-
-
-def _summary(config: object) -> str:
-    text = json.dumps(config, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= CONFIG_SUMMARY_CHARS else text[:CONFIG_SUMMARY_CHARS] + "…"
 
 
 def _failed(function_id: str, error: CallError) -> DirectoryError:
@@ -249,47 +351,21 @@ def _not_found(what: str, identifier: str, known: set[str], lister: str) -> Dire
 
 
 def _only_worker(rows: list[Row], name: str, namespace: str | None) -> Row:
-    """The row of the worker that is meant, if it is clear which one."""
+    """Return the row of the worker that is meant, if it is clear which one."""
     named = [row for row in rows if row["name"] == name]
     here = [row for row in named if namespace in (None, row.get("namespace"))]
     homes = sorted({row["namespace"] for row in named if "namespace" in row})
     if here and (namespace is not None or len(homes) < 2):
         return here[0]
+    more = len(homes) - MAX_SUGGESTIONS
+    listed = ", ".join(map(quoted, homes[:MAX_SUGGESTIONS])) + (f" and {more} more" if more > 0 else "")
     if here:
-        raise invalid_field("namespace", f"one of those that have a worker {quoted(name)}: {_listed(homes)}")
+        raise invalid_field("namespace", f"one of those that have a worker {quoted(name)}: {listed}")
     if namespace is not None and homes:
-        raise _elsewhere(name, namespace, homes)
+        raise DirectoryError(
+            ENGINE_NOT_FOUND,
+            f"worker {quoted(name)} not found in the namespace {quoted(namespace)}; it is in {listed}",
+            next_steps=(Step("pass the namespace that is meant"),),
+        )
     known = {str(row["name"]) for row in rows if row["name"] and namespace in (None, row.get("namespace"))}
     raise _not_found("worker", name, known, "directory::worker-list")
-
-
-def _elsewhere(name: str, namespace: str, homes: list[str]) -> DirectoryError:
-    return DirectoryError(
-        ENGINE_NOT_FOUND,
-        f"worker {quoted(name)} not found in the namespace {quoted(namespace)}; it is in {_listed(homes)}",
-        next_steps=(Step("pass the namespace that is meant"),),
-    )
-
-
-def _listed(namespaces: list[str]) -> str:
-    more = len(namespaces) - MAX_SUGGESTIONS
-    shown = ", ".join(quoted(namespace) for namespace in namespaces[:MAX_SUGGESTIONS])
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _set_aside(health: object) -> str | None:
-    """The name of a file of state that was set aside, in an answer of the engine about its health."""
-    found: object = health
-    for key in ("components", "state", "set_aside"):
-        found = found.get(key) if is_object(found) else None
-    return found if isinstance(found, str) else None
-
-
-def _state_set_aside(name: str) -> Finding:
-    return Finding(
-        "unavailable",
-        "iii-state",
-        f"the engine's state database was not as it had left it; what was found is kept as {escaped(name)} "
-        "in the data directory, and what could be read goes on",
-        "look whether registrations are missing, register them again, and then delete the file",
-    )

@@ -1,14 +1,13 @@
-"""Which workers are installed, asked of whoever knows on this engine; the catalogue shows their namespaces.
+"""Find out which workers are installed, so that the catalogue shows their namespaces and hides others.
 
-Up to engine 0.22 that is ``worker::list``; from 0.23 on it is the daemon of Compose, in the namespace that
-the environment names, in ours, or, for a daemon that has this worker among its containers and does not tell
-it where it answers, in the one it is connected in. The first that answers is asked from then on, until the
-connection is another one. Who is connected counts as installed, too. Where nobody can say, nothing is hidden.
+Up to engine 0.22 ``worker::list`` says so; from 0.23 on the daemon of Compose does. Its namespace is the one
+that the environment names, ours, or the one of a daemon that has this worker among its containers. The first
+source that answers is asked until the next connect. Connected workers count as installed, too. If no source
+answers, nothing is hidden.
 
-A container's key is no package. Which package it is, the project's file says: the one that the environment
-names, else the one that the daemon does. Where that cannot be read here, or does not say it, the key is the
-name of a worker to be shown and no more: nothing is fetched for it, and nothing is hidden, because its
-documents may have any name.
+The key of a container does not name its package. The project's file does: the file that the environment
+names, else the one that the daemon names. If that file cannot be read or does not name the package, the key
+is only shown: nothing is downloaded for it, and nothing is hidden, because its documents may have any name.
 """
 
 from __future__ import annotations
@@ -40,29 +39,29 @@ _DAEMON: Final = "compose"
 _RENAMED: Final = {name: f"iii-{name}" for name in ("http", "cron", "queue", "state", "pubsub")}
 
 
-class Way(NamedTuple):
+class InstalledQuery(NamedTuple):
     """One place to ask for the installed workers."""
 
     function_id: str
     namespace: str
     payload: Mapping[str, str]
     container: str | None = None
-    """What must be among the containers for the answer to count, where many daemons could be meant."""
+    """A container that the answer must list to count, if several daemons could be meant."""
 
 
-class Told(NamedTuple):
+class InstalledAnswer(NamedTuple):
     """What one answer says is installed."""
 
     packages: frozenset[str]
     others: frozenset[str] = frozenset()
-    """Containers of which nobody says what package they are."""
+    """Containers whose package is not known."""
 
 
 class InstalledWorkers:
-    """The names of the installed workers, asked of the engine now and then.
+    """Knows the names of the installed workers, and asks the engine again when they are outdated.
 
-    The first answer, and the first after `forget`, are waited for; later ones are fetched behind a reader's
-    back when they grow old.
+    Readers wait for the first answer, and for the first after `forget`; later answers are fetched in the
+    background when they are older than ``ttl_seconds``.
     """
 
     def __init__(
@@ -77,18 +76,21 @@ class InstalledWorkers:
         self._clock = clock
         self._environment = environment
         self._compose_file = environment.get("III_COMPOSE_FILE")
-        self._way: Way | None = None
+        self._query: InstalledQuery | None = None
         self._asked_at: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._worth_waiting = True
         self.names: frozenset[str] | None = None
-        """Whose namespaces are shown, in every spelling; None when the engine cannot say."""
+        """The workers whose namespaces are shown, in every spelling; None when the engine cannot say."""
+        self.is_current = False
+        """False when a reader must await `known` first: nothing was heard yet, or it is out of date."""
+        self._expiry: asyncio.TimerHandle | None = None
         self.are_all = False
-        """Whether these are all, so that what is of nobody among them may be hidden."""
+        """Whether `names` is complete, so that documents of other workers may be hidden."""
         self.reported: frozenset[str] = frozenset()
-        """The packages that a daemon reports as installed; who merely connects is not among them."""
+        """The packages that a daemon reports as installed, without workers that are only connected."""
         self.left: frozenset[str] = frozenset()
-        """Workers that were connected when the engine was asked before, and are no more."""
+        """Workers that were connected when the engine was asked before, and have left."""
         self._met: dict[str, None] = {}
         self.connected: Mapping[str, str | None] | None = None
         """The names of the connected workers by their ids; None when the engine does not tell."""
@@ -100,8 +102,8 @@ class InstalledWorkers:
 
     @property
     def asked_of(self) -> str | None:
-        """The function that told all that is installed, or None when nobody can say."""
-        return self._way.function_id if self._way is not None and self.are_all else None
+        """The function that listed everything installed; None if no function can."""
+        return self._query.function_id if self._query is not None and self.are_all else None
 
     async def known(self) -> frozenset[str] | None:
         asking = self._task is not None and not self._task.done()
@@ -111,10 +113,24 @@ class InstalledWorkers:
             self._task = asyncio.get_running_loop().create_task(self._ask())
         if self._worth_waiting and self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
+        self._keep_current()
         return self.names
 
+    def _keep_current(self) -> None:
+        """Let readers use the last answer without asking this object, until it is out of date."""
+        if self._asked_at is None or self._task is None or not self._task.done():
+            return
+        self.is_current = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        seconds = self.ttl_seconds - (self._clock() - self._asked_at)
+        self._expiry = asyncio.get_running_loop().call_later(max(seconds, 0), self._expire)
+
+    def _expire(self) -> None:
+        self.is_current = False
+
     async def name_of(self, worker_id: str) -> str | None:
-        """The name of a connected worker; None where the engine does not list the id, or lists no name.
+        """Return the name of a connected worker; None if the engine does not list the id, or lists no name.
 
         SDKs may send the name of a worker just after its first call, and engines do not list a worker before
         that, so a caller that is not listed is looked up again when the engine reports a change of workers.
@@ -151,110 +167,110 @@ class InstalledWorkers:
         return None if self.connected is None else self.connected.get(worker_id)
 
     def workers_changed(self) -> None:
-        """Workers came, went or changed their names: the next reader asks anew."""
+        """Note that workers came, went or changed their names: the next reader asks again."""
         self._unlisted.clear()
         self._changed.set()
         self._changed = asyncio.Event()
         self.forget()
 
     def forget(self) -> None:
-        """The next reader asks anew."""
+        """Let the next reader ask again."""
         self._asked_at = None
+        self.is_current = False
 
-    def forget_way(self) -> None:
-        """The engine is another one: whoever answered before may be gone."""
-        self._way = None
+    def forget_source(self) -> None:
+        """Note that the engine may be another one: the function that answered before may be gone."""
+        self._query = None
         self.forget()
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        if self._expiry is not None:
+            self._expiry.cancel()
 
     async def _ask(self) -> None:
         rows = await _joined(self._bus)
         joined = _homes(rows)
         connected = frozenset(joined)
         if connected:
-            # An engine that does not tell has not lost everybody; and we are there ourselves.
-            self._meet(connected)
+            # An empty list means that the engine does not tell: this worker itself is connected.
+            self._met |= dict.fromkeys(connected)
+            while len(self._met) > MAX_REMEMBERED_WORKERS:
+                del self._met[next(iter(self._met))]
+            self.left = frozenset(self._met.keys() - connected)
         if self._task is asyncio.current_task():
             names = {text_of(row.get("id")): text_of(row.get("name")) for row in rows}
             by_id = {worker_id: name for worker_id, name in names.items() if worker_id} or None
             if by_id != self.connected:
                 # One object for as long as nothing changes, which readers compare quickly.
                 self.connected = by_id
-        for way in self._ways_past(joined) if self._way is None else (self._way,):
-            told = await self._asked(way)
-            if told is not None:
-                self._learned(way, told, every_spelling(told.packages | told.others | connected))
-                return
-        self._learned(None, Told(frozenset()), None)
-
-    def _ways_past(self, joined: Mapping[str, frozenset[str]]) -> tuple[Way, ...]:
         daemons = sorted(joined.get(_DAEMON, ()))
-        return ways(self._bus.namespace, self._environment, self._bus.name, daemons)
+        all_queries = queries(self._bus.namespace, self._environment, self._bus.name, daemons)
+        for query in all_queries if self._query is None else (self._query,):
+            told = await self._asked(query)
+            if told is not None:
+                self._learned(query, told, every_spelling(told.packages | told.others | connected))
+                return
+        self._learned(None, InstalledAnswer(frozenset()), None)
 
-    def _meet(self, connected: frozenset[str]) -> None:
-        self._met |= dict.fromkeys(connected)
-        while len(self._met) > MAX_REMEMBERED_WORKERS:
-            del self._met[next(iter(self._met))]
-        self.left = frozenset(self._met.keys() - connected)
-
-    def _learned(self, way: Way | None, told: Told, names: frozenset[str] | None) -> None:
-        """Take an answer, unless a later question is on its way: what this one says may be older news."""
+    def _learned(
+        self, query: InstalledQuery | None, told: InstalledAnswer, names: frozenset[str] | None
+    ) -> None:
+        """Take an answer, unless a later question is on its way: this answer may be outdated."""
         if self._task is asyncio.current_task():
-            self._way, self.reported, self.names = way, told.packages, names
-            self.are_all = way is not None and not told.others
+            self._query, self.reported, self.names = query, told.packages, names
+            self.are_all = query is not None and not told.others
 
-    async def _asked(self, way: Way) -> Told | None:
+    async def _asked(self, query: InstalledQuery) -> InstalledAnswer | None:
         try:
             answer = await self._bus.call(
-                way.function_id, way.payload, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=way.namespace
+                query.function_id, query.payload, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=query.namespace
             )
         except CallError:
             return None
-        if way.function_id == LIST:
+        if query.function_id == LIST:
             names = worker_names(answer)
-            return None if names is None else Told(names)
-        if way.container is not None and way.container not in (containers_of(answer) or ()):
+            return None if names is None else InstalledAnswer(names)
+        if query.container is not None and query.container not in (containers_of(answer) or ()):
             return None
         return composed(answer, await asyncio.to_thread(self._declared, answer))
 
     def _declared(self, answer: object) -> Json:
-        """The containers as the project's file declares them; nothing where there is none to be read."""
+        """Return the containers as the project's file declares them; empty if it cannot be read."""
         path = Path(self._compose_file or text_of(object_of(answer).get("file")) or "")
-        # Where the daemon is, a relative path means something else.
+        # The daemon may run in another folder, where a relative path means something else.
         if (not self._compose_file and not path.is_absolute()) or not _is_regular(path):
             return {}
         return object_of(read_document(path)[0].get("containers"))
 
 
-def ways(
+def queries(
     own_namespace: str, environment: Mapping[str, str], own_name: str = "", daemons: Sequence[str] = ()
-) -> tuple[Way, ...]:
-    """Where to ask, in order; ``daemons`` are namespaces of daemons that may have started this worker."""
+) -> tuple[InstalledQuery, ...]:
+    """Return the queries in order; ``daemons`` are namespaces of daemons that may have started us."""
     file = environment.get("III_COMPOSE_FILE")
     payload = {"file": file} if file else {}
     told = environment.get("III_COMPOSE_NAMESPACE")
     homes = dict.fromkeys(home for home in (told, own_namespace) if home)
     found = () if told else [home for home in daemons if home not in homes]
     return (
-        *(Way(COMPOSE, home, payload) for home in homes),
-        *(Way(COMPOSE, home, payload, own_name) for home in found),
-        Way(LIST, DEFAULT_NAMESPACE, {}),
+        *(InstalledQuery(COMPOSE, home, payload) for home in homes),
+        *(InstalledQuery(COMPOSE, home, payload, own_name) for home in found),
+        InstalledQuery(LIST, DEFAULT_NAMESPACE, {}),
     )
 
 
 def worker_names(answer: object) -> frozenset[str] | None:
-    """The names in an answer of ``worker::list``, or None if it has no such shape."""
+    """Return the names in an answer of ``worker::list``, or None if it has another shape."""
     return _names_in(answer, "workers", "name")
 
 
-def composed(answer: object, declared: Json) -> Told | None:
-    """What an answer of ``compose::status`` says, by what the file declares.
+def composed(answer: object, declared: Json) -> InstalledAnswer | None:
+    """Read an answer of ``compose::status``, with what the project's file declares.
 
-    Daemons say of a container no more than its key; one without a file, as the embedded engine's is, says in
-    its row what a file would.
+    Daemons only give the key of a container; one without a file, such as the embedded engine's, gives in its
+    row what a file would declare.
     """
     containers = containers_of(answer)
     if containers is None:
@@ -263,25 +279,27 @@ def composed(answer: object, declared: Json) -> Told | None:
     specs = {name: object_of(declared.get(name)) or rows.get(name, {}) for name in containers}
     packages = {name: _package(name, spec.get("worker")) for name, spec in specs.items()}
     unknown = frozenset(name for name, package in packages.items() if package is None)
-    return Told(frozenset(package for package in packages.values() if package is not None), unknown)
+    return InstalledAnswer(
+        frozenset(package for package in packages.values() if package is not None), unknown
+    )
 
 
 def containers_of(answer: object) -> frozenset[str] | None:
-    """The keys of the containers in an answer of ``compose::status``, or None if it has no such shape."""
+    """Return the container keys in an answer of ``compose::status``, or None if it has another shape."""
     return _names_in(answer, "containers", "container")
 
 
 def every_spelling(names: frozenset[str]) -> frozenset[str]:
-    """The names, and the other name of those that were renamed."""
+    """Return the names, with the other name of each renamed worker."""
     prefixed = {old for new, old in _RENAMED.items() if new in names}
     bare = {new for new, old in _RENAMED.items() if old in names}
     return names | prefixed | bare
 
 
 def _package(container: str, worker: object) -> str | None:
-    """``package://host/name`` and ``name@version`` name a package; a worker of a path is its container.
+    """Return the package of a worker: from ``package://host/name`` or ``name@version``, or of a path its key.
 
-    What is neither, or has a variable that Compose alone can fill in, names nothing.
+    None for other values, and for one with a variable that only Compose can fill in.
     """
     spec = text_of(worker) or ""
     if spec.startswith("path://"):
@@ -291,7 +309,7 @@ def _package(container: str, worker: object) -> str | None:
 
 
 def _is_regular(path: Path) -> bool:
-    """Whether it is a file to be read; what another worker names may as well be a pipe that never ends."""
+    """Return whether a path is a regular file; another worker could name a pipe that never ends."""
     try:
         return path.is_file()
     except OSError:
@@ -305,7 +323,7 @@ def _names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
 
 
 async def _joined(bus: Bus) -> list[Json]:
-    """The rows of the workers that are connected; none where the engine does not list them for us."""
+    """Return the rows of the connected workers; empty if the engine does not list them for us."""
     try:
         answer = await bus.call(CONNECTED, {}, timeout_ms=INSTALLED_TIMEOUT_MS, namespace=DEFAULT_NAMESPACE)
     except CallError:
@@ -315,7 +333,7 @@ async def _joined(bus: Bus) -> list[Json]:
 
 
 def _homes(rows: Sequence[Json]) -> dict[str, frozenset[str]]:
-    """The namespaces of the connected workers by their names."""
+    """Return the namespaces of the connected workers by their names."""
     homes: dict[str, set[str]] = {}
     for row in rows:
         if (name := text_of(row.get("name"))) is not None:

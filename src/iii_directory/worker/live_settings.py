@@ -1,8 +1,8 @@
-"""The settings while the worker runs: the file is read again when it changes, and the engine sets some.
+"""Keep the settings current while the worker runs: from the file when it changes, and from the engine.
 
-Where the engine has ``configuration::register``, the keys that open nothing of this machine can be set there,
-and win over the file's. A value that cannot be used changes nothing, and the diagnostics say so: one of the
-file leaves what the file said before, one of the engine leaves what the file says.
+If the engine has ``configuration::register``, settings that open nothing of this machine can be set there,
+and override the file. An invalid value changes nothing, and the diagnostics report it: the file's setting
+stays as it was before, or an engine's invalid setting leaves the file's in force.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.bus.seam import Payload, WorkerBus
-    from iii_directory.catalog.notes import Notes
+    from iii_directory.catalog.diagnostics import Notes
     from iii_directory.config import Settings
     from iii_directory.disk.files import Stamp
-    from iii_directory.worker.engine_calls import EngineCalls
+    from iii_directory.worker.engine_view import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 LISTENER: Final = "directory::__on_settings_changed"
@@ -52,7 +52,7 @@ _ON_ENGINE: Final = "configuration iii-directory"
 class LiveSettings:
     """Keeps ``settings`` as the file and the engine have them; ``changed`` is called after each change.
 
-    Lives on the bus's loop. Without a file (``path`` is None) what was given at the start stands for it.
+    Belongs to the bus's event loop. Without a file (``path`` is None) the settings of the start count.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class LiveSettings:
         )
 
     def connected(self) -> None:
-        """Offer the settings to the engine's configuration, if it has one; nobody waits for that."""
+        """Offer the settings to the engine's configuration, if it has one, in the background."""
         self._tasks.start(self._register())
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class LiveSettings:
                 self.reread()
 
     def _told(self, _event: Payload) -> None:
-        # Whoever sends the event, what counts is what the configuration says when it is asked.
+        # Any worker can send the event, so the configuration itself is asked.
         self._tasks.start(self._look_up())
 
     async def _register(self) -> None:
@@ -177,7 +177,7 @@ class LiveSettings:
     async def _look_up(self) -> None:
         asked = {"id": CONFIGURATION_ID}
         try:
-            # Before anything was set, only what is kept can be read: nothing is no value of the schema.
+            # Before anything was set, only the raw value can be read: null does not fit the schema.
             answer = await self._engine.call("configuration::get", {**asked, "raw": True})
             if object_of(answer).get("value") is not None:
                 answer = await self._engine.call("configuration::get", asked)
@@ -195,9 +195,9 @@ class LiveSettings:
         self._apply()
 
     def _untold(self, error: CallError, reasons: Iterable[str]) -> None:
-        """An engine that does not tell what is set there sets nothing, and the one before it no more."""
+        """Drop the engine's settings, because this engine does not tell any."""
         log.debug("the configuration of the engine: %s", error)
-        # From a connection that is gone nothing follows: the next one is asked.
+        # A lost connection says nothing about the settings: the next engine is asked.
         if error.sent and error.code != CONNECTION_LOST:
             self._note_on_engine((), reasons)
             self._of_engine = {}
@@ -210,7 +210,7 @@ class LiveSettings:
 
 
 def _stamp(path: Path | None) -> Stamp | None:
-    """The stamp of the file; None where there is none."""
+    """Return the stamp of the file, or None without a file."""
     try:
         return None if path is None else stamp_of(path.stat())
     except OSError:

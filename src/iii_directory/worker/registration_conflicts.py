@@ -18,16 +18,16 @@ from iii_directory.documents.model import Finding
 from iii_directory.limits import LOOK_SECONDS, MAX_SUGGESTIONS, OFFER_PAUSE_SECONDS
 from iii_directory.shapes import rows_of, text_of
 from iii_directory.text import quoted
-from iii_directory.worker.engine_rows import function_row
+from iii_directory.worker.engine_view import function_row
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.catalog.notes import Notes
-    from iii_directory.worker.engine_calls import EngineCalls
-    from iii_directory.worker.events import Events
+    from iii_directory.catalog.diagnostics import Notes
+    from iii_directory.worker.change_events import ChangeEvents
+    from iii_directory.worker.engine_view import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 _NOTES: Final = "of others "
@@ -51,7 +51,7 @@ class RegistrationConflicts:
         engine: EngineCalls,
         catalogue: Catalogue,
         notes: Notes,
-        events: Events,
+        events: ChangeEvents,
         *,
         listeners: Iterable[str],
         learn: Callable[[], Awaitable[None]],
@@ -119,7 +119,7 @@ class RegistrationConflicts:
             await self._learn()
         self._bus.offer_again(self._bus.refused.keys() - self._listeners - (withheld - given_up))
         self._say(await self._names(), taken)
-        await self._catalogue.look()
+        await self._catalogue.current()
 
     def _withheld(self) -> frozenset[str]:
         """Return the refused functions whose owner also has our listeners.
@@ -176,7 +176,9 @@ class RegistrationConflicts:
             self._notes.put(f"{_NOTES}{type_id}", _taken(type_id, owner, self._bus.namespace))
         gained = sorted(self._refused - still.keys())
         if gained:
-            log.warning("took over what another worker had: %s", _few(gained))
+            more = len(gained) - MAX_SUGGESTIONS
+            names_of_some = ", ".join(gained[:MAX_SUGGESTIONS]) + (f" and {more} more" if more > 0 else "")
+            log.warning("took over what another worker had: %s", names_of_some)
         self._refused = frozenset(still)
 
     async def _names(self) -> dict[str, str]:
@@ -186,11 +188,6 @@ class RegistrationConflicts:
         except CallError:
             return {}
         return {str(row.get("id")): name for row in rows if (name := text_of(row.get("name")))}
-
-
-def _few(ids: list[str]) -> str:
-    more = len(ids) - MAX_SUGGESTIONS
-    return ", ".join(ids[:MAX_SUGGESTIONS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _refused(function_id: str, owner: str | None, message: str | None, namespace: str) -> Finding:

@@ -1,7 +1,9 @@
-"""Load registered skills and prompts from the state after every connect, and follow it from then on.
+"""Keep registered skills and prompts in iii-state, with a copy in memory that follows the state's events.
 
-The tables are loaded once events are known to arrive, so that no write falls between. Besides, the state is
-listed once in a while, for writes that no event told of.
+Reads never ask the state. A write is done when the state has answered; a write without an answer in time
+leaves its key in doubt, and the state is asked what it holds. After every connect the tables are loaded once
+events are known to arrive, so that no write falls between. Besides, the state is listed once in a while, for
+writes that no event reported.
 """
 
 from __future__ import annotations
@@ -11,24 +13,34 @@ import contextlib
 import itertools
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.seam import CallError
-from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS
+from iii_directory.bus.tasks import Tasks, each_in_turns
+from iii_directory.catalog.registered import RecordChange, stamp_of, values_of
+from iii_directory.catalog.registered_source import RecentWrites, Write
+from iii_directory.documents.model import NO_AUTHOR
+from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError, Step
+from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS, MAX_HINTS, MAX_REGISTERED_BYTES
 from iii_directory.shapes import is_count, object_of, rows_of, text_of
+from iii_directory.wire.access import REGISTRANTS_KEY
+from iii_directory.wire.ownership import ExposedError, made_secret, new_secret
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
-from iii_directory.worker.collection import Collection
-from iii_directory.worker.engine_calls import EngineCalls
-from iii_directory.worker.shared_state import SharedStateHints, StateHome, find_state_home
+from iii_directory.worker.engine_view import EngineCalls
+from iii_directory.worker.shared_state import Hint, SharedStateHints, StateHome, find_state_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from iii_directory.bus.seam import Bus, Payload
-    from iii_directory.catalog.registered import Table
+    from iii_directory.catalog.registered import Record, Table
     from iii_directory.catalog.registered_source import RegisteredSource
     from iii_directory.config import Settings
-    from iii_directory.worker.events import Events
+    from iii_directory.documents.model import Author
+    from iii_directory.worker.change_events import ChangeEvents
+
 
 log = logging.getLogger("iii_directory.worker")
 
@@ -39,13 +51,197 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 _MOST_LOOKS: Final = 7
 
 
+class RegisteredCollection:
+    """The registered skills, or the registered prompts. Belongs to the bus's event loop."""
+
+    def __init__(
+        self,
+        scope: str,
+        table: Table,
+        topic: str,
+        *,
+        engine: EngineCalls,
+        events: ChangeEvents,
+        hints: SharedStateHints,
+        look_again: Callable[[], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self.scope = scope
+        self._table = table
+        self._topic = topic
+        self._engine = engine
+        self._events = events
+        self._hints = hints
+        self._look_again = look_again
+        self._clock = clock
+        self._recent = RecentWrites()
+        self._asking = Tasks()
+        self._settling: dict[str, asyncio.Task[None]] = {}
+        """The one task for each doubtful key that asks the state for it."""
+
+    # Writing
+
+    async def register(self, fields: dict[str, Any], author: Author = NO_AUTHOR) -> str:
+        """Store checked fields as a record of this author; the answer is its ``registered_at``."""
+        record = self._table.draft(fields, self._clock(), author)
+        try:
+            return await self._register(record)
+        finally:
+            self._table.drop_draft(record)
+
+    async def _register(self, record: Record) -> str:
+        size = self._table.size_with(record)
+        if size > MAX_REGISTERED_BYTES:
+            raise DirectoryError(
+                BAD_BODY,
+                f"with this, everything registered would be too large to list: {size} bytes, "
+                f"at most {MAX_REGISTERED_BYTES}",
+                next_steps=(Step("for what is not needed any more", "skills::unregister"),),
+            )
+        sent = time.monotonic()
+        hint = Hint(self.scope, record.key, record.registered_at)
+        await self._write("state::set", hint, value=record.value)
+        outcome = self._table.written(record)
+        self._recent.put(Write(record.key, record.stamp, record, sent, time.monotonic()))
+        self._hints.wrote(hint)
+        self._learned(record.key, outcome)
+        if record.key in self._settling:
+            # Another worker wrote the key meanwhile: the caller may read only what the state holds now.
+            await asyncio.wait([self._settling[record.key]])
+        else:
+            self._recent.superseded(record.key, self._table.get(record.key))
+        return record.registered_at
+
+    async def unregister(self, key: str) -> bool:
+        """Delete a record; return whether it existed."""
+        sent = time.monotonic()
+        hint = Hint(self.scope, key, None)
+        old = await self._write("state::delete", hint)
+        outcome = self._table.deleted(key, old)
+        if old is not None:
+            self._recent.put(Write(key, stamp_of(old), None, sent, time.monotonic()))
+            self._recent.superseded(key, self._table.get(key))
+            self._hints.wrote(hint)
+        self._learned(key, outcome)
+        return old is not None
+
+    # Following
+
+    def changed(self, key: str, old: object, new: object) -> None:
+        """Take an event of the engine, which tells of every write to the scope."""
+        known_as = self._table.key_of(key, old, new)
+        self._learned_of_others(known_as, self._table.seen(known_as, old, new))
+
+    def hinted(self, hint: Hint) -> None:
+        """Ask the state for a key that a directory on another engine says it wrote, if that is news."""
+        if len(self._asking) < MAX_HINTS:
+            self._learned(hint.key, self._table.hinted(hint.key, hint.at))
+        else:
+            # Too many keys are asked for one by one already, so everything is listed instead.
+            self._look_again()
+
+    def engine_gone(self) -> None:
+        """Note that the latest writes may be lost with the engine, and the hints of them as well."""
+        self._recent.engine_gone(time.monotonic())
+        for write in self._recent.endangered:
+            self._hints.wrote(self._hint_of(write))
+
+    def nothing_lost(self) -> None:
+        """Note that the state has lost nothing: what is missing was deleted."""
+        self._recent.believe()
+
+    async def load(self, *, first: bool) -> int:
+        """Take over what the state holds, and return how many lost writes were made again before that.
+
+        Raises:
+            CallError: the state did not answer.
+        """
+        self._table.listing_asked()
+        values = values_of(await self._engine.call("state::list", {"scope": self.scope}))
+        lost = self._recent.lost(self._table.stamps_in(values)) if self._recent.endangered else []
+        for start in range(0, len(lost), MAX_HINTS):
+            await asyncio.gather(*map(self._restore, lost[start : start + MAX_HINTS]))
+        self._recent.believe()
+        # The first load is not a change; later ones tell of what happened meanwhile.
+        changes = self._table.listed(values)
+        await each_in_turns(changes, lambda change: None if first else self._learned_of_others(*change))
+        return len(lost)
+
+    def close(self) -> None:
+        self._asking.cancel()
+
+    # Inner workings
+
+    async def _restore(self, write: Write) -> None:
+        """Write once more what the state has lost, and tell the others as of any write."""
+        address, sent = {"scope": self.scope, "key": write.key}, time.monotonic()
+        if write.record is None:
+            await self._engine.call("state::delete", address)
+        else:
+            await self._engine.call("state::set", {**address, "value": write.record.value})
+        self._table.keep(write.key)
+        self._recent.put(write._replace(sent=sent, acknowledged=time.monotonic()))
+        self._hints.wrote(self._hint_of(write))
+
+    def _hint_of(self, write: Write) -> Hint:
+        return Hint(self.scope, write.key, None if write.record is None else write.record.registered_at)
+
+    def _learned_of_others(self, key: str, outcome: RecordChange) -> None:
+        """Act on news that is not the answer to a write of ours."""
+        if outcome in (RecordChange.REGISTERED, RecordChange.UNREGISTERED):
+            self._recent.superseded(key, self._table.get(key))
+        self._learned(key, outcome)
+
+    def _learned(self, key: str, outcome: RecordChange) -> None:
+        match outcome:
+            case RecordChange.REGISTERED | RecordChange.UNREGISTERED:
+                self._events.fire(self._topic, {"op": outcome.value, self._table.kind.key_field: key})
+            case RecordChange.DOUBTFUL:
+                self._settling[key] = self._asking.start(self._settle(key))
+            case RecordChange.NOTHING:
+                pass
+
+    async def _settle(self, key: str) -> None:
+        value, outcome = None, RecordChange.DOUBTFUL
+        try:
+            while outcome is RecordChange.DOUBTFUL:
+                value = await self._engine.call("state::get", {"scope": self.scope, "key": key})
+                outcome = self._table.settle(key, value)
+        except CallError as error:
+            log.warning("%s may have changed, and iii-state does not answer: %s", key, error)
+            self._table.leave_doubtful(key)
+            self._look_again()
+            return
+        finally:
+            del self._settling[key]
+        if value is None and self._recent.endangered:
+            # The engine may have lost what we wrote; the listing will tell.
+            self._learned(key, outcome)
+        else:
+            self._learned_of_others(key, outcome)
+
+    async def _write(self, function_id: str, hint: Hint, **more: Any) -> Any:
+        try:
+            return await self._engine.call(function_id, {"scope": hint.scope, "key": hint.key, **more})
+        except CallError as error:
+            if not error.may_be_done:
+                raise DirectoryError(
+                    ENGINE_FAILED, f"iii-state did not do it, and nothing was changed: {error}"
+                ) from None
+            self._hints.wrote(hint._replace(at=""))
+            self._learned(hint.key, self._table.doubt(hint.key))
+            raise DirectoryError(
+                OUTCOME_UNKNOWN, f"iii-state did not say whether it was done, and it may have been: {error}"
+            ) from None
+
+
 class Registrations:
-    """Both kinds. Everything happens on the bus's event loop."""
+    """Loads and follows both kinds. Belongs to the bus's event loop."""
 
     def __init__(
         self,
         bus: Bus,
-        events: Events,
+        events: ChangeEvents,
         source: RegisteredSource,
         settings: Settings,
         *,
@@ -55,6 +251,7 @@ class Registrations:
     ) -> None:
         self._engine = EngineCalls(bus, settings)
         self._hints = SharedStateHints(self._engine)
+        self._look_wanted = asyncio.Event()
         self._home = StateHome(None, None)
         self._is_home_known = False
         """Whether the engine of this connection has said where its state is."""
@@ -63,32 +260,29 @@ class Registrations:
         self._namespace = namespace
         self._follow = follow
 
-        def collection(scope: str, table: Table, topic: str) -> Collection:
-            return Collection(
+        def collection(scope: str, table: Table, topic: str) -> RegisteredCollection:
+            return RegisteredCollection(
                 scope,
                 table,
                 topic,
                 engine=self._engine,
                 events=events,
                 hints=self._hints,
-                look_again=self._look_again,
+                look_again=self._look_wanted.set,
                 clock=clock,
             )
 
         self.skills = collection(settings.scopes.skills, source.skills, "skills")
         self.prompts = collection(settings.scopes.prompts, source.prompts, "prompts")
+        self._both = self.skills, self.prompts
+        self.scopes = tuple(collection.scope for collection in self._both)
+        """The scopes of the state whose events :meth:`state_changed` takes."""
         self._loaded = False
         self._engine_started: int | None = None
         self._pause = _FIRST_PAUSE_SECONDS
         self._cut_short = False
-        self._look_wanted = asyncio.Event()
         self._loading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """The scopes whose events :meth:`state_changed` wants."""
-        return tuple(collection.scope for collection in self._both)
 
     # What is told
 
@@ -99,18 +293,11 @@ class Registrations:
             if event.get("scope") == collection.scope and isinstance(key, str):
                 collection.changed(key, event.get("old_value"), event.get("new_value"))
 
-    def state_may_have_changed(self, event: Payload) -> None:
-        """Take an unsigned event, as old engines send them; it may be forged, so the state is asked."""
-        key = event.get("key")
-        for collection in self._both:
-            if event.get("scope") == collection.scope and isinstance(key, str):
-                collection.may_have_changed(key)
-
     def written_elsewhere(self, event: Payload) -> None:
         """Take hints of what a directory on another engine wrote."""
         hints = self._hints.heard(event)
         if hints is None:
-            self._look_again()
+            self._look_wanted.set()
             return
         for hint in hints:
             for collection in self._both:
@@ -118,7 +305,7 @@ class Registrations:
                     collection.hinted(hint)
 
     async def connected(self) -> None:
-        """Load everything anew: while there was no connection, nobody told of changes."""
+        """Load everything anew, because no event comes without a connection."""
         self._stop_loading()
         self._look_wanted.clear()
         self._is_home_known = self._is_recognised = False
@@ -143,10 +330,6 @@ class Registrations:
 
     # Inner workings
 
-    @property
-    def _both(self) -> tuple[Collection, Collection]:
-        return self.skills, self.prompts
-
     def _stop_loading(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
@@ -155,10 +338,6 @@ class Registrations:
             self._source.says(
                 "the connection ended while they were listed, perhaps because they are too many"
             )
-
-    def _look_again(self) -> None:
-        """Something cannot be settled by itself: all is listed anew, soon."""
-        self._look_wanted.set()
 
     async def _watch(self, loading: asyncio.Task[None]) -> None:
         """After a load, look now and then: at what no event told, and whether our bindings are there."""
@@ -192,7 +371,7 @@ class Registrations:
         self._pause, self._cut_short = _FIRST_PAUSE_SECONDS, False
 
     async def _rest(self) -> None:
-        """Longer every time, until a load succeeds."""
+        """Pause longer every time, until a load succeeds."""
         pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         await asyncio.sleep(pause)
 
@@ -247,13 +426,32 @@ class Registrations:
 
 
 def bound_scopes(answer: object) -> set[str]:
-    """The scopes of the state bindings in an answer of ``engine::functions::info``."""
+    """Return the scopes of the state bindings in an answer of ``engine::functions::info``."""
     rows = [row for row in rows_of(answer, "registered_triggers") if row.get("trigger_type") == "state"]
     scopes = (text_of(object_of(row.get("config")).get("scope")) for row in rows)
     return {scope for scope in scopes if scope is not None}
 
 
 def started_at(answer: object) -> int | None:
-    """When an engine started, by its own rows in an answer of ``engine::workers::list``, if it has any."""
+    """Return when an engine started, by its own rows in an answer of ``engine::workers::list``."""
     own = [row for row in rows_of(answer, "workers") if row.get("runtime") == "engine"]
     return min((at for row in own if is_count(at := row.get("connected_at_ms"))), default=None)
+
+
+def sealing_key(data: Path | None) -> Callable[[], bytes]:
+    """Return a function that reads or makes the key of a data directory; without one, a key of this run."""
+
+    @cache
+    def key() -> bytes:
+        try:
+            return (new_secret() if data is None else made_secret(data, REGISTRANTS_KEY)).encode()
+        except (OSError, ExposedError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            log.warning(
+                "the key that seals registrations cannot be kept (%s): after a restart the workers that "
+                "registered documents until then are unknown",
+                reason,
+            )
+            return new_secret().encode()
+
+    return key

@@ -22,7 +22,7 @@ from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
     from iii_directory.shapes import Json
-    from iii_directory.worker.engine_calls import EngineCalls
+    from iii_directory.worker.engine_view import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
 

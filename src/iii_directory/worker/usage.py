@@ -1,7 +1,7 @@
-"""Count on this machine how often each skill is offered, read and used, and which searches found nothing.
+"""Count calls: how often each skill is offered, read and used, and how calls end, for monitoring.
 
-A call only notes what it answered. Within a second what was noted is counted and written to a file in the
-data folder, so that a process that dies loses at most the last second. Nothing is ever sent anywhere.
+A call only notes what it answered. Within a second the notes are counted and written to a file in the data
+folder, so a process that dies loses at most the last second. Nothing is ever sent anywhere.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import asyncio
 import json
 import os
 import time
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.resolve import resolve_skill
-from iii_directory.catalog.skills import every_skill, skill_at, skill_of, topmost_skills
-from iii_directory.documents.uris import SCHEME
+from iii_directory.catalog.skill_folders import every_skill, skill_at, skill_of, topmost_skills
+from iii_directory.documents.uris import LOOKING, SCHEME
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import (
     MAX_USAGE_BYTES,
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from iii_directory.bus.seam import Payload
+    from iii_directory.bus.seam import Handler, Payload
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.catalog.look import Look
     from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.catalog.view import CatalogueView
     from iii_directory.config import Settings
 
     Row = dict[str, Any]
     Noter = Callable[[Payload, Any], None]
+    Metric = dict[str, Any]
+
 
 FILE_NAME: Final = "usage.json"
 KINDS: Final = ("offered", "read", "used")
@@ -55,7 +58,7 @@ _COUNTED: Final = _LISTS | _INDEXES | _FETCHES | {_SEARCH, _GET, _FILE}
 
 
 class UsageTable:
-    """What was counted, by day and skill; the oldest days go first when there is too much."""
+    """Counts by day and skill; the oldest days are dropped first when there is too much."""
 
     def __init__(self, said: object = None) -> None:
         self.days: dict[str, dict[str, list[int]]] = {}
@@ -92,7 +95,7 @@ class UsageTable:
         return {"days": self.days, "misses": misses}
 
     def reply(self, known: Iterable[str] = ()) -> Row:
-        """Give the answer of ``directory::skills::usage``; skills of ``known`` that were never used, too."""
+        """Return the answer of ``directory::skills::usage``, with unused skills of ``known``."""
         totals: dict[str, list[int]] = {skill: [0] * len(KINDS) for skill in known}
         for skills in self.days.values():
             for skill, counts in skills.items():
@@ -107,7 +110,7 @@ class UsageTable:
         }
 
     def trim(self) -> None:
-        """Let go of the oldest where there is more than is kept."""
+        """Drop the oldest counts beyond the limits."""
         while len(self.days) > 1 and sum(map(len, self.days.values())) > MAX_USAGE_ROWS:
             del self.days[min(self.days)]
         for skills in self.days.values():
@@ -148,16 +151,16 @@ class Usage:
         """The list that was counted last, and its skills."""
 
     def noter(self, function_id: str) -> Noter | None:
-        """Give what notes each answer of a function that offers, reads or uses skills; None for others."""
+        """Return what notes the answers of a function that offers, reads or uses skills; None for others."""
         if function_id not in _COUNTED:
             return None
         settings, note = self._settings, self._notes_of(function_id)
 
         def noting(payload: Payload, answer: Any) -> None:
-            if settings.usage:
+            if settings.usage and not payload.get(LOOKING):
                 note(payload, answer)
                 if self._waiting is None:
-                    self._waiting = asyncio.get_running_loop().create_task(self._soon())
+                    self._waiting = asyncio.get_running_loop().create_task(self._write_soon())
 
         return noting
 
@@ -165,7 +168,7 @@ class Usage:
         """Answer ``directory::skills::usage``."""
         if not self._settings.usage:
             return {"skills": [], "misses": [], "since": None}
-        look = await self._catalogue.look()
+        look = await self._catalogue.current()
         async with self._writing:
             table = await asyncio.to_thread(self._count, look, self._taken())
             return table.reply(key for key, _ in every_skill(look.snapshot))
@@ -218,12 +221,12 @@ class Usage:
                 self._missed[words] = self._missed.pop(words, 0) + 1
         self._found.update(("offered", one) for one in ids)
 
-    async def _soon(self) -> None:
+    async def _write_soon(self) -> None:
         await asyncio.sleep(USAGE_SECONDS)
         self._waiting = None
-        await self._write(await self._catalogue.look())
+        await self._write(await self._catalogue.current())
 
-    async def _write(self, look: Look) -> None:
+    async def _write(self, look: CatalogueView) -> None:
         async with self._writing:
             await asyncio.to_thread(self._count_and_write, look, self._taken())
 
@@ -235,12 +238,12 @@ class Usage:
         self._found, self._missed = Counter(), {}
         return taken
 
-    def _count_and_write(self, look: Look, noted: _Noted) -> None:
+    def _count_and_write(self, look: CatalogueView, noted: _Noted) -> None:
         table = self._count(look, noted)
         if self._path is not None:
             _replace(self._path, json.dumps(table.as_dict(), ensure_ascii=False).encode())
 
-    def _count(self, look: Look, noted: _Noted) -> UsageTable:
+    def _count(self, look: CatalogueView, noted: _Noted) -> UsageTable:
         """Turn what was noted into counts, in a thread; a call counts a skill once."""
         if self._table is None:
             self._table = read_usage(self._path)
@@ -262,7 +265,7 @@ class Usage:
         return table
 
     def _skills_in(self, snapshot: Snapshot, rows: list[Row]) -> list[str]:
-        """Give the skills of a list, which calls share until a document changes."""
+        """Return the skills of a list, which calls share until a document changes."""
         if self._expanded is None or self._expanded[0] is not rows:
             self._expanded = rows, _skills_of(snapshot, rows)
         return self._expanded[1]
@@ -289,8 +292,8 @@ def _skills_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> list[st
     return list(found)
 
 
-def _uses(look: Look, kind: str, name: str) -> Iterator[tuple[str, str]]:
-    """Give what was made of what a name or an address stands for: a file of a skill that is read is used."""
+def _uses(look: CatalogueView, kind: str, name: str) -> Iterator[tuple[str, str]]:
+    """Return the use that was made of a name or an address: a skill whose file is read is used."""
     snapshot = look.snapshot
     path = name.removeprefix(SCHEME)
     document, place = snapshot.find(path), None
@@ -314,3 +317,94 @@ def _replace(path: Path, content: bytes) -> None:
     except OSError:
         # A full or missing disk must not fail calls; the next second tries again.
         return
+
+
+# Upper bounds of the histogram in seconds: a read, a search, an engine that answers, an install.
+BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
+
+
+class CallMetrics:
+    """Counts calls; everything happens on the event loop of the bus."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[tuple[str, str]] = Counter()
+        self._durations: dict[str, list[int]] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._searches: Counter[str] = Counter()
+
+    def measured(
+        self, function_id: str, handler: Handler, note: Callable[[Payload, Any], None] | None = None
+    ) -> Handler:
+        """Wrap the handler of a function so that its calls are counted, and its answers noted."""
+        counts = self._durations.setdefault(function_id, [0] * (len(BUCKETS) + 1))
+        seconds, outcomes = self._seconds, self._outcomes
+        clock = time.perf_counter
+
+        async def counted(payload: Payload) -> object:
+            outcome, started = "failed", clock()
+            try:
+                answer = await handler(payload)
+                outcome = "ok"
+            except DirectoryError as error:
+                outcome = error.kind.name
+                raise
+            finally:
+                took = clock() - started
+                counts[bisect_left(BUCKETS, took)] += 1
+                seconds[function_id] += took
+                outcomes[function_id, outcome] += 1
+            if note is not None:
+                # In a later pass of the loop, so that the caller does not wait for it.
+                asyncio.get_running_loop().call_soon(note, payload, answer)
+            if function_id == _SEARCH:
+                fits = any(result.get("fits") for result in rows_of(object_of(answer), "results"))
+                self._searches["fits" if fits else "nothing fits"] += 1
+            return answer
+
+        return counted
+
+    def report(self, gauges: Mapping[str, tuple[str, float]]) -> list[Metric]:
+        """Return every metric with its samples; ``gauges`` maps a name to its help text and value."""
+        return [
+            _metric(
+                "iii_directory_calls_total",
+                "counter",
+                "Calls of the directory's functions by outcome.",
+                [
+                    ({"function": function_id, "outcome": outcome}, count)
+                    for (function_id, outcome), count in sorted(self._outcomes.items())
+                ],
+            ),
+            _metric(
+                "iii_directory_call_seconds", "histogram", "Duration of calls in seconds.", self._histogram()
+            ),
+            _metric(
+                "iii_directory_searches_total",
+                "counter",
+                "Searches by whether anything fitted.",
+                [({"status": status}, count) for status, count in sorted(self._searches.items())],
+            ),
+            *(_metric(name, "gauge", about, [({}, value)]) for name, (about, value) in gauges.items()),
+        ]
+
+    def _histogram(self) -> list[tuple[dict[str, str], float]]:
+        found: list[tuple[dict[str, str], float]] = []
+        for function_id, counts in sorted(self._durations.items()):
+            total = 0
+            if not any(counts):
+                continue
+            for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
+                total += count
+                found.append(({"function": function_id, "le": bound}, total))
+            found.append(({"function": function_id, "part": "sum"}, self._seconds[function_id]))
+            found.append(({"function": function_id, "part": "count"}, total))
+        return found
+
+
+def _metric(name: str, kind: str, about: str, samples: list[tuple[dict[str, str], float]]) -> Metric:
+    return {
+        "name": name,
+        "type": kind,
+        "help": about,
+        "samples": [{"labels": labels, "value": value} for labels, value in samples],
+    }

@@ -7,21 +7,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from iii_directory.engine.builtins.channels import provide_channels
 from iii_directory.engine.builtins.configuration import provide_configuration
 from iii_directory.engine.builtins.introspection import provide_introspection
-from iii_directory.engine.builtins.observability import provide_observability
-from iii_directory.engine.builtins.pubsub import provide_pubsub
 from iii_directory.engine.builtins.state import provide_state
+from iii_directory.engine.builtins.utility_workers import (
+    provide_channels,
+    provide_observability,
+    provide_pubsub,
+)
 from iii_directory.engine.builtins.workers import provide_workers
 from iii_directory.engine.router import Router
-from iii_directory.engine.store import AtOnce
+from iii_directory.engine.store import Unqueued
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from iii_directory.engine.builtins.workers import Dialect
-    from iii_directory.engine.store import Errands, Store
+    from iii_directory.engine.store import Store, StoreQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class World:
     set_aside: Callable[[], str | None] = lambda: None
     """The name of a file of state that was damaged or taken away, and is kept beside."""
     dialect: Dialect = "0.22"
-    errands: Errands = field(default_factory=AtOnce)
-    """How the state's store is asked for what takes long."""
+    state_queue: StoreQueue = field(default_factory=Unqueued)
+    """How the state's store is used."""
 
 
 def build_engine(world: World, version: str) -> Router:
@@ -45,7 +47,7 @@ def build_engine(world: World, version: str) -> Router:
     router = Router(world.new_id, world.now_ms, observes=world.dialect == "0.25")
     provide_introspection(router)
     provide_workers(router, version, world.dialect)
-    provide_state(router, world.state, world.errands)
+    provide_state(router, world.state, world.state_queue)
     provide_pubsub(router)
     provide_configuration(router, world.configuration, world.environment)
     provide_observability(router, version, world.set_aside)

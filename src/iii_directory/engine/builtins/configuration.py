@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.builtins.table import (
@@ -27,7 +28,7 @@ from iii_directory.wire.json_text import read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.engine.calls import Request
+    from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.router import Router
     from iii_directory.engine.store import Store
     from iii_directory.wire.json_text import Json
@@ -42,7 +43,7 @@ class Configuration:
     """Values are kept as they were given; schemas are not: an owner registers again after a restart."""
 
     def __init__(self, router: Router, store: Store, environment: Mapping[str, str]) -> None:
-        self._fire = router.events.fire_on_condition
+        self._fire = router.events.fire
         self._store = store
         self._environment = environment
         self._entries: dict[str, Json] = {}
@@ -53,7 +54,7 @@ class Configuration:
         except StoreError as error:
             router.engine_state.log("error", f"configuration could not be read: {error}")
 
-    def register(self, request: Request) -> Json:
+    def register(self, request: BuiltinRequest) -> Json:
         entry_id = _checked_id(request)
         if "schema" not in request.payload:
             raise missing(request, "schema")
@@ -75,7 +76,7 @@ class Configuration:
         self._changed("configuration:registered" if before is None else "configuration:updated", entry, old)
         return entry
 
-    def set(self, request: Request) -> Json:
+    def set(self, request: BuiltinRequest) -> Json:
         entry_id = _checked_id(request)
         if "value" not in request.payload:
             raise missing(request, "value")
@@ -93,7 +94,7 @@ class Configuration:
         self._changed("configuration:updated", entry, before["value"])
         return {"old_value": before["value"], "new_value": entry["value"]}
 
-    def get(self, request: Request) -> Json:
+    def get(self, request: BuiltinRequest) -> Json:
         entry_id, raw = text(request, "id"), optional(request, "raw", bool)
         entry = self._find(entry_id)
         if raw:
@@ -101,14 +102,19 @@ class Configuration:
         unset: list[str] = []
         value = expand(entry["value"], self._environment, unset)
         if unset:
-            raise EngineFault(protocol.EXPAND_FAILED, _unset(entry_id, unset))
+            raise EngineFault(
+                protocol.EXPAND_FAILED,
+                f"Configuration '{entry_id}' needs {', '.join(unset)}, which is not set here. "
+                "The engine fills in only variables that its operator lists as configuration_env in "
+                "config.yaml.",
+            )
         self._check(entry["schema"], value)
         return {"id": entry_id, "value": value}
 
-    def list(self, request: Request) -> Json:  # noqa: ARG002 (it takes no fields)
+    def list(self, request: BuiltinRequest) -> Json:  # noqa: ARG002 (it takes no fields)
         return {"configurations": [_without(self._entries[key], "value") for key in sorted(self._entries)]}
 
-    def schema(self, request: Request) -> Json:
+    def schema(self, request: BuiltinRequest) -> Json:
         return _without(self._find(text(request, "id")), "value")
 
     def _find(self, entry_id: str) -> Json:
@@ -125,7 +131,7 @@ class Configuration:
         self._entries[entry["id"]] = entry
 
     def _check_new(self, expected: object, value: object) -> None:
-        """What waits for a variable is kept unchecked: whoever reads it later sees it checked then."""
+        """Check a new value, unless it names a variable without a value: then it is checked when read."""
         unset: list[str] = []
         expanded = expand(value, self._environment, unset)
         if not unset:
@@ -144,7 +150,7 @@ class Configuration:
             "old_value": expand(old, self._environment, []),
             "new_value": expand(entry["value"], self._environment, []),
         }
-        self._fire("configuration", event, lambda config: _matches(config, event))
+        self._fire("configuration", event, lambda config: _matches(config, event), has_conditions=True)
 
 
 def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> object:
@@ -161,7 +167,10 @@ def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> o
     # Behind the last brace no placeholder ends: to look for one from every "${" there could take for ever.
     placed, brace, rest = value.rpartition("}")
     filled = _PLACEHOLDER.sub(lambda match: _filled(match, environment, unset), placed + brace) + rest
-    return _typed(filled) if _LONE_PLACEHOLDER.fullmatch(value) else filled
+    if _LONE_PLACEHOLDER.fullmatch(value):
+        with suppress(ValueError):
+            return parse(filled.strip())
+    return filled
 
 
 def _filled(match: re.Match[str], environment: Mapping[str, str], unset: list[str]) -> str:
@@ -170,29 +179,15 @@ def _filled(match: re.Match[str], environment: Mapping[str, str], unset: list[st
     if found is None:
         unset.append(name)
         return match[0]
-    # The environment may hold bytes that are no text.
+    # The environment may hold bytes that are not text.
     return found.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _typed(filled: str) -> object:
-    try:
-        return parse(filled.strip())
-    except ValueError:
-        return filled
-
-
-def _unset(entry_id: str, names: list[str]) -> str:
-    return (
-        f"Configuration '{entry_id}' needs {', '.join(names)}, which is not set here. "
-        "The engine fills in only variables that its operator lists as configuration_env in config.yaml."
-    )
 
 
 def _without(entry: Json, key: str) -> Json:
     return {name: value for name, value in entry.items() if name != key}
 
 
-def _checked_id(request: Request) -> str:
+def _checked_id(request: BuiltinRequest) -> str:
     entry_id = text(request, "id")
     if _ID.fullmatch(entry_id) is None:
         raise EngineFault(protocol.INVALID_ID, "id must be 1 to 64 of a-z, 0-9, '_' and '-'")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from iii_directory.engine.allowances import limit_exceeded
-from iii_directory.engine.builtins.state_ops import OPS, SMALLEST_INTEGER, TooMuchWorkError, apply_ops
+from iii_directory.engine.builtins.state_ops import OPS, TooMuchWorkError, apply_ops, op_problem
 from iii_directory.engine.builtins.table import (
     ANY,
     BuiltinFunction,
@@ -19,7 +19,7 @@ from iii_directory.engine.builtins.table import (
     text,
 )
 from iii_directory.engine.calls import DEFERRED
-from iii_directory.engine.engine_state import EngineFault, bad_input
+from iii_directory.engine.engine_state import EngineFault, bad_input, limit_exceeded
 from iii_directory.engine.store import StoreError, UnreadableError
 from iii_directory.limits import (
     LARGE_VALUE_BYTES,
@@ -36,9 +36,9 @@ from iii_directory.wire.json_text import ABSENT, encode_value, is_long, read, ta
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.calls import Request
+    from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.router import Router
-    from iii_directory.engine.store import Errands, Store
+    from iii_directory.engine.store import Store, StoreQueue
     from iii_directory.wire.json_text import Json
 
 
@@ -48,15 +48,15 @@ T = TypeVar("T")
 class State:
     """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
 
-    def __init__(self, router: Router, store: Store, errands: Errands) -> None:
-        self._fire = router.events.fire_on_condition
+    def __init__(self, router: Router, store: Store, queue: StoreQueue) -> None:
+        self._fire = router.events.fire
         self._continued = router.events.continued
         self._store = store
-        self._errands = errands
+        self._queue = queue
         # A scope stays listed after its last key is gone, until a restart.
         self._emptied: set[str] = set()
 
-    def set(self, request: Request) -> object:
+    def set(self, request: BuiltinRequest) -> object:
         scope, key = text(request, "scope"), text(request, "key")
         field = "value" if "value" in request.payload else "data"
         if field not in request.payload:
@@ -75,17 +75,12 @@ class State:
         large = type(value) is msgspec.Raw or self._is_large(scope, key)
         return self._do(request, protocol.SET_ERROR, replace, reply, large=large)
 
-    def get(self, request: Request) -> object:
+    def get(self, request: BuiltinRequest) -> object:
         scope, key = text(request, "scope"), text(request, "key")
-        return self._do(
-            request,
-            protocol.GET_ERROR,
-            lambda: self._store.get(scope, key),
-            lambda value: value,
-            large=self._is_large(scope, key),
-        )
+        large = self._is_large(scope, key)
+        return self._do(request, protocol.GET_ERROR, lambda: self._store.get(scope, key), large=large)
 
-    def delete(self, request: Request) -> object:
+    def delete(self, request: BuiltinRequest) -> object:
         scope, key = text(request, "scope"), text(request, "key")
 
         def remove() -> object:
@@ -102,19 +97,25 @@ class State:
         large = self._is_large(scope, key)
         return self._do(request, protocol.DELETE_ERROR, remove, reply, large=large)
 
-    def list(self, request: Request) -> object:
+    def list(self, request: BuiltinRequest) -> object:
         scope = text(request, "scope")
 
         def values() -> object:
             size = self._store.size(scope)
             if size > MAX_STATE_LIST_BYTES:
-                raise _too_long(size)
+                raise limit_exceeded(
+                    f"the scope holds {size // MIB} MiB and one answer carries "
+                    f"{MAX_STATE_LIST_BYTES // MIB}; read its keys one by one with state::get"
+                )
             return self._store.values(scope)
 
-        large = not self._errands.under_way and self._is_long(scope)
-        return self._do(request, protocol.LIST_ERROR, values, lambda found: found, large=large)
+        large = False
+        if not self._queue.is_busy:
+            with suppress(StoreError):  # the work itself will say so
+                large = self._store.size(scope) > LARGE_VALUE_BYTES
+        return self._do(request, protocol.LIST_ERROR, values, large=large)
 
-    def list_groups(self, request: Request) -> object:
+    def list_groups(self, request: BuiltinRequest) -> object:
         return self._do(
             request,
             protocol.LIST_GROUPS_ERROR,
@@ -122,7 +123,7 @@ class State:
             lambda held: {"groups": sorted({*held, *self._emptied})},
         )
 
-    def update(self, request: Request) -> object:
+    def update(self, request: BuiltinRequest) -> object:
         scope, key = text(request, "scope"), text(request, "key")
         ops = _checked_ops(request)
 
@@ -143,23 +144,20 @@ class State:
 
     def _do(
         self,
-        request: Request,
+        request: BuiltinRequest,
         code: str,
         work: Callable[[], T],
-        reply: Callable[[T], object],
+        reply: Callable[[T], object] = lambda value: value,
         *,
         large: bool = False,
     ) -> object:
-        """Work on the store and give the reply: at once, or behind what was asked for before and takes long.
-
-        So everything is done in the order in which it came, and large values keep nobody else waiting.
-        """
-        if not large and not self._errands.under_way:
-            return reply(_stored(code, work))
+        """Work on the store and reply once what was written is kept, in the order in which calls came."""
 
         def then(outcome: Callable[[], T]) -> None:
             try:
-                result = reply(_stored(code, outcome))
+                result = reply(outcome())
+            except StoreError as error:
+                request.answer(ABSENT, EngineFault(code, str(error)).body())
             except EngineFault as fault:
                 request.answer(ABSENT, fault.body())
             except Exception:
@@ -168,11 +166,11 @@ class State:
             else:
                 request.answer(result, None)
 
-        self._errands.run(work, self._continued(then))
+        self._queue.run(work, self._continued(then), is_slow=large)
         return DEFERRED
 
     def _old(self, scope: str, key: str) -> object:
-        """What is about to go; of what nobody can read any more, that it was there."""
+        """Return the value that is about to go; None if it cannot be read any more."""
         try:
             return self._store.get(scope, key)
         except UnreadableError:
@@ -180,13 +178,7 @@ class State:
 
     def _is_large(self, scope: str, key: str) -> bool:
         # While something is under way all that comes waits for it, and the store is not to be asked.
-        return not self._errands.under_way and self._store.is_large(scope, key)
-
-    def _is_long(self, scope: str) -> bool:
-        try:
-            return self._store.size(scope) > LARGE_VALUE_BYTES
-        except StoreError:
-            return False  # the work itself will say so
+        return not self._queue.is_busy and self._store.is_large(scope, key)
 
     def _changed(self, event_type: str, scope: str, key: str, old: object, new: object) -> None:
         event = {
@@ -201,14 +193,8 @@ class State:
             "state",
             event,
             lambda config: config.get("scope") in (None, scope) and config.get("key") in (None, key),
+            has_conditions=True,
         )
-
-
-def _too_long(size: int) -> EngineFault:
-    return limit_exceeded(
-        f"the scope holds {size // MIB} MiB and one answer carries {MAX_STATE_LIST_BYTES // MIB}; "
-        "read its keys one by one with state::get"
-    )
 
 
 def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
@@ -232,18 +218,11 @@ def _too_large() -> EngineFault:
     )
 
 
-def _stored(code: str, action: Callable[[], T]) -> T:
-    try:
-        return action()
-    except StoreError as error:
-        raise EngineFault(code, str(error)) from None
-
-
 def _null(value: object) -> object:
     return None if value is ABSENT else value
 
 
-def _checked_ops(request: Request) -> list[Json]:
+def _checked_ops(request: BuiltinRequest) -> list[Json]:
     ops = request.payload.get("ops")
     if not is_list(ops):
         raise missing(request, "ops")
@@ -251,31 +230,10 @@ def _checked_ops(request: Request) -> list[Json]:
         raise limit_exceeded(f"an update has at most {MAX_STATE_OPS} operations")
     checked = [object_of(op) for op in ops]
     for op in checked:
-        problem = _op_problem(op)
+        problem = op_problem(op)
         if problem is not None:
             raise bad_input(request.function_id, problem)
     return checked
-
-
-def _op_problem(op: Json) -> str | None:
-    kind, path = op.get("type"), op.get("path")
-    if kind not in OPS:
-        return f"unknown op type {kind!r}, expected one of {', '.join(OPS)}"
-    if kind in ("merge", "append"):
-        segments = path if is_list(path) else [path]
-        if path is not None and not all(isinstance(segment, str) for segment in segments):
-            return f"`path` of {kind} must be a string or a list of strings"
-    elif not isinstance(path, str):
-        return f"`path` of {kind} must be a string"
-    if kind in ("increment", "decrement") and not _is_step(op.get("by")):
-        return f"`by` of {kind} must be an integer of 64 bits"
-    if kind in ("merge", "append") and "value" not in op:
-        return "missing field `value`"
-    return None
-
-
-def _is_step(value: object) -> bool:
-    return type(value) is int and SMALLEST_INTEGER <= value < -SMALLEST_INTEGER
 
 
 def _check_config(config: object) -> str | None:
@@ -287,9 +245,9 @@ def _check_config(config: object) -> str | None:
     return None
 
 
-def provide_state(router: Router, store: Store, errands: Errands) -> None:
+def provide_state(router: Router, store: Store, queue: StoreQueue) -> None:
     """Put the state functions and their trigger type on the engine."""
-    it = State(router, store, errands)
+    it = State(router, store, queue)
     place = {"scope": "string", "key": "string"}
     old_new = schema(["old_value", "new_value"], old_value=ANY, new_value=ANY)
     functions = [

@@ -14,6 +14,7 @@ from iii_directory.limits import (
     MAX_STATE_PATH_DEPTH,
     MAX_STATE_SEGMENT_BYTES,
 )
+from iii_directory.shapes import is_list
 from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Draft:
         self._copied = 0
 
     def object(self, value: object) -> Json:
-        """The object to change in the place of ``value``; what is no object becomes an empty one."""
+        """Return the object to change in the place of ``value``; a value that is not an object becomes {}."""
         if id(value) in self._own:
             return cast("Json", value)
         return self._keep(dict(cast("Json", value)) if isinstance(value, dict) else {})
@@ -67,7 +68,25 @@ class Draft:
 
 
 class TooMuchWorkError(Exception):
-    """An update that would keep everybody waiting."""
+    """An update that would keep other callers waiting."""
+
+
+def op_problem(op: Json) -> str | None:
+    """Return what is wrong with the form of an operation, or None."""
+    kind, path, step = op.get("type"), op.get("path"), op.get("by")
+    if kind not in OPS:
+        return f"unknown op type {kind!r}, expected one of {', '.join(OPS)}"
+    if kind in ("merge", "append"):
+        segments = path if is_list(path) else [path]
+        if path is not None and not all(isinstance(segment, str) for segment in segments):
+            return f"`path` of {kind} must be a string or a list of strings"
+        return None if "value" in op else "missing field `value`"
+    if not isinstance(path, str):
+        return f"`path` of {kind} must be a string"
+    is_integer = type(step) is int and SMALLEST_INTEGER <= step < -SMALLEST_INTEGER
+    if kind in ("increment", "decrement") and not is_integer:
+        return f"`by` of {kind} must be an integer of 64 bits"
+    return None
 
 
 def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
@@ -116,7 +135,7 @@ def _merge(draft: Draft, value: object, op: Json) -> object:
     merged = cast("Json", merged)
     _check_merged(merged)
     if not path and not _is_object(value):
-        return value  # at the root there is nothing to merge into, which is no error on the real engine
+        return value  # at the root there is nothing to merge into, which the real engine accepts
 
     def merge_into(leaf: object) -> object:
         target = draft.object(leaf)

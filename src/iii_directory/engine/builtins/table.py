@@ -7,9 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.engine.bindings import TriggerType
 from iii_directory.engine.calls import UnreadFields
-from iii_directory.engine.engine_state import EngineFault, Function, bad_input
+from iii_directory.engine.engine_state import EngineFault, RegisteredFunction, TriggerType, bad_input
 from iii_directory.shapes import object_of
 from iii_directory.wire.json_text import fields_reader
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
@@ -17,7 +16,7 @@ from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from iii_directory.engine.calls import Request
+    from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.router import Router
     from iii_directory.wire.json_text import Json
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class BuiltinFunction:
     id: str
     description: str
-    handler: Callable[[Request], object]
+    handler: Callable[[BuiltinRequest], object]
     request_schema: Json
     response_schema: Json | None = None
     unread_fields: tuple[str, ...] = ()
@@ -62,7 +61,7 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
             reader = fields_reader(names)
             router.calls.unread_fields[row.id] = UnreadFields(row.unread_fields, reader)
         router.engine_state.add_function(
-            Function(
+            RegisteredFunction(
                 id=row.id,
                 namespace=DEFAULT_NAMESPACE,
                 owner=None,
@@ -97,14 +96,14 @@ def schema(required: Sequence[str] = (), **properties: object) -> Json:
 ANY: Final[Json] = {}
 
 
-def text(request: Request, key: str) -> str:
+def text(request: BuiltinRequest, key: str) -> str:
     """A required string of the input."""
     if request.payload.get(key) is None:
         raise missing(request, key)
     return optional(request, key, str)
 
 
-def optional(request: Request, key: str, kind: type) -> Any:
+def optional(request: BuiltinRequest, key: str, kind: type) -> Any:
     """An optional field of the input, or None."""
     value = request.payload.get(key)
     if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
@@ -112,7 +111,7 @@ def optional(request: Request, key: str, kind: type) -> Any:
     return value
 
 
-def missing(request: Request, key: str) -> EngineFault:
+def missing(request: BuiltinRequest, key: str) -> EngineFault:
     return bad_input(request.function_id, f"missing field `{key}`")
 
 

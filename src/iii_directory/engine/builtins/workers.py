@@ -28,7 +28,7 @@ from iii_directory.wire.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.engine.calls import Request
+    from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.router import Router
     from iii_directory.wire.json_text import Json
@@ -54,7 +54,7 @@ class Workers:
         self._seen: dict[tuple[str, str], None] = {}
         self._builtin = router.builtin_workers
 
-    def register(self, request: Request) -> Json:
+    def register(self, request: BuiltinRequest) -> Json:
         connection = self._engine_state.connections.get(request.caller or "")
         if connection is None:
             raise EngineFault(INVALID_ARGUMENTS, "Only a connected worker can register itself.")
@@ -63,7 +63,11 @@ class Workers:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
             raise EngineFault(INVALID_NAMESPACE, "namespace must not be blank")
-        described = _description_in(request)
+        # Everything is checked before anything is changed.
+        said = ("description", "version", "runtime", "os", "isolation")
+        described: Json = {key: clean(optional(request, key, str)) for key in said}
+        described["runtime"] = described["runtime"] or "unknown"
+        described["pid"] = optional(request, "pid", int)
         if not self._router.announce(connection, namespace, clean(optional(request, "name", str))):
             return {"success": False}
         for key, value in described.items():
@@ -72,7 +76,7 @@ class Workers:
         self._first_seen(connection)
         return {"success": True}
 
-    def list(self, request: Request) -> Json:
+    def list(self, request: BuiltinRequest) -> Json:
         search, runtime = optional(request, "search", str), optional(request, "runtime", str)
         status = optional(request, "status", str)
         rows = [self._builtin_row(worker) for worker in self._builtin.values()]
@@ -86,7 +90,7 @@ class Workers:
         ]
         return {"workers": sorted(rows, key=lambda row: (row["name"] or row["id"], row["id"]))}
 
-    def info(self, request: Request) -> Json:
+    def info(self, request: BuiltinRequest) -> Json:
         name, namespace = text(request, "name"), optional(request, "namespace", str)
         named = [c for c in self._engine_state.connections.values() if c.name == name]
         found = {c.namespace or DEFAULT_NAMESPACE: c for c in named}
@@ -101,7 +105,7 @@ class Workers:
             row["pid"] = connection.pid
         return self._with_registrations(row, lambda owner, _worker: owner == connection.id)
 
-    def installed(self, request: Request) -> Json:  # noqa: ARG002 (a running-only filter changes nothing here)
+    def installed(self, request: BuiltinRequest) -> Json:  # noqa: ARG002 (a running-only filter changes nothing here)
         """Without a daemon that installs workers, the ones that are connected stand for the installed."""
         return {
             "workers": [
@@ -117,10 +121,10 @@ class Workers:
             ]
         }
 
-    def composed(self, request: Request) -> Json:  # noqa: ARG002 (there is one project, and no file of it)
-        """The same question in the words of Compose: the connected workers stand for its containers.
+    def composed(self, request: BuiltinRequest) -> Json:  # noqa: ARG002 (there is one project, and no file of it)
+        """Answer ``compose::status``: the connected workers stand for the containers of a project.
 
-        What the worker of a container is, the project's file says; there is none here, and each is itself.
+        Without a project's file, which would name the worker of each container, each is itself.
         """
         return {
             "namespace": DEFAULT_NAMESPACE,
@@ -208,18 +212,6 @@ class Workers:
 def clean(value: str | None) -> str | None:
     """A name or description that fits a line and hides nothing; None if nothing is left of it."""
     return (without_controls(value)[:MAX_NAME_CHARS].strip() or None) if value is not None else None
-
-
-def _description_in(request: Request) -> Json:
-    """What a worker said about itself, checked as a whole before anything is changed."""
-    return {
-        "description": clean(optional(request, "description", str)),
-        "version": clean(optional(request, "version", str)),
-        "runtime": clean(optional(request, "runtime", str)) or "unknown",
-        "os": clean(optional(request, "os", str)),
-        "isolation": clean(optional(request, "isolation", str)),
-        "pid": optional(request, "pid", int),
-    }
 
 
 def _chosen_home(name: str, homes: list[str], wanted: str | None) -> str:

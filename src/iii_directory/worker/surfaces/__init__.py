@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.worker.surfaces import (
-    advice,
-    engine,
-    for_hosts,
-    prompts,
-    registry,
-    search,
-    skills,
-    writing,
+    engine_functions,
+    prompt_functions,
+    registry_functions,
+    search_functions,
+    skill_functions,
+    upkeep_functions,
 )
-from iii_directory.worker.surfaces.schema import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
+from iii_directory.worker.surfaces.function_row import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,17 +30,17 @@ GENERATIONS: Final[Mapping[str, str]] = {
 """The published versions of this worker that clients were written for, and what each brought."""
 
 SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
-    "Search": search.FUNCTIONS,
-    "Skills": skills.FUNCTIONS,
-    "Skills for hosts": for_hosts.FUNCTIONS,
-    "Looking after skills": advice.FUNCTIONS,
-    "Writing skills": writing.FUNCTIONS,
-    "Prompts and registering": prompts.FUNCTIONS,
-    "The engine": engine.FUNCTIONS,
-    "The registry and downloads": registry.FUNCTIONS,
+    "Search": search_functions.FUNCTIONS,
+    "Skills": skill_functions.READING,
+    "Skills for hosts": skill_functions.FOR_HOSTS,
+    "Looking after skills": upkeep_functions.ADVICE,
+    "Writing skills": upkeep_functions.WRITING_SKILLS,
+    "Prompts and registering": prompt_functions.FUNCTIONS,
+    "The engine": engine_functions.FUNCTIONS,
+    "The registry and downloads": registry_functions.FUNCTIONS,
 }
 FUNCTIONS: Final[tuple[FunctionRow, ...]] = tuple(row for rows in SUBJECTS.values() for row in rows)
-TRIGGER_TYPES: Final[tuple[TriggerTypeRow, ...]] = prompts.TRIGGER_TYPES
+TRIGGER_TYPES: Final[tuple[TriggerTypeRow, ...]] = prompt_functions.TRIGGER_TYPES
 
 
 def functions_of(generations: Collection[str]) -> list[FunctionRow]:

@@ -1,1 +1,0 @@
-"""Decide who may connect."""

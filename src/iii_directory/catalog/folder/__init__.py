@@ -1,1 +1,0 @@
-"""Read the skill folders and follow their changes."""

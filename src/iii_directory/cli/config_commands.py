@@ -1,0 +1,209 @@
+"""``iii-directory config``: the settings in force, what is wrong with the file, and a file to start from."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from iii_directory.cli.command_help import CommandGroup
+from iii_directory.cli.common import (
+    CONNECT_SECONDS,
+    EXIT_CODES,
+    config_option,
+    engine_url,
+    fail,
+    is_named,
+    listens,
+    url_option,
+)
+from iii_directory.cli.output import note, print_json, print_table, print_text
+from iii_directory.cli.processes import directories, run_of
+from iii_directory.cli.tokens import engine_token
+from iii_directory.config import (
+    CONFIGURATION_ID,
+    Origin,
+    at_next_start,
+    in_force,
+    json_schema,
+    load_settings,
+    parse_settings,
+    read_document,
+    real_path,
+    sample,
+    set_on_engine,
+)
+from iii_directory.shapes import object_of
+from iii_directory.text import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from iii_directory.cli.processes import Run
+    from iii_directory.config import InForce, Settings
+    from iii_directory.shapes import Json
+
+
+@click.group(
+    cls=CommandGroup,
+    help="The settings: what is in force and where it comes from, what is wrong with the file, a file to "
+    "start from, and a schema for editors.",
+    epilog=EXIT_CODES,
+)
+def command() -> None:
+    """Group the commands; each reads the file itself, because a broken file is what it reports on."""
+
+
+@command.command(
+    help="Show every setting, its value and where that comes from: the default, the file, the start of the "
+    "directory that runs for this folder, or the engine it is on. What the file changes at the next start "
+    "says so.",
+    epilog=EXIT_CODES,
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@config_option
+@url_option
+def show(as_json: bool, config_path: Path, url: str | None) -> None:
+    rows, problems = _in_force(config_path, url)
+    if as_json:
+        print_json({"settings": [{"key": row.key, "value": row.value, "from": row.origin} for row in rows]})
+    else:
+        print_table(
+            ("key", "value", "from"), [(row.key, _written(row.value), row.origin) for row in rows], whole=True
+        )
+    _warn(config_path)
+    for problem in problems:
+        note(f"{problem}; it is not used")
+
+
+@command.command(help="Say what is wrong with the file; nothing is started.", epilog=EXIT_CODES)
+@config_option
+def check(config_path: Path) -> None:
+    if not os.path.lexists(config_path):
+        fail(f"{config_path} does not exist; write one: iii-directory config init")
+    if _warn(config_path):
+        raise SystemExit(1)
+    note(f"{config_path} is fine")
+
+
+@command.command(help="Write a file with every setting, its default and what it is for.", epilog=EXIT_CODES)
+@config_option
+def init(config_path: Path) -> None:
+    try:
+        with config_path.open("x", encoding="utf-8") as file:
+            file.write(sample())
+    except FileExistsError:
+        fail(f"there is a {config_path} already; it was left as it is")
+    except OSError as error:
+        fail(f"{config_path} cannot be written: {error.strerror}")
+    note(f"wrote {config_path}: every line is a default and commented out")
+
+
+@command.command(help="Print a JSON Schema of the file, for editors.", epilog=EXIT_CODES)
+def schema() -> None:
+    print_text(json.dumps(json_schema(), indent=2))
+
+
+def _in_force(config_path: Path, url: str | None) -> tuple[list[InForce], list[str]]:
+    """Return every setting, and a sentence for each value from outside the file that cannot be used."""
+    home, file = config_path.parent, str(config_path)
+    document, _ = read_document(config_path)
+    now, _ = parse_settings(document, real_path(config_path).parent)
+    run, address = run_of(home), _engine_of(home, url)
+    waiting = _waiting(now, run)
+    said = Origin(file, {key: value for key, value in document.items() if key not in waiting})
+    usual: list[Origin] = []
+    elsewhere = list(_of_run(now, run, waiting))
+    if address is not None:
+        token = engine_token(address, home, named=is_named(url))
+        usual += _usual_on(address, token)
+        elsewhere += _of_engine(address, token)
+    rows, _ = in_force((*usual, said, *elsewhere))
+    later = f"what {file} says takes effect at the next start"
+    rows = [row._replace(origin=f"{row.origin}; {later}") if row.key in waiting else row for row in rows]
+    return rows, in_force(elsewhere)[1]
+
+
+def _waiting(now: Settings, run: Run | None) -> Json:
+    """Return what a running directory started with, where the file now says something else."""
+    before = (run.at_start if run else None) or {}
+    return {key: before[key] for key, value in at_next_start(now).items() if before.get(key, value) != value}
+
+
+def _of_run(now: Settings, run: Run | None, waiting: Json) -> Iterator[Origin]:
+    """Yield what a running directory was started with, where the file says something else."""
+    if run is not None:
+        # An option may have named another folder.
+        other = run.skills_folder != str(now.skills_folder)
+        folder = {"skills_folder": run.skills_folder} if other else {}
+        yield Origin(f"the start of pid {run.pid}", {**waiting, **folder})
+
+
+def _engine_of(home: Path, url: str | None) -> str | None:
+    """Return the engine to ask: the named one, else this folder's; None if only other folders use it."""
+    address = engine_url(url, home)
+    homes = [run.home for run in directories() if run.url == address]
+    of_others = homes and str(real_path(home)) not in homes
+    return address if url is not None or (not of_others and listens(address)) else None
+
+
+def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
+    """Yield the defaults that differ on the embedded engine."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError
+    from iii_directory.bus.seam import is_embedded
+
+    # `_configuration` reports an engine that does not answer.
+    with suppress(EngineUnreachableError, RemoteError):
+        if is_embedded(_ask(address, token, "engine::health::check", {})):
+            yield Origin("default on the embedded engine", {"auto_download": False})
+
+
+def _of_engine(address: str, token: str | None) -> Iterator[Origin]:
+    """Yield the settings that the engine's configuration has."""
+    values, alone = set_on_engine(_configuration(address, token))
+    for sentence in alone:
+        note(f"the engine: {sentence}")
+    yield Origin(f"the engine at {shown_url(address)}", values)
+
+
+def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:
+    from iii_directory.bus.client import call_function
+    from iii_directory.wire.protocol import DEFAULT_NAMESPACE
+
+    return call_function(
+        address, function_id, payload, timeout=CONNECT_SECONDS, token=token, namespace=DEFAULT_NAMESPACE
+    )
+
+
+def _configuration(url: str, token: str | None) -> object:
+    """Ask the engine for its configuration of this worker; None, with a note, if it cannot be used."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError
+    from iii_directory.wire.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
+
+    get, asked = "configuration::get", {"id": CONFIGURATION_ID}
+    try:
+        # Before anything is set, only the raw value can be read: null does not match the schema.
+        kept = _ask(url, token, get, {**asked, "raw": True})
+        return kept if object_of(kept).get("value") is None else _ask(url, token, get, asked)
+    except EngineUnreachableError as error:
+        note(f"{error}; what is set there is not shown")
+    except RemoteError as error:
+        # The engine has no configuration, or has nothing set for this worker.
+        if error.body.get("code") not in (FUNCTION_NOT_FOUND, NOT_FOUND):
+            note(f"what is set on the engine cannot be used: {error}")
+    return None
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _warn(config_path: Path) -> list[str]:
+    _, warnings = load_settings(config_path)
+    for warning in warnings:
+        note(warning)
+    return warnings

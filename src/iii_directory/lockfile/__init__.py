@@ -1,1 +1,0 @@
-"""The record of what was installed, and the names that may become names on disk."""

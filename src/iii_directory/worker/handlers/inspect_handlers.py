@@ -1,0 +1,269 @@
+"""Answer questions about the engine and about the directory itself, with the documents about them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from iii_directory.catalog.explain import explanation
+from iii_directory.documents.payload_fields import flag, optional_text, optional_texts, optional_word, text
+from iii_directory.errors import DirectoryError, invalid_field
+from iii_directory.limits import MAX_FUNCTION_BATCH
+from iii_directory.mcp.exposure import exposed, tool_row
+from iii_directory.worker.engine_view import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from iii_directory.bus.seam import Function, Payload
+    from iii_directory.catalog.catalogue import Catalogue
+    from iii_directory.catalog.snapshot import Snapshot
+    from iii_directory.catalog.view import CatalogueView
+    from iii_directory.documents.model import Finding, Skill
+    from iii_directory.install.edits import Edits
+    from iii_directory.worker.engine_view import EngineView, Row
+    from iii_directory.worker.installed_workers import InstalledWorkers
+    from iii_directory.worker.served_skills import Links
+    from iii_directory.worker.usage import CallMetrics
+
+
+HOW_TO: Final = "how-to"
+_SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
+
+
+class EngineHandlers:
+    """Answers ``directory::*-list|-info`` and ``directory::engine::functions::info``."""
+
+    def __init__(self, engine: EngineView, catalogue: Catalogue) -> None:
+        self._engine = engine
+        self._catalogue = catalogue
+        self._linked_in: Snapshot | None = None
+        self._links: dict[str, list[Skill]] = {}
+
+    async def function_list(self, payload: Payload) -> Row:
+        wanted = ("search", "prefix", "worker", "namespace")
+        return {"functions": _filtered(await self._engine.functions(), payload, "function_id", wanted)}
+
+    async def function_info(self, payload: Payload) -> Row:
+        detail = await self._engine.function(
+            text(payload, "function_id"), optional_word(payload, "namespace")
+        )
+        return {**detail, **await self._documents(detail)}
+
+    async def engine_function_info(self, payload: Payload) -> Row:
+        several = optional_texts(payload, "function_ids")
+        if several:
+            if len(several) > MAX_FUNCTION_BATCH:
+                raise invalid_field("function_ids", f"a list of at most {MAX_FUNCTION_BATCH} function ids")
+            found = await self._engine.functions_at_once(several, optional_word(payload, "namespace"))
+            rows = [row if "error" in row else {**row, **await self._documents(row)} for row in found]
+            return {"functions": [{key: row[key] for key in row if key != "name"} for row in rows]}
+        detail = await self.function_info(payload)
+        del detail["name"]
+        return detail
+
+    async def trigger_list(self, payload: Payload) -> Row:
+        wanted = ("search", "prefix", "worker", "namespace")
+        return {"triggers": _filtered(await self._engine.trigger_types(), payload, "id", wanted)}
+
+    async def trigger_info(self, payload: Payload) -> Row:
+        return await self._engine.trigger_type(text(payload, "id"), optional_word(payload, "namespace"))
+
+    async def registered_list(self, payload: Payload) -> Row:
+        wanted = ("search", "prefix", "trigger_type", "function_id", "worker", "namespace")
+        return {"registered_triggers": _filtered(await self._engine.bindings(), payload, "id", wanted)}
+
+    async def registered_info(self, payload: Payload) -> Row:
+        detail = await self._engine.binding(text(payload, "id"))
+        if detail["function"] is not None:
+            detail["function"] |= await self._documents(detail["function"])
+        return detail
+
+    async def worker_list(self, payload: Payload) -> Row:
+        wanted = ("search", "prefix", "runtime", "status", "namespace")
+        return {"workers": _filtered(await self._engine.workers(), payload, "name", wanted)}
+
+    async def worker_info(self, payload: Payload) -> Row:
+        name = text(payload, "name")
+        detail = await self._engine.worker(name, optional_word(payload, "namespace"))
+        return {**detail, **_written_about(await self._catalogue.current(), name)}
+
+    # Documents about a function
+
+    async def _documents(self, detail: Row) -> dict[str, Any]:
+        """Return the how-to of a function and the other documents about it, if there are any."""
+        function_id = detail["function_id"]
+        look = await self._catalogue.current()
+        snapshot = look.listed
+        # Any worker may register a document about any function, so the operator's come first.
+        about = sorted(
+            snapshot.documenting(function_id),
+            key=lambda s: (s.provenance.order, s.type != HOW_TO, s.function_id != function_id, s.id),
+        )
+        linking = [s for s in (await self._linking(look)).get(function_id, ()) if s not in about]
+        guide = next((s for s in about + linking if s.type == HOW_TO), None)
+        found: dict[str, Any] = {}
+        if guide is not None:
+            try:
+                found["how_guide"] = {
+                    "skill_id": snapshot.display_id(guide),
+                    "title": guide.title,
+                    "body": look.read_skill(guide),
+                    "provenance": guide.provenance.as_json(),
+                }
+            except DirectoryError:
+                guide = None  # its file went just now
+        overview = snapshot.find(str(detail["worker_name"])) if detail["worker_name"] else None
+        related = [s for s in (*about, *linking, *([overview] if overview else [])) if s is not guide]
+        if related:
+            found["related_skills"] = [
+                {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
+                for s in dict.fromkeys(related)
+            ]
+        return found
+
+    async def _linking(self, look: CatalogueView) -> dict[str, list[Skill]]:
+        """How-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
+        if self._linked_in is not look.listed:
+            self._links = await asyncio.to_thread(_read_links, look)
+            self._linked_in = look.listed
+        return self._links
+
+
+def _read_links(look: CatalogueView) -> dict[str, list[Skill]]:
+    links: dict[str, list[Skill]] = {}
+    for skill in look.listed.skills.items:
+        if skill.type != HOW_TO:
+            continue
+        try:
+            body = look.read_skill(skill)
+        except DirectoryError:
+            continue
+        for path in dict.fromkeys(_SECTION_LINK.findall(body)):
+            links.setdefault(path.strip("/").replace("/", "::"), []).append(skill)
+    return links
+
+
+def _written_about(look: CatalogueView, worker: str) -> Row:
+    """Return the documents of a worker, which are in the namespace of its name."""
+    snapshot = look.listed
+    overview = snapshot.find(worker)
+    skills = [*([overview] if overview else []), *snapshot.skills_below(worker)]
+    return {
+        "skills": [
+            {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
+            for s in dict.fromkeys(skills)
+        ],
+        "prompts": [
+            {"name": prompt.name, "description": prompt.description}
+            for prompt in snapshot.prompts.items
+            if (prompt.path or prompt.function_id or "").replace("::", "/").startswith(f"{worker}/")
+        ],
+    }
+
+
+def _filtered(rows: list[Row], payload: Payload, identifier: str, keys: tuple[str, ...]) -> list[Row]:
+    """Return the rows that pass every filter, sorted by name and then by id."""
+    filters = {key: optional_text(payload, key) for key in keys}
+    found = [row for row in rows if matches(row, filters, identifier)]
+    return sorted(found, key=lambda row: (str(row[identifier]), str(row.get("id"))))
+
+
+class UpkeepHandlers:
+    """Answers ``directory::diagnostics`` and ``metrics``, ``skills::explain``, ``budget`` and ``facts``."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        engine: EngineView,
+        edits: Edits,
+        installed: InstalledWorkers,
+        functions: Collection[Function],
+        metrics: CallMetrics,
+    ) -> None:
+        self._catalogue = catalogue
+        self._engine = engine
+        self._edits = edits
+        self._installed = installed
+        self._functions = functions
+        self._metrics = metrics
+        self._links: Links | None = None
+        self._reading = asyncio.Lock()
+        """Held by the one call that reads all texts of all skills: other readers need the threads."""
+
+    async def diagnostics(self, payload: Payload) -> Row:
+        with_check = flag(payload, "check", default=False)
+        look = await self._catalogue.current()
+        found = [*look.findings(), *await self._engine.findings(), *await self._edited(look)]
+        if with_check:
+            from iii_directory.worker.served_skills import objections
+
+            async with self._reading:
+                found += await asyncio.to_thread(objections, look)
+        reply, told_by = look.report(found, payload), self._installed.asked_of
+        return reply if told_by is None else {**reply, "installed_by": told_by}
+
+    async def explain(self, payload: Payload) -> Row:
+        look = await self._catalogue.current()
+        return await asyncio.to_thread(explanation, look, payload, await self._edited(look))
+
+    async def budget(self, _: Payload) -> Row:
+        from iii_directory.worker.served_skills import budget
+
+        async with self._reading:
+            return await asyncio.to_thread(
+                budget, await self._catalogue.current(), tool_rows(self._functions)
+            )
+
+    async def facts(self, payload: Payload) -> Row:
+        from iii_directory.worker.served_skills import facts
+
+        functions = {row["function_id"] for row in await self._engine.functions()}
+        look = await self._catalogue.current()
+        async with self._reading:
+            return await asyncio.to_thread(facts, look, payload, functions)
+
+    async def links(self, payload: Payload) -> Row:
+        from iii_directory.worker.served_skills import Links
+
+        if self._links is None:
+            self._links = Links()
+        async with self._reading:
+            return await asyncio.to_thread(self._links.answer, await self._catalogue.current(), payload)
+
+    async def metrics(self, _: Payload) -> Row:
+        look = await self._catalogue.current()
+        workers = await self._engine.workers()
+        gauges: dict[str, tuple[str, float]] = {
+            "iii_directory_documents": ("Documents that are served.", len(look.snapshot.skills)),
+            "iii_directory_prompts": ("Prompts that are served.", len(look.snapshot.prompts)),
+            "iii_directory_installed_namespaces": ("Installed namespaces.", len(look.lockfile.namespaces)),
+            "iii_directory_connections": (
+                "Workers that are connected to the engine.",
+                sum(1 for row in workers if row.get("status") == "connected"),
+            ),
+        }
+        return {"metrics": self._metrics.report(gauges)}
+
+    async def _edited(self, look: CatalogueView) -> list[Finding]:
+        """What was edited by hand among what was installed."""
+        if not look.lockfile.namespaces:
+            return []
+        return await asyncio.to_thread(self._edits.findings, look.lockfile)
+
+
+def tool_rows(functions: Iterable[Function]) -> list[Row]:
+    """What MCP clients are told of those of our functions that are tools without anybody asking."""
+    known = {function.id: function for function in functions}
+    tools = exposed([{"function_id": key, "metadata": row.metadata} for key, row in known.items()], (), "")
+    return [
+        tool_row(
+            tool,
+            {
+                "description": known[tool.function_id].description,
+                "request_schema": known[tool.function_id].request,
+            },
+        )
+        for tool in tools
+    ]
