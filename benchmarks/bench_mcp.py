@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from urllib.parse import urlsplit
 
-from benchmarks.harness import Measurement, goal, interleave, measure
+from benchmarks.harness import Measurement, goal, interleave, measure, repeat
 from benchmarks.processes import engine, process
 from iii_directory.engine.server import EngineServer
 
@@ -141,6 +141,44 @@ def _listing_tools(*arguments: str) -> float:
         server.kill()
     if not answer["result"]["tools"]:
         raise AssertionError("that is not what was asked for")
+    return taken
+
+
+@goal("mcp.handover", at_most=2.0, unit="s")
+def handover() -> Measurement:
+    """Kill the directory that a bridge has joined, and read a resource of the folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        skills = Path(folder) / "skills"
+        skills.mkdir()
+        _with_document(str(skills))
+        return repeat(lambda: _handed_over(skills), rounds=STARTS)
+
+
+def _handed_over(skills: Path) -> float:
+    from tests.support.commands import free_port
+
+    own = ("-m", "iii_directory")
+    ports = ("--port", str(free_port()), "--http-port", "0")
+    up = subprocess.Popen(
+        [sys.executable, *own, "up", *ports, "--skills-folder", str(skills)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        if not any("Ctrl-C" in line for line in up.stdout or ()):
+            raise AssertionError("the directory did not start")
+        with StdioReader(*own, "mcp", "--skills-folder", str(skills), log=subprocess.PIPE) as bridge:
+            bridge.read()
+            bridge.wait_for_log("joined the directory")
+            up.kill()
+            start = time.perf_counter()
+            bridge.read()
+            taken = time.perf_counter() - start
+            bridge.kill()
+    finally:
+        up.kill()
+        up.communicate()
     return taken
 
 
@@ -293,13 +331,19 @@ class SkillsReader:
 class StdioReader:
     """A server started with pipes; a context manager."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, log: int | None = None) -> None:
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([sys.executable, *arguments], stdin=pipe, stdout=pipe, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments], stdin=pipe, stdout=pipe, stderr=log, text=True
+        )
         self._line = _request() + "\n"
 
     def kill(self) -> None:
         self._process.kill()
+
+    def wait_for_log(self, text: str) -> None:
+        if not any(text in line for line in self._process.stderr or ()):
+            raise AssertionError(f"{text!r} was not logged")
 
     def __enter__(self) -> Self:
         return self

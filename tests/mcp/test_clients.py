@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mcp_types import PromptReference
+from tests.mcp.stage import http_bridge, session
 
 if TYPE_CHECKING:
-    from tests.mcp.stage import Session
+    from tests.mcp.stage import Era, Session
+    from tests.support.engine import EngineThread
     from tests.support.reader import OtherWorker, Reader
 
 INVALID_PARAMS = -32602
@@ -116,6 +118,19 @@ def test_a_missing_skill_is_the_error_of_the_protocol(client: Session) -> None:
 
     assert error.code == (RESOURCE_NOT_FOUND if client.era == "2025" else INVALID_PARAMS)
     assert re.match(r"D110 not_found: .*not found.*\. Next: ", error.message)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("era", ["2025", "2026"])
+@pytest.mark.parametrize("place", ["joined", "inside"])
+def test_the_first_answer_of_a_bridge_names_the_next_step_if_it_is_an_error(
+    engine_url: str, embedded: EngineThread | None, place: str, era: Era
+) -> None:
+    inside = embedded if place == "inside" else None
+    with http_bridge(engine_url, inside=inside) as url, session(url, era) as client:
+        error = client.refusal("read_resource", "iii://cofee")
+
+    assert "Next: call directory__skills__list to see every skill id" in error.message
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ import fcntl
 import json
 import os
 import random
+import signal
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,16 +18,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from mcp.client.stdio import StdioServerParameters
 from tests.mcp.stage import Session, session
-from tests.support.commands import COMMAND, environment, free_port, running, with_usual_port
+from tests.support.commands import (
+    COMMAND,
+    environment,
+    free_port,
+    running,
+    running_program,
+    with_usual_port,
+)
 from tests.support.engine import WAIT, EngineThread
-from tests.support.reader import Reader
+from tests.support.forking import forked_commands
+from tests.support.reader import OtherWorker, Reader, until
 
 from mcp import MCPError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from tests.support.commands import Running
+
+    Program = Callable[..., tuple[str, ...]]
+    """Gives the program and arguments of one of our commands."""
 
 
 class Project:
@@ -40,9 +53,10 @@ class Project:
         (self.skills / f"only-{name}" / "SKILL.md").write_text(text, encoding="utf-8")
         (self.home / "config.yaml").write_text("allow_writing: true\n", encoding="utf-8")
 
-    def bridge(self, usual_port: int, *, folder: Path | None = None) -> StdioServerParameters:
+    def bridge(self, *, folder: Path | None = None, make: Program | None = None) -> StdioServerParameters:
         """The bridge as a client starts it in the project."""
-        program, *arguments = with_usual_port(usual_port, "mcp", "--tools", "all")
+        make = make or partial(with_usual_port, free_port())
+        program, *arguments = make("mcp", "--tools", "all")
         return StdioServerParameters(
             command=program,
             args=arguments,
@@ -97,8 +111,8 @@ def _skill(skill_id: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A directory of another project at the default port."""
+def usual_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The default port, which the directory of another project has."""
     port = free_port()
     project = Project(tmp_path_factory.mktemp("stranger"), "stranger")
     with running("up", "--port", str(port), "--http-port", "0", "--in-memory", cwd=project.home) as up:
@@ -106,10 +120,19 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="module")
+def forked(usual_port: int) -> Iterator[Program]:
+    with forked_commands(usual_port) as program:
+        yield program
+
+
 @contextmanager
-def directory_of(project: Project) -> Generator[Running]:
+def directory_of(project: Project, make: Program | None = None, *options: str) -> Generator[Running]:
     """``up`` in a project, with the environment of a terminal."""
-    with running("up", "--port", str(free_port()), "--http-port", "0", cwd=project.home) as up:
+    make = make or partial(with_usual_port, free_port())
+    ports = () if "--url" in options else ("--port", str(free_port()))
+    command = make("up", *ports, "--http-port", "0", *options)
+    with running_program(*command, cwd=project.home) as up:
         up.wait_for("Ctrl-C")
         yield up
 
@@ -137,26 +160,7 @@ def _rounds() -> list[Round]:
     return [*alone, *with_up[: 100 - len(alone)]]
 
 
-def _covering() -> list[Round]:
-    """Make rounds with every order of starting once, and every order of leaving once.
-
-    Two windows of one project are alike, so an order in which they change places is the same order; which of
-    them leaves first alternates.
-    """
-    chance = random.Random(24)
-    rounds: list[Round] = []
-    for names in (WINDOWS, (*WINDOWS, "up")):
-        orders = [one for one in permutations(names) if one.index("first 1") < one.index("first 2")]
-        for number, (starting, leaving) in enumerate(
-            zip(orders, chance.sample(orders, len(orders)), strict=True)
-        ):
-            swapped = {"first 1": "first 2", "first 2": "first 1"} if number % 2 else {}
-            order = tuple(swapped.get(name, name) for name in leaving)
-            rounds.append(Round(starting, order, up_is_killed=number % 4 > 1))
-    return rounds
-
-
-def _play(one: Round, place: Path, usual_port: int) -> None:
+def _play(one: Round, place: Path, make: Program) -> None:
     """Start three windows on two projects, and perhaps a directory for one of them, and end them again."""
     first, second = Project(place, "first"), Project(place, "second")
     open_windows: dict[str, Window] = {}
@@ -167,10 +171,10 @@ def _play(one: Round, place: Path, usual_port: int) -> None:
             project = second if name.startswith("second") else first
             mine = everything.enter_context(ExitStack())
             if name == "up":
-                ups.append(mine.enter_context(directory_of(first)))
+                ups.append(mine.enter_context(directory_of(first, make)))
             else:
                 era = ("2025", "2026")[number % 2]
-                client = mine.enter_context(session(project.bridge(usual_port), era))
+                client = mine.enter_context(session(project.bridge(make=make), era))
                 open_windows[name] = Window(client, project, mine)
             written = _all_write(open_windows, written)
         for name in one.leaving:
@@ -191,24 +195,25 @@ def _all_write(windows: dict[str, Window], written: int) -> int:
     return written + 1
 
 
-# Fifteen rounds run with every change, all hundred with `make soak`, which takes ten to twenty minutes.
-@pytest.mark.parametrize("one", _covering(), ids=lambda one: ",".join(one.starting).replace(" ", ""))
-def test_windows_of_two_projects_see_and_write_their_own_folder_alone(
-    one: Round, tmp_path: Path, stranger: int
-) -> None:
-    _play(one, tmp_path, stranger)
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("number", range(100))
-def test_a_hundred_rounds_of_windows_do_not_mix(number: int, tmp_path: Path, stranger: int) -> None:
-    _play(_rounds()[number], tmp_path, stranger)
+def test_windows_of_two_projects_see_and_write_their_own_folder_alone(
+    number: int, tmp_path: Path, forked: Program
+) -> None:
+    _play(_rounds()[number], tmp_path, forked)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_commands_that_import_while_others_leave_do_not_mix(
+    killed: bool, tmp_path: Path, usual_port: int
+) -> None:
+    one = Round(("first 1", "up", "second 1", "first 2"), ("up", "first 1", "second 1", "first 2"), killed)
+    _play(one, tmp_path, partial(with_usual_port, usual_port))
 
 
 def test_a_lone_bridge_has_no_listening_socket_and_leaves_nothing_behind(tmp_path: Path) -> None:
     project = Project(tmp_path, "alone")
     before = sorted(project.home.rglob("*"))
-    with session(project.bridge(free_port()), "2025") as client:
+    with session(project.bridge(), "2025") as client:
         assert client.uris()
         (bridge,) = [pid for pid in _children(os.getpid()) if _cwd(pid) == project.home]
         tree = [bridge, *_children(bridge)]
@@ -221,12 +226,31 @@ def test_a_lone_bridge_has_no_listening_socket_and_leaves_nothing_behind(tmp_pat
     assert not [path for path in left if ".iii-directory" not in path.parts]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_directory_that_leaves_an_engine_which_goes_on_is_survived(
+    number: int, tmp_path: Path, forked: Program
+) -> None:
+    project = Project(tmp_path, "guest")
+    with EngineThread() as engine, session(project.bridge(make=forked), "2026") as client:
+        assert "iii://only-guest" in client.uris()
+        with directory_of(project, forked, "--url", engine.url) as up, OtherWorker(engine.url) as other:
+            other.call("skills::register", id="guest-of-engine", skill="# Guest\n\nIs registered.\n")
+            until(lambda: "iii://guest-of-engine" in client.uris(), "the directory is joined")
+            up.process.send_signal(number)
+            while up.process.poll() is None:
+                assert "iii://only-guest" in client.uris()
+            assert "directory__skills__create" in client.tools()
+
+        assert "iii://only-guest" in client.uris()
+        assert "iii://guest-of-engine" not in client.uris()
+
+
 def test_a_project_is_found_from_a_folder_below_it(tmp_path: Path) -> None:
     project = Project(tmp_path, "deep")
     below = project.home / "src" / "inner"
     below.mkdir(parents=True)
     # Older configurations have --up in them.
-    bridge = project.bridge(free_port(), folder=below)
+    bridge = project.bridge(folder=below)
     bridge.args.append("--up")
     with session(bridge, "2025") as client:
         assert "iii://only-deep" in client.uris()
@@ -243,7 +267,7 @@ def test_a_run_file_that_names_another_process_is_not_believed(tmp_path: Path) -
         run_file = runs / f"{os.getpid()}.json"
         run_file.write_text(json.dumps(said), encoding="utf-8")
         run_file.chmod(0o600)
-        with run_file.open() as held, session(project.bridge(free_port()), "2025") as client:
+        with run_file.open() as held, session(project.bridge(), "2025") as client:
             fcntl.flock(held, fcntl.LOCK_EX)
 
             assert "iii://only-mine" in client.uris()

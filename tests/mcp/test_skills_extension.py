@@ -235,29 +235,38 @@ def test_a_cursor_is_void_once_a_listed_skill_has_changed(
 def test_nothing_is_hashed_twice_while_it_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iii_directory.catalog import skill_manifests, view
+    # Otherwise the files are new for a while, and read again to be sure.
+    monkeypatch.setattr("iii_directory.limits.RACY_SECONDS", 0)
+    files = {f"s{one}/SKILL.md": VERBATIM.replace("pdf", f"s{one}") for one in range(20)}
+    files |= {f"s{one}/file.txt": f"The text of {one}." for one in range(20)}
+    changed = "The text after a change."
+    hashed: list[bytes] = []
+    sha256 = hashlib.sha256
 
-    hashed: list[int] = []
-
-    class Counting:
-        """``hashlib`` that counts; digests of manifests themselves are not of files."""
-
-        def sha256(self, raw: bytes = b"") -> Any:
-            hashed.append(len(raw))
-            return hashlib.sha256(raw)
+    def counting(raw: bytes = b"", **options: Any) -> Any:
+        if raw.decode("utf-8", "replace") in (*files.values(), changed):
+            hashed.append(raw)
+        return sha256(raw, **options)
 
     with host_of(tmp_path) as (host, reader):
-        for number in range(20):
-            reader.skills.write(f"s{number}/SKILL.md", f"# S\n\nNumber {number}.\n")
-            reader.skills.write(f"s{number}/file.txt", f"{number}")
-        host.skills()
-        monkeypatch.setattr(skill_manifests, "hashlib", Counting())
-        monkeypatch.setattr(view, "hashlib", Counting())
+        for path, text in files.items():
+            reader.skills.write(path, text)
+        listed = host.skills()
+        monkeypatch.setattr(hashlib, "sha256", counting)
         for _ in range(3):
-            host.skills()
+            assert host.skills() == listed
             host.entry("skill://s3/SKILL.md")
-
+            host.read("skill://s3/SKILL.md")
+            host.read("skill://s3/file.txt")
+            host.ask("resources/directory/read", uri="skill://s3")
         assert hashed == []
+
+        reader.skills.write("s3/file.txt", changed)
+        rows = host.skills()["skill://s3/SKILL.md"]["resources"]
+        monkeypatch.undo()
+
+        assert rows[1]["digest"] == digest(changed.encode())
+        assert hashed == [changed.encode()]
 
 
 RACED = ("race/SKILL.md", "race/data.bin", "race/deep/note.md", "other/index.md")

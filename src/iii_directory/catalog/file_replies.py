@@ -98,7 +98,7 @@ def skill_files(view: CatalogueView, payload: Payload) -> Row:
         size, digest = file.size, None
         if are_hashed:
             try:
-                _, size, digest, _ = _read(view, file, 0, 0)
+                _, size, digest, _ = read_part(view, file, 0, 0)
             except DirectoryError:
                 continue  # it has just gone
         document = file.document
@@ -127,7 +127,7 @@ def skill_file(view: CatalogueView, payload: Payload) -> Row:
         raise invalid_field("limit", "at least 1")
     owner, path = _owner_and_path(view, payload)
     file = _file_called(view.snapshot, owner, path)
-    part = _read(view, file, offset, least_page(limit))
+    part = read_part(view, file, offset, least_page(limit))
     if offset > part.size:
         raise invalid_field("offset", f"at most {part.size}, the size of the file")
     page = page_of(part.raw, is_last=offset + len(part.raw) >= part.size)
@@ -200,11 +200,12 @@ def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
     )
 
 
-def _read(view: CatalogueView, file: SkillFile, offset: int, limit: int) -> FilePart:
+def read_part(view: CatalogueView, file: SkillFile, offset: int, limit: int) -> FilePart:
+    """Return at most ``limit`` bytes of a skill's file from ``offset`` on, with the hash of the whole."""
     if file.place is not None:
         return view.files.read(file.place, offset, limit)
     assert file.document is not None  # noqa: S101 (a file without a place is registered)
-    raw = view.read_document(file.document).raw.encode()
+    raw = view.read_document(file.document).raw.encode(errors="surrogatepass")
     digest = hashlib.sha256(raw).hexdigest()
     return FilePart(raw[offset : offset + limit], len(raw), digest, file.document.modified_at)
 

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
-from iii_directory.catalog.file_replies import of_file, skill_meant
+from iii_directory.catalog.file_replies import of_file, read_part, skill_meant
 from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of
 from iii_directory.catalog.skill_replies import meta_of
 from iii_directory.catalog.snapshot import once_per_snapshot
@@ -174,29 +174,32 @@ def _find(view: CatalogueView, path: str) -> tuple[AddressedSkill, SkillFile | N
     return item, file
 
 
-def _bytes_at(view: CatalogueView, path: str) -> bytes:
-    item, file = _find(view, path)
-    return _overview(view, item)[0] if file is None else _bytes_of(view, file)
+def _bytes_at(view: CatalogueView, path: str) -> tuple[bytes, str]:
+    return _bytes_of(view, *_find(view, path))
 
 
-def _bytes_of(view: CatalogueView, file: SkillFile) -> bytes:
-    if file.place is None:
-        assert file.document is not None  # noqa: S101 (a file without a place is registered)
-        return view.read_document(file.document).raw.encode(errors="surrogatepass")
-    part = view.files.read(file.place)
-    if part.size > MAX_BUNDLE_BYTES:
+def _bytes_of(view: CatalogueView, item: AddressedSkill, file: SkillFile | None) -> tuple[bytes, str]:
+    """Return the bytes that are served of a skill, and their SHA-256."""
+    if file is None:
+        return _overview(view, item)[:2]
+    part = read_part(view, file, 0, MAX_BUNDLE_BYTES)
+    if part.sha256 is None:
         raise DirectoryError(TOO_LARGE, f"file {quoted(file.path)} has more than {MAX_BUNDLE_BYTES} bytes")
-    return part.raw
+    return part.raw, part.sha256
 
 
-def _overview(view: CatalogueView, item: AddressedSkill) -> tuple[bytes, Row]:
-    """Return the bytes of a skill's SKILL.md, and its front matter as JSON."""
+def _overview(view: CatalogueView, item: AddressedSkill) -> tuple[bytes, str, Row]:
+    """Return the bytes of a skill's SKILL.md, their SHA-256, and its front matter as JSON."""
     skill = item.skill
     if skill.path is None:
-        raw = view.bodies.registered(skill.id).encode(errors="surrogatepass")
+        raw, known = view.bodies.registered(skill.id).encode(errors="surrogatepass"), None
     else:
-        raw = view.files.read(skill.path).raw
-    return overview_of(raw, item.name, skill.description)
+        part = view.files.read(skill.path)
+        raw, known = part.raw, part.sha256
+    served, front_matter = overview_of(raw, item.name, skill.description)
+    if served is not raw or known is None:
+        known = hashlib.sha256(served).hexdigest()
+    return served, known, front_matter
 
 
 def _files_in(snapshot: Snapshot, item: AddressedSkill) -> dict[str, SkillFile | None]:
@@ -234,19 +237,18 @@ class Publisher:
     def content_at(self, view: CatalogueView, path: str) -> SkillContent:
         """Read the content served at a path behind ``skill://``."""
         item, file = _find(view, path)
-        raw = _overview(view, item)[0] if file is None else _bytes_of(view, file)
-        self._forget_outdated(path, raw)
+        raw, sha256 = _bytes_of(view, item, file)
+        self._forget_outdated(path, f"sha256:{sha256}")
         text = text_of(raw)
         mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
         provenance = item.skill.provenance
         if file is not None:
-            provenance = of_file(view, item.skill, file, hashlib.sha256(raw).hexdigest())
+            provenance = of_file(view, item.skill, file, sha256)
         return SkillContent(mime_type, raw if text is None else text, provenance)
 
-    def _forget_outdated(self, path: str, raw: bytes) -> None:
+    def _forget_outdated(self, path: str, digest: str) -> None:
         """Forget the manifests that list other bytes: a file may change before its writer closes it."""
         uri = uri_of(path)
-        digest = digest_of(raw)
         with self._lock:
             above = path.rpartition("/")[0]
             while above:
@@ -408,21 +410,21 @@ class Publisher:
 
 
 def _new_entry(view: CatalogueView, item: AddressedSkill) -> ManifestEntry:
-    raw, front_matter = _overview(view, item)
+    raw, sha256, front_matter = _overview(view, item)
     files = _files_in(view.snapshot, item)
     overview_uri = uri_of(f"{item.path}{_OVERVIEW_SUFFIX}")
-    rows: list[Row] = [{"uri": overview_uri, "digest": digest_of(raw), "size": len(raw)}]
+    rows: list[Row] = [{"uri": overview_uri, "digest": f"sha256:{sha256}", "size": len(raw)}]
     known = sum(file.size for file in files.values() if file is not None) + len(raw)
     is_dynamic = len(files) > MAX_BUNDLE_FILES or known > MAX_BUNDLE_BYTES
     for inner in () if is_dynamic else sorted(files.keys() - {OVERVIEW}):
         path, file = f"{item.path}/{inner}", files[inner]
         if file is None or file.place is None:
-            content = _bytes_at(view, path)
-            digest, size = digest_of(content), len(content)
+            content, sha256 = _bytes_at(view, path)
+            size = len(content)
         else:
             part = view.files.read(file.place, 0, 0)
-            digest, size = f"sha256:{part.sha256}", part.size
-        rows.append({"uri": uri_of(path), "digest": digest, "size": size})
+            sha256, size = part.sha256, part.size
+        rows.append({"uri": uri_of(path), "digest": f"sha256:{sha256}", "size": size})
     resources = _DYNAMIC if is_dynamic else rows
     row: Row = {"uri": overview_uri, "frontmatter": front_matter, "resources": resources}
     fingerprint = hashlib.sha256(json.dumps(row, ensure_ascii=True).encode()).hexdigest()
@@ -435,14 +437,16 @@ def _child(view: CatalogueView, path: str, file: SkillFile | None, *, is_folder:
     if is_folder:
         return row | {"mimeType": FOLDER}
     mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
-    size = len(_bytes_at(view, path)) if file is None else file.size
+    size = len(_bytes_at(view, path)[0]) if file is None else file.size
     return row | {"mimeType": mime_type, "size": size}
 
 
 def _archive(view: CatalogueView, item: AddressedSkill) -> bytes:
     return packed(
         {
-            inner: PackedFile(_bytes_at(view, f"{item.path}/{inner}"), file is not None and file.executable)
+            inner: PackedFile(
+                _bytes_at(view, f"{item.path}/{inner}")[0], file is not None and file.executable
+            )
             for inner, file in _files_in(view.snapshot, item).items()
         }
     )

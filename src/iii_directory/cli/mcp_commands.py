@@ -35,14 +35,14 @@ from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_op
 from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION
 from iii_directory.limits import MCP_START_SECONDS, MCP_WORK_SECONDS
 from iii_directory.mcp.hello import DEFAULT_HOST, DEFAULT_PORT
-from iii_directory.shapes import object_of
+from iii_directory.shapes import object_of, rows_of
 from iii_directory.text import shown_url
 from iii_directory.wire.http_server import HttpLimits, Listener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
-    from iii_directory.bus.seam import WorkerBus
+    from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.cli.common import Project
     from iii_directory.cli.processes import Run
     from iii_directory.engine.server import EngineServer
@@ -343,8 +343,10 @@ class Handover:
             run = directory_for(self._project.home, self._project.settings.skills_folder, self._project.data)
             lost = None if run is None else await self._join(run)
             if lost is not None:
-                # The run file is looked at again at once: another directory may have taken over.
+                # Imported beforehand, so that requests wait less once this directory leaves.
+                await _import_directory()
                 await lost.wait()
+                # The run file is looked at again at once: another directory may have taken over.
                 continue
             # Looked for again and again, since a directory announces itself by its run file alone.
             if self._own is None:
@@ -377,16 +379,24 @@ class Handover:
         lost = asyncio.Event()
 
         def left() -> None:
+            lost.set()
             # At once, before the bus finds another engine at the address.
             if self._joined is bus:
                 self._joined = None
                 self._upstream.use(None)
                 self._later(self._close(bus))
-            lost.set()
+
+        def functions_changed(event: Payload) -> None:
+            # An engine that is not the directory's own goes on without it.
+            if not any(_instance(row) == run.instance for row in rows_of(event, "functions")):
+                left()
 
         bus.on_lost(left)
+        listener, told = f"{bus.name}::directory-left", "Tells a bridge that its directory left."
+        bus.register_listener(listener, functions_changed, description=told)
+        bus.bind("engine::functions-available", listener, {})
         self._upstream.attach(bus)
-        if not await _is_same(bus, run):
+        if not await _is_same(bus, run) or lost.is_set():
             self._refused = run.instance, loop.time() + _REFUSED_SECONDS
             await self._close(bus)
             return None
@@ -401,9 +411,7 @@ class Handover:
 
     async def _start_own(self) -> OwnDirectory:
         """Start the directory in this process, on an engine in memory that has no port."""
-        # The imports take most of a second: not on the loop, which answers the client meanwhile.
-        for name in ("mcp.bridge", "worker.directory_worker", "cli.engine_commands"):
-            await asyncio.to_thread(import_module, f"iii_directory.{name}")
+        await _import_directory()
         from iii_directory.cli.engine_commands import new_engine
         from iii_directory.mcp.bridge import bus_inside as bridge_inside
         from iii_directory.worker.directory_worker import DirectoryWorker, bus_inside
@@ -430,6 +438,12 @@ class Handover:
         task.add_done_callback(self._leaving.discard)
 
 
+async def _import_directory() -> None:
+    """Import what a directory takes, which is most of a second; the loop answers the client meanwhile."""
+    for name in ("mcp.bridge", "worker.directory_worker", "cli.engine_commands", "engine.server"):
+        await asyncio.to_thread(import_module, f"iii_directory.{name}")
+
+
 async def _is_same(bus: WorkerBus, run: Run) -> bool:
     """Return whether the process that answers is the one that wrote the run file."""
     from iii_directory.bus.seam import CallError
@@ -443,6 +457,9 @@ async def _is_same(bus: WorkerBus, run: Run) -> bool:
             )
     except (CallError, TimeoutError):
         return False
-    # The instance is drawn anew for each process: a port that another process took over answers another one.
-    told = object_of(object_of(answer).get("metadata")).get(INSTANCE)
-    return told is not None and told == run.instance
+    return run.instance is not None and _instance(answer) == run.instance
+
+
+def _instance(function: object) -> object:
+    """Return the id of the directory that offers a function; each process draws a new one."""
+    return object_of(object_of(function).get("metadata")).get(INSTANCE)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from contextlib import asynccontextmanager, contextmanager, suppress
+import time
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,17 +22,17 @@ from pydantic import ValidationError
 
 from iii_directory.bus.message_bus import current_trace
 from iii_directory.documents.uris import INSTANCE_FUNCTION, LOCAL, READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
-from iii_directory.limits import MAX_FUNCTION_BATCH, MCP_PROGRESS_SECONDS
+from iii_directory.limits import MAX_FUNCTION_BATCH, MCP_ENGINE_SECONDS, MCP_PROGRESS_SECONDS
 from iii_directory.mcp import exposure
 from iii_directory.mcp.default_tools import BY_FUNCTION, CALL, OFF, ClientView, ToolAnswer, call_tool_row
 from iii_directory.mcp.notifications import Change
-from iii_directory.mcp.upstream import INTERNAL_ERROR, INVALID_PARAMS, BridgeError
+from iii_directory.mcp.upstream import INTERNAL_ERROR, INVALID_PARAMS, POLL_SECONDS, BridgeError
 from iii_directory.shapes import object_of, rows_of
 from iii_directory.text import quoted, visible
 from iii_directory.wire.http_server import USER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
@@ -129,9 +130,16 @@ class Tools:
         yield from (_BEHIND[function_id] for function_id in other)
 
     async def refresh(self) -> None:
-        """Ask the engine for its functions."""
-        answer = await self._upstream.call(exposure.FUNCTIONS_LIST, {}, repeatable=True)
-        self._remember(rows_of(answer, "functions"))
+        """Ask the engine for its functions; wait a little for those of a directory that has just gone."""
+        until = time.monotonic() + MCP_ENGINE_SECONDS
+        while True:
+            answer = await self._upstream.call(exposure.FUNCTIONS_LIST, {}, repeatable=True)
+            rows = rows_of(answer, "functions")
+            is_there = any(row.get("function_id") == INSTANCE_FUNCTION for row in rows)
+            if is_there or INSTANCE_FUNCTION not in self.view.functions or time.monotonic() > until:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+        self._remember(rows)
 
     def _remember(self, rows: list[Row]) -> None:
         here = self._upstream.namespace
@@ -208,7 +216,7 @@ class Handlers:
     async def list_tools(self, ctx: Context, params: PageParams) -> types.ListToolsResult:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, _ONE_PAGE)
-        with self._protocol_errors(ctx):
+        async with self._protocol_errors(ctx):
             return types.ListToolsResult.model_validate({"tools": await self._tools.listed()})
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -302,7 +310,7 @@ class Handlers:
     async def _newest(self, ctx: Context, newest: str, older: str) -> str:
         """Choose a function that directories of other makers may not have, or else an older one."""
         if not self._tools.view.functions:
-            with self._protocol_errors(ctx):
+            async with self._protocol_errors(ctx):
                 await self._tools.refresh()
         return newest if newest in self._tools.view.functions else older
 
@@ -326,15 +334,19 @@ class Handlers:
     async def _ask(
         self, ctx: Context, function_id: str, payload: dict[str, Any], *, resource: str | None = None
     ) -> Any:
-        with self._protocol_errors(ctx, resource):
+        async with self._protocol_errors(ctx, resource):
             return await self._upstream.call(function_id, payload, repeatable=True)
 
-    @contextmanager
-    def _protocol_errors(self, ctx: Context, resource: str | None = None) -> Generator[None]:
+    @asynccontextmanager
+    async def _protocol_errors(self, ctx: Context, resource: str | None = None) -> AsyncGenerator[None]:
         """Raise a failure as an error of the protocol version that the client speaks."""
         try:
             yield
         except BridgeError as failure:
+            if failure.blame != "server" and not self._tools.view.functions:
+                # Next steps name tools, and no request before this one had to know them.
+                with suppress(BridgeError):
+                    await self._tools.refresh()
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = failure.code(about_resource=resource is not None, modern=modern)
             about = None if resource is None or failure.blame == "server" else {"uri": resource}

@@ -54,8 +54,9 @@ INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 """What 2025 calls a missing resource; 2026-07-28 retired the code in favour of INVALID_PARAMS."""
 
+POLL_SECONDS: Final = 0.1
+"""How often something is looked at again that is not there yet."""
 log = logging.getLogger("iii_directory.mcp")
-_POLL_SECONDS: Final = 0.1
 _RETRIES: Final = 2
 # The engine lost the answer, or it or the worker left meanwhile; a read is worth another try after any of it.
 _WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED, CONNECTION_LOST)
@@ -108,8 +109,8 @@ def remote_failure(function_id: str, error: CallError) -> BridgeError:
         problem = f"function '{function_id}' not found on the engine"
         is_ours = function_id.startswith(_DIRECTORY)
         return BridgeError(DirectoryError(ENGINE_NOT_FOUND, problem, next_steps=steps if is_ours else None))
-    if error.code == CONNECTION_LOST:
-        problem = f"the engine went away while '{function_id}' ran; whether it ran is not known"
+    if error.code in (CONNECTION_LOST, INVOCATION_STOPPED):
+        problem = f"the engine or its worker went away while '{function_id}' ran; whether it ran is not known"
         return BridgeError(DirectoryError(ENGINE_FAILED, problem))
     if error.code == TIMEOUT:
         return BridgeError(DirectoryError(ENGINE_FAILED, f"'{function_id}' did not answer in time"))
@@ -196,7 +197,7 @@ class Upstream:
         """Forget a bus that is about to be closed, after its calls under way, for at most ``seconds``."""
         until = asyncio.get_running_loop().time() + seconds
         while self._under_way[bus] and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 (bounded)
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         self._connected.discard(bus)
         self._under_way.pop(bus, None)
 
@@ -209,16 +210,19 @@ class Upstream:
         seconds = MCP_READ_SECONDS if repeatable else MCP_WORK_SECONDS
         # Not without end: an answer that is too large for the connection takes it down every time.
         retries = _RETRIES if repeatable else 0
+        # A directory that leaves takes its functions away before its connection or its engine tells so.
+        wait = MCP_ENGINE_SECONDS if function_id.startswith(_DIRECTORY) else 0.0
+        until = asyncio.get_running_loop().time() + wait
         while True:
             bus = await self._current()
             self._under_way[bus] += 1
             try:
                 return await bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
-                connected_for = asyncio.get_running_loop().time() - self._ready_at
-                if error.code == FUNCTION_NOT_FOUND and connected_for < MCP_SETTLE_SECONDS:
+                settled_at = max(self._ready_at + MCP_SETTLE_SECONDS, until)
+                if error.code == FUNCTION_NOT_FOUND and asyncio.get_running_loop().time() < settled_at:
                     # The worker of the function may not have come back to the engine yet.
-                    await asyncio.sleep(_POLL_SECONDS)
+                    await asyncio.sleep(POLL_SECONDS)
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
                 else:
