@@ -14,7 +14,7 @@ from iii_directory.errors import KINDS
 from iii_directory.worker.surfaces import FUNCTIONS
 
 if TYPE_CHECKING:
-    from iii_directory.worker.surfaces.function_row import FunctionRow
+    from iii_directory.worker.surfaces.declare import FunctionRow
 
 PAGES = pages()
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import HOSTILE, label
 
-from iii_directory.suggest import Names, close_names
+from iii_directory.text import Names, close_names
 
 KNOWN = frozenset(
     [

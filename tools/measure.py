@@ -27,9 +27,8 @@ PHRASES = re.compile(
     r"|\b(?:[Ww]hoever|[Ss]omebody|[Nn]obody)\b"
     r"|^\s*[rf]*\"\"\"The same\b"
 )
-# Modules that were added for features after the goal for lines was set, and that hold nothing else. What such
-# features added to other modules still counts, so the figure without new features is not too small: a module
-# that was merged into another is taken off this list.
+# What was built after the goal for lines was set, in two tables. First the modules that hold nothing else; a
+# module that was merged into another is taken off this list.
 NEW_FEATURES: Final = {
     "page": "the web page",
     "cli/open_page.py": "the web page",
@@ -49,8 +48,28 @@ NEW_FEATURES: Final = {
     "worker/usage.py": "usage counts and metrics",
 }
 
+# Second the lines that the commits of these features added to other modules, less those they removed there:
+# `git show --numstat` of each, so later changes of the same lines do not count.
+SHARED_LINES: Final = {
+    "Skills over MCP, the well-known address": 572,
+    "the five tools for MCP clients": 239,
+    "facts of skills": 195,
+    "skills of the project and of the user": 585,
+    "the web page": 67,
+    "usage counts, metrics and probes": 143,
+    "provenance": 636,
+    "visibility": 100,
+    "plans and updates by content": 287,
+    "archives of sites": 33,
+    "links into the folders of hosts": 162,
+    "bounds of what callers write": 156,
+    "search by word vectors": -262,
+    "connecting MCP clients": -76,
+}
+
 GOALS: Final = {
     "lines": "",
+    "lines without modules of new features": "",
     "lines without new features": "<= 35500",
     "modules": "<= 160",
     "packages": "<= 15",
@@ -123,7 +142,8 @@ def figures(root: Path, files: Iterable[Path] | None = None) -> dict[str, float]
     )
     return {
         "lines": totals.lines,
-        "lines without new features": totals.lines - new,
+        "lines without modules of new features": totals.lines - new,
+        "lines without new features": totals.lines - new - sum(SHARED_LINES.values()),
         "modules": len(modules),
         "packages": len(list(root.glob("*/*/__init__.py"))),
         "median lines of a module": statistics.median(totals.module_lines),
@@ -160,4 +180,4 @@ if __name__ == "__main__":
         print_packages(tree)
     else:
         for what, value in figures(tree).items():
-            print(f"{what:<34}{value:>10}   {GOALS[what]}")
+            print(f"{what:<40}{value:>10}   {GOALS[what]}")

@@ -13,9 +13,9 @@ import pytest
 from tests.support.installs import WatchedFiles, contents, put
 
 from iii_directory.disk import files as module
-from iii_directory.disk.files import PosixFiles, closing_fd
+from iii_directory.disk.files import FileOps, closing_fd
 from iii_directory.disk.install_record import content_hash
-from iii_directory.disk.locking import WORK_FOLDER, held
+from iii_directory.disk.lock_files import WORK_FOLDER, held
 from iii_directory.disk.safe_open import carry, hash_file, read_file, remove_tree, write_file
 from iii_directory.errors import DirectoryError
 from iii_directory.install.skills_folder import SkillsFolder
@@ -34,14 +34,14 @@ def root(tmp_path: Path) -> Iterator[int]:
 def test_two_names_are_exchanged_in_one_step(tmp_path: Path, root: int) -> None:
     put(tmp_path, {"a/x": b"1", "b/y": b"2"})
 
-    PosixFiles().exchange("a", root, "b", root)
+    FileOps().exchange("a", root, "b", root)
 
     assert contents(tmp_path) == {"a/y": b"2", "b/x": b"1"}
 
 
 def test_a_failed_exchange_says_why(root: int) -> None:
     with pytest.raises(OSError, match="No such file") as error:
-        PosixFiles().exchange("none", root, "nothing", root)
+        FileOps().exchange("none", root, "nothing", root)
     assert error.value.errno == errno.ENOENT
 
 
@@ -49,7 +49,7 @@ def test_a_system_without_the_exchange_says_so(root: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(ctypes, "CDLL", lambda *arguments, **options: object())
 
     with pytest.raises(OSError, match="not implemented") as error:
-        PosixFiles().exchange("a", root, "b", root)
+        FileOps().exchange("a", root, "b", root)
     assert error.value.errno in module.NOT_SUPPORTED
 
 
@@ -59,11 +59,11 @@ def test_reading_is_bounded_and_of_regular_files_only(tmp_path: Path, root: int)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
 
-    assert read_file(PosixFiles(), "a", root, 5) == b"12345"
-    assert read_file(PosixFiles(), "none", root, 5) is None
+    assert read_file(FileOps(), "a", root, 5) == b"12345"
+    assert read_file(FileOps(), "none", root, 5) is None
     for name, limit in (("a", 4), ("link", 100), ("pipe", 100), ("folder", 100)):
         with pytest.raises(OSError, match=r".+"):
-            read_file(PosixFiles(), name, root, limit)
+            read_file(FileOps(), name, root, limit)
 
 
 def test_a_file_that_grows_while_it_is_hashed_does_not_hold_us_up(tmp_path: Path, root: int) -> None:
@@ -76,7 +76,7 @@ def test_a_file_that_grows_while_it_is_hashed_does_not_hold_us_up(tmp_path: Path
 
     hash_file(WatchedFiles(grow), "a", root)
 
-    assert hash_file(PosixFiles(), "a", root)[0] == content_hash((tmp_path / "a").read_bytes())
+    assert hash_file(FileOps(), "a", root)[0] == content_hash((tmp_path / "a").read_bytes())
 
 
 def test_a_copy_stands_in_for_a_link_with_the_same_mode(tmp_path: Path, root: int) -> None:
@@ -98,7 +98,7 @@ def test_another_error_of_a_link_is_an_error(tmp_path: Path, root: int) -> None:
     put(tmp_path, {"a": b"x", "b": b"y"})
 
     with pytest.raises(FileExistsError):
-        carry(PosixFiles(), "a", root, "b", root)
+        carry(FileOps(), "a", root, "b", root)
 
 
 def test_a_file_is_never_written_over_or_through(tmp_path: Path, root: int) -> None:
@@ -108,7 +108,7 @@ def test_a_file_is_never_written_over_or_through(tmp_path: Path, root: int) -> N
 
     for name in ("a", "link", "broken"):
         with pytest.raises(FileExistsError):
-            write_file(PosixFiles(), name, root, b"y")
+            write_file(FileOps(), name, root, b"y")
     assert (tmp_path / "a").read_bytes() == b"x"
     assert not (tmp_path / "b").exists()
 
@@ -118,8 +118,8 @@ def test_a_tree_is_removed_without_following_its_links(tmp_path: Path, root: int
     (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
     (tmp_path / "tree" / "a").chmod(0o500)
 
-    remove_tree(PosixFiles(), "tree", root)
-    remove_tree(PosixFiles(), "none", root)
+    remove_tree(FileOps(), "tree", root)
+    remove_tree(FileOps(), "none", root)
 
     assert contents(tmp_path) == {"outside/secret": b"s"}
     assert not (tmp_path / "tree").exists()
@@ -140,14 +140,14 @@ def test_a_rebuilt_folder_gets_the_mode_of_the_old_one(
     like = os.stat_result((0o40750, 0, 0, 1, 12345, 54321, 0, 0, 0, 0))
 
     with closing_fd(os.open(tmp_path / "b", os.O_RDONLY)) as opened:
-        PosixFiles().adopt(opened, like)
+        FileOps().adopt(opened, like)
 
     assert given == [(12345, 54321)]
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o750
 
 
 def test_a_lock_leaves_nothing_behind(tmp_path: Path, root: int) -> None:
-    with held(PosixFiles(), root, "db", 0.0) as hidden:
+    with held(FileOps(), root, "db", 0.0) as hidden:
         assert (tmp_path / WORK_FOLDER / "db.lock").exists()
         assert os.fstat(hidden).st_ino == (tmp_path / WORK_FOLDER).stat().st_ino
 
@@ -180,7 +180,7 @@ def test_only_one_holds_a_lock_at_a_time(tmp_path: Path, root: int) -> None:
     def work() -> None:
         nonlocal inside, most
         for _ in range(20):
-            with held(PosixFiles(), root, "db", 30.0):
+            with held(FileOps(), root, "db", 30.0):
                 inside += 1
                 most = max(most, inside)
                 inside -= 1

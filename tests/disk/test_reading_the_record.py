@@ -47,7 +47,7 @@ class NoWorkers:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.setattr("iii_directory.disk.record_reader.MAX_LOCKFILE_BYTES", 10_000)
+    monkeypatch.setattr("iii_directory.disk.lock_files.MAX_LOCKFILE_BYTES", 10_000)
     found = Folder(tmp_path / "skills")
     found.document("db/index.md", "Database")
     return found

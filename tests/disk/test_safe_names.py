@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_directory.disk.safe_names import (
+from iii_directory.documents.ids import (
     is_hidden,
     is_namespace,
     is_safe_path,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from iii_directory.disk import reasons
-from iii_directory.disk.reasons import RefusedError, refusal
+from iii_directory.disk import files
+from iii_directory.disk.files import RefusedError, refusal
 from iii_directory.disk.safe_open import directory_below, open_directory, read_below, read_regular
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def directory(tmp_path: Path) -> Iterator[int]:
     os.close(fd)
 
 
-def reason_of(call: Callable[[], object]) -> reasons.Reason:
+def reason_of(call: Callable[[], object]) -> files.Reason:
     with pytest.raises(RefusedError) as refused:
         call()
     return refused.value.reason
@@ -39,7 +39,7 @@ def test_a_file_comes_with_its_state(tmp_path: Path, directory: int) -> None:
 def test_a_file_above_the_limit_is_refused_by_its_size(tmp_path: Path, directory: int) -> None:
     (tmp_path / "a").write_bytes(b"text")
 
-    assert reason_of(lambda: read_regular(directory, "a", 3)) is reasons.TOO_LARGE
+    assert reason_of(lambda: read_regular(directory, "a", 3)) is files.TOO_LARGE
 
 
 def test_what_the_system_hands_out_in_pieces_is_put_together(
@@ -65,7 +65,7 @@ def test_a_file_that_grows_past_the_limit_during_the_read_is_refused(
 
     monkeypatch.setattr(os, "read", growing)
 
-    assert reason_of(lambda: read_regular(directory, "a", 20)) is reasons.TOO_LARGE
+    assert reason_of(lambda: read_regular(directory, "a", 20)) is files.TOO_LARGE
 
 
 def test_a_read_that_fails_is_refused_and_leaves_no_descriptor(
@@ -79,7 +79,7 @@ def test_a_read_that_fails_is_refused_and_leaves_no_descriptor(
 
     monkeypatch.setattr(os, "read", failing)
 
-    assert reason_of(lambda: read_regular(directory, "a", 20)) is reasons.FAILED
+    assert reason_of(lambda: read_regular(directory, "a", 20)) is files.FAILED
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -88,15 +88,15 @@ def test_each_kind_of_thing_that_is_no_file_has_its_reason(tmp_path: Path, direc
     os.symlink("directory", tmp_path / "link")
     os.mkfifo(tmp_path / "fifo")
 
-    def reason(name: str) -> reasons.Reason:
+    def reason(name: str) -> files.Reason:
         return reason_of(lambda: read_regular(directory, name, 20))
 
-    assert reason("directory") is reasons.SPECIAL
-    assert reason("link") is reasons.LINK
-    assert reason("fifo") is reasons.SPECIAL
-    assert reason("nothing") is reasons.GONE
-    assert reason("no\0name") is reasons.GONE
-    assert reason("no\ud800name") is reasons.GONE
+    assert reason("directory") is files.SPECIAL
+    assert reason("link") is files.LINK
+    assert reason("fifo") is files.SPECIAL
+    assert reason("nothing") is files.GONE
+    assert reason("no\0name") is files.GONE
+    assert reason("no\ud800name") is files.GONE
 
 
 @pytest.mark.parametrize("path", ["..", "../a", "a/..", "./a", "a//b", "", "/", "a/", "a/../a/b"])
@@ -104,7 +104,7 @@ def test_a_path_that_is_not_names_joined_by_slashes_is_refused(tmp_path: Path, p
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_bytes(b"text")
 
-    assert reason_of(lambda: read_below(os.fspath(tmp_path), path, 20)) is reasons.GONE
+    assert reason_of(lambda: read_below(os.fspath(tmp_path), path, 20)) is files.GONE
 
 
 def test_links_on_the_way_are_refused(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_links_on_the_way_are_refused(tmp_path: Path) -> None:
     root = os.fspath(tmp_path)
 
     assert read_below(root, "a/b", 20) == b"text"
-    assert reason_of(lambda: read_below(root, "link/b", 20)) is reasons.GONE
-    assert reason_of(lambda: read_below(f"{root}/link", "b", 20)) is reasons.GONE
+    assert reason_of(lambda: read_below(root, "link/b", 20)) is files.GONE
+    assert reason_of(lambda: read_below(f"{root}/link", "b", 20)) is files.GONE
 
 
 def test_no_descriptor_is_left_when_the_way_ends_early(tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_no_descriptor_is_left_when_the_way_ends_early(tmp_path: Path) -> None:
 
 
 def test_an_error_nobody_foresaw_means_unreadable() -> None:
-    assert refusal(OSError(errno.EPERM, "no")).reason is reasons.UNREADABLE
-    assert refusal(OSError("no number")).reason is reasons.UNREADABLE
+    assert refusal(OSError(errno.EPERM, "no")).reason is files.UNREADABLE
+    assert refusal(OSError("no number")).reason is files.UNREADABLE
     assert refusal(OSError(errno.EMFILE, "none left")).reason.passing

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_directory.documents.arguments import rendered
-from iii_directory.documents.model import PromptArgument
+from iii_directory.documents.model import PromptArgument, rendered
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_RENDERED_CHARS
 

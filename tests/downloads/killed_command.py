@@ -31,5 +31,5 @@ def die_at(operation: str, later: int) -> WatchedFiles:
 if __name__ == "__main__":
     _, operation, later, *arguments = sys.argv
     files = die_at(operation, int(later))
-    skills_folder.PosixFiles = lambda: files  # pyright: ignore[reportAttributeAccessIssue]
+    skills_folder.FileOps = lambda: files  # pyright: ignore[reportAttributeAccessIssue]
     main(arguments)

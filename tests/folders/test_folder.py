@@ -16,9 +16,9 @@ from tests.support.folders import Folder, View, no_watcher, scanned
 from iii_directory import limits
 from iii_directory.catalog import folder_scanning as rules
 from iii_directory.catalog.folder_source import FolderSource
-from iii_directory.disk import reasons
+from iii_directory.disk import files
+from iii_directory.disk.files import RefusedError
 from iii_directory.disk.install_record import LOCKFILE
-from iii_directory.disk.reasons import RefusedError
 from iii_directory.disk.safe_open import read_below
 from iii_directory.documents.model import ParsedFile
 
@@ -122,15 +122,15 @@ def test_everything_that_is_no_document_is_left_out_with_its_reason(
     assert "ns/script.sh" not in found
     assert view.files["ns/script.sh"] == ParsedFile(size=4)
     assert found["ns/.hidden.md"] == found[".git"] == rules.HIDDEN.text
-    assert found["ns/large.md"] == reasons.TOO_LARGE.text
+    assert found["ns/large.md"] == files.TOO_LARGE.text
     assert "empty" in found["ns/empty.md"]
     assert "UTF-8" in found["ns/latin.md"]
     assert view.files["ns/large.md"].size == limits.MAX_BODY_BYTES + 1
     assert view.files["ns/Bad Name.md"].is_plain
     assert view.files["fn/reserved.md"].is_plain
     for link in ("ns/link.md", "ns/broken.md", "ns/loop.md", "linked"):
-        assert found[link] == reasons.LINK.text
-    assert found["ns/fifo.md"] == found["ns/socket.md"] == reasons.SPECIAL.text
+        assert found[link] == files.LINK.text
+    assert found["ns/fifo.md"] == found["ns/socket.md"] == files.SPECIAL.text
     assert view.titles() == {}
 
 
@@ -362,7 +362,7 @@ def test_what_cannot_be_read_is_reported_and_read_once_it_can_be(
     skills.document("locked/a.md", "A")
     with monkeypatch.context() as patch:
         refuse_to_open(patch, {"secret.md", "locked"}, errno.EACCES)
-        assert view.reasons() == dict.fromkeys(("ns/secret.md", "locked"), reasons.UNREADABLE.text)
+        assert view.reasons() == dict.fromkeys(("ns/secret.md", "locked"), files.UNREADABLE.text)
 
     os.chmod(skills.path("ns/secret.md"), 0o644)
     os.chmod(skills.path("locked"), 0o755)
@@ -443,7 +443,7 @@ def test_a_root_that_cannot_be_opened_is_reported_by_its_key_and_not_by_its_path
         source = FolderSource(skills.root, watcher=no_watcher)
         assert not View(source).refresh()
         found = [finding for finding in source.findings if finding.kind == "skipped"]
-    assert [(f.subject, f.reason) for f in found] == [("skills_folder", reasons.UNREADABLE.text)]
+    assert [(f.subject, f.reason) for f in found] == [("skills_folder", files.UNREADABLE.text)]
     assert set(View(source).refresh()) == {"a.md"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.folders import Folder, real_watcher
 
 from iii_directory.catalog.folder_source import FolderSource
-from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.files import RefusedError
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:

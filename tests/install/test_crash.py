@@ -26,7 +26,7 @@ from tests.support.installs import (
     write,
 )
 
-from iii_directory.disk.files import PosixFiles
+from iii_directory.disk.files import FileOps
 from iii_directory.errors import DirectoryError
 from iii_directory.install.skills_folder import SkillsFolder
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps
 
 V1 = {"index.md": b"# one\n", "a/b/deep.md": b"deep one", "gone.md": b"was here", "edited.md": b"plain"}
 V2 = {"index.md": b"# two\n", "a/b/deep.md": b"deep two", "new/x.md": b"x", "edited.md": b"better"}
@@ -92,7 +91,7 @@ def killed_at(number: int, mode: str) -> WatchedFiles:
     def act(count: int, name: str, arguments: tuple[Any, ...]) -> None:
         if count == number:
             if name == "write":
-                PosixFiles().write(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                FileOps().write(arguments[0], arguments[1][: len(arguments[1]) // 2])
             os._exit(77)
         disk_without(mode, name, arguments)
 
@@ -119,7 +118,7 @@ def before_and_after(tmp_path: Path, scenario: Scenario) -> tuple[Path, dict[str
     before = state(template)
     if template.exists():
         shutil.copytree(template, finished)
-    scenario.act(finished, PosixFiles())
+    scenario.act(finished, FileOps())
     return template, before, state(finished)
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.support.installs import MODES, WatchedFiles, bundle_of, disk_without, install, put
 
 from iii_directory import limits
-from iii_directory.disk.files import PosixFiles
-from iii_directory.install.edits import Edits
+from iii_directory.disk.files import FileOps
 from iii_directory.install.skills_folder import SkillsFolder
+from iii_directory.install.writes import Edits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,16 +97,16 @@ def test_at_no_point_of_an_update_is_a_file_called_edited(folder: Path, mode: st
 def test_only_what_changed_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "RACY_SECONDS", 0)
     read: list[str] = []
-    real = PosixFiles.open_file
+    real = FileOps.open_file
 
-    def opened(self: PosixFiles, name: str, folder: int) -> int:
+    def opened(self: FileOps, name: str, folder: int) -> int:
         read.append(name)
         return real(self, name, folder)
 
     edits = Edits(folder)
     lock = SkillsFolder(folder).lock()
     edits.findings(lock)
-    monkeypatch.setattr(PosixFiles, "open_file", opened)
+    monkeypatch.setattr(FileOps, "open_file", opened)
 
     assert edits.findings(lock) == []
     assert read == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iii_directory.disk.safe_names import COPY_MARKER
+from iii_directory.documents.ids import COPY_MARKER
 from iii_directory.errors import DirectoryError
 from iii_directory.install.hosts import HOSTS, HostFolders, KnownHost, host_named
 

@@ -11,8 +11,7 @@ from tests.support.installs import put
 from tests.support.world import World
 
 from iii_directory.errors import DirectoryError
-from iii_directory.install.bundle import Offer, Wanted
-from iii_directory.install.marketplace import manifest_paths, with_plugins
+from iii_directory.install.bundle import Offer, Wanted, manifest_paths, with_plugins
 from iii_directory.install.requests import typed_source
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from tests.support.git import commit, make_repo
 from tests.support.installs import WatchedFiles, put
 from tests.support.world import World
 
-from iii_directory.disk.files import PosixFiles
+from iii_directory.disk.files import FileOps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps
     from iii_directory.install.service import Installer
 
 GITHUB = "https://github.com/o/r"
@@ -64,7 +63,7 @@ def killed_at(number: int) -> WatchedFiles:
     def act(count: int, name: str, arguments: tuple[Any, ...]) -> None:
         if count == number:
             if name == "write":
-                PosixFiles().write(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                FileOps().write(arguments[0], arguments[1][: len(arguments[1]) // 2])
             os._exit(77)
 
     return WatchedFiles(act)

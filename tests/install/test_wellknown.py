@@ -15,7 +15,7 @@ from iii_directory import limits
 from iii_directory.disk.install_record import content_hash
 from iii_directory.errors import DirectoryError
 from iii_directory.install.bundle import Offer
-from iii_directory.install.well_known import Listed, artifact_files, parse_index
+from iii_directory.install.direct_file import Listed, artifact_files, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iii_directory.disk.files import PosixFiles
+from iii_directory.disk.files import FileOps
 from iii_directory.disk.install_record import RegistrySource, content_hash
 from iii_directory.install.bundle import Bundle, make_bundle
 from iii_directory.install.plan import InstallPlan, plan_install, plan_remove, plan_write
@@ -16,13 +16,12 @@ from iii_directory.install.skills_folder import SkillsFolder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.disk.files import FileOps
     from iii_directory.install.plan import EditedFiles
 
 Contents = dict[str, bytes]
 
 
-class WatchedFiles(PosixFiles):
+class WatchedFiles(FileOps):
     """The real disk, with a look at every operation before it happens: its number, name and arguments."""
 
     def __init__(self, act: Callable[[int, str, tuple[Any, ...]], None]) -> None:

@@ -22,7 +22,7 @@ from iii_directory.worker.surfaces import FUNCTIONS, GENERATIONS, TRIGGER_TYPES,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from iii_directory.worker.surfaces.function_row import FunctionRow
+    from iii_directory.worker.surfaces.declare import FunctionRow
 
 EXAMPLE_WORKER = Path(__file__).parents[2] / "examples" / "python_worker" / "worker.py"
 PUBLISHED = {"skills/SKILL.md": "# agent-memory\n\nRemembers what agents tell it.\n"}

@@ -22,8 +22,8 @@ from iii_directory.catalog.persistent import PagedMap
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.view import REGISTERED, Bodies, CatalogueView, FileReader
+from iii_directory.disk.files import RefusedError
 from iii_directory.disk.install_record import LOCKFILE, changed_namespaces, content_hash
-from iii_directory.disk.reasons import RefusedError
 from iii_directory.documents.ids import namespace_of
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ class Catalogue:
     def settings_changed(self, *, filter_unregistered: bool, show_paths: bool, levels: Levels) -> None:
         """Apply changed settings from the next read on."""
         self._filter = filter_unregistered
+        # As lists, because the first pattern that fits decides, so their order matters.
         if list(levels.table.items()) != list(self._levels.table.items()):
             self._levels, self._leveled = levels, None
         self._files.show_paths = show_paths
@@ -190,6 +191,7 @@ class Catalogue:
             await self._installed.known()
         if not self._registered.is_ready:
             await self._registered.ready()
+        # The kernel has queued an event for every write that ended before this call, so none can be missed.
         if not self._folders.catch_up(INLINE_FILES):
             from asyncio import to_thread
 
@@ -202,6 +204,7 @@ class Catalogue:
 
             self._loop = get_running_loop()
         self._this_turn = view = self._take_up()
+        # Runs after the calls that are waiting in this turn, and before the next message is read.
         self._loop.call_soon(setattr, self, "_this_turn", None)
         return view
 
@@ -266,8 +269,10 @@ class Catalogue:
         unsaid = [finding for finding in noted if finding not in self._notes.logged]
         changed = [entry for entry in (*files.values(), *registered.values()) if entry is not None]
         found = [finding for entry in changed for finding in entry.findings]
+        # Only what this change brought is logged; the view has all findings.
         self._log.say([*unsaid, *found, *strays(snapshot, files)])
         self._revision += 1
+        # Readers keep what they derived from one namespace for as long as its revision stays.
         changed_places = {REGISTERED} if registered else set[str]()
         changed_places |= {namespace_of(path) for path in files}
         self._revisions = self._revisions.changed(dict.fromkeys(changed_places, self._revision))

@@ -9,15 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from iii_directory.catalog import resolve
 from iii_directory.catalog.diagnostics import origin_of, provenance_of, row_of
 from iii_directory.catalog.origins import FULL, MANUAL, NAME, OFF
-from iii_directory.catalog.resolve import (
-    FoundFile,
-    Undocumented,
-    normalise,
-    resolve_skill,
-    without_scheme,
-)
 from iii_directory.catalog.skill_folders import skill_at, skill_of
 from iii_directory.catalog.skill_indexes import workers_index
 from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of, path_to_id
@@ -54,7 +48,7 @@ class _Answer(NamedTuple):
 def explanation(view: CatalogueView, payload: Mapping[str, Any], beside: Iterable[Finding] = ()) -> Row:
     """Answer ``directory::skills::explain``; ``beside`` are findings that the view does not have."""
     asked = text(payload, "id")
-    written = without_scheme(asked)
+    written = resolve.without_scheme(asked)
     places = dict(_places(view.snapshot, written))
     about = {*places, *_names(written), *(namespace_of(place) for place in places if "/" in place)}
     findings = (finding for finding in (*view.findings(), *beside) if finding.subject in about)
@@ -83,7 +77,7 @@ def explanation(view: CatalogueView, payload: Mapping[str, Any], beside: Iterabl
 def _names(written: str) -> set[str]:
     """Return the names that findings may use for a document: its id, and every folder above it."""
     trimmed = written.removeprefix(_FOLDER)
-    names = {written, trimmed, normalise(trimmed)}
+    names = {written, trimmed, resolve.normalise(trimmed)}
     parts = trimmed.split("/")
     return names | {"/".join(parts[:end]) for end in range(1, len(parts))}
 
@@ -91,7 +85,7 @@ def _names(written: str) -> set[str]:
 def _places(snapshot: Snapshot, written: str) -> Iterator[tuple[str, ParsedFile]]:
     """Return every file and record that may be what the caller asked for, by its name in findings."""
     trimmed = written.removeprefix(_FOLDER)
-    wanted = bare_id(normalise(trimmed))
+    wanted = bare_id(resolve.normalise(trimmed))
     ids = {wanted, wanted + INDEX_SUFFIX}
     folded = {name.casefold() for name in (written, trimmed, f"{trimmed}.md")}
     for path, entry in snapshot.files.items():
@@ -116,14 +110,14 @@ def _claims(entry: ParsedFile, ids: set[str], name: str) -> bool:
 def _answer(view: CatalogueView, asked: str, written: str) -> _Answer:
     snapshot, prompt = view.snapshot, view.snapshot.prompt(written)
     try:
-        target = resolve_skill(snapshot, asked, view.installed or frozenset())
+        target = resolve.resolve_skill(snapshot, asked, view.installed or frozenset())
     except DirectoryError:
         if prompt is None:
             raise
         return _of_prompt(prompt)
-    if isinstance(target, Undocumented):
+    if isinstance(target, resolve.Undocumented):
         return _Answer(f"the worker {quoted(target.worker)} is installed and has no documents", target.worker)
-    if isinstance(target, FoundFile):
+    if isinstance(target, resolve.FoundFile):
         part = skill_at(snapshot, target.path)
         whose = "" if part is None else f" of the skill {quoted(snapshot.display_id(part))}"
         return _Answer(f"{quoted(target.path)} is a file{whose} and no document", target.path)
@@ -166,7 +160,7 @@ def _of_file(snapshot: Snapshot, path: str, entry: ParsedFile) -> Iterator[Row]:
 
 def _of_levels(view: CatalogueView, written: str) -> Iterator[Row]:
     """Yield the rule of the setting ``visibility`` that applies to a document."""
-    name = bare_id(normalise(written.removeprefix(_FOLDER)))
+    name = bare_id(resolve.normalise(written.removeprefix(_FOLDER)))
     rule = view.levels.rule_for(name)
     if rule is not None and rule[1] != FULL:
         pattern, level = rule

@@ -23,8 +23,7 @@ from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, Step, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES, MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_PAGE_BYTES
-from iii_directory.suggest import close_names
-from iii_directory.text import quoted
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.catalog.folder_watching import CannotWatchError
-from iii_directory.disk.files import settled_stamp, stamp_of
+from iii_directory.disk.files import (
+    GONE,
+    LINK,
+    SPECIAL,
+    TOO_LARGE,
+    Reason,
+    RefusedError,
+    refusal,
+    settled_stamp,
+    stamp_of,
+)
 from iii_directory.disk.install_record import LOCKFILE
-from iii_directory.disk.locking import WORK_FOLDER
-from iii_directory.disk.reasons import GONE, LINK, SPECIAL, TOO_LARGE, Reason, RefusedError, refusal
-from iii_directory.disk.safe_names import MERGE_SUFFIX
+from iii_directory.disk.lock_files import WORK_FOLDER
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
+from iii_directory.documents.ids import MERGE_SUFFIX
 from iii_directory.documents.model import Finding, ParsedFile, Provenance
 from iii_directory.text import rfc3339
 
@@ -244,6 +253,7 @@ class Scanner:
         if stat.S_ISDIR(state.st_mode):
             self._descend(directory, fd, name)
             return False
+        # A directory of this name may have become a file.
         self._detach(directory, name)
         reason = why_not_taken(name, stat.S_ISREG(state.st_mode), stat.S_ISLNK(state.st_mode))
         if reason is not None:
@@ -266,6 +276,7 @@ class Scanner:
                 self._check_lock_file(fd)
                 return state.st_dev, state.st_ino
         except RefusedError:
+            # Nothing can be read any more, so every entry is told as removed, and comes back with the folder.
             root = self.tree.root
             for name in [*root.entries, *root.subdirectories]:
                 self._forget(root, name)
@@ -315,6 +326,7 @@ class Scanner:
             else:
                 self.again.add((directory.parent, directory.name))
             return
+        # Before the new names are read, so that there is room for them in a tree that was full.
         for name in [*directory.entries, *directory.subdirectories]:
             if name not in seen:
                 self._forget(directory, name)
@@ -325,6 +337,7 @@ class Scanner:
     def _visit_item(self, directory: Directory, item: os.DirEntry[str]) -> bool:
         """Handle everything but documents; return True for a document that must be read."""
         name = item.name
+        # A directory of this name may have become a file; most directories have none, and need no look.
         if directory.subdirectories:
             self._detach(directory, name)
         if directory.parent is None and name in _OWN:
@@ -335,6 +348,7 @@ class Scanner:
             return False
         is_document = name.endswith(_DOCUMENT)
         known = directory.stamps.get(name) if is_document else None
+        # Without a stamp it is read again anyway, so its status need not be asked for.
         if is_document and (known is None or isinstance(known, Reason)):
             return True
         try:
@@ -363,6 +377,7 @@ class Scanner:
             self._refuse(parent, name, reason)
             return
         try:
+            # A file of this name may have become a directory.
             self.tree.forget(parent, name)
             child = self.tree.adopt(parent, name)
             if child is not None:

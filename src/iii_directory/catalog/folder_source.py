@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.catalog.folder_watching import system_watcher
 from iii_directory.catalog.folders import BundledDocuments, FollowedFolder, roots_of
+from iii_directory.disk.files import GONE, RefusedError
 from iii_directory.disk.install_record import LOCKFILE
-from iii_directory.disk.reasons import GONE, RefusedError
-from iii_directory.disk.record_reader import InstallRecord
+from iii_directory.disk.lock_files import InstallRecord
 from iii_directory.disk.safe_open import read_below, regular_below
 from iii_directory.documents.model import Finding
 from iii_directory.documents.parse import parse_file

@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.catalog.folder_scanning import Scanner, Tree
 from iii_directory.catalog.folder_watching import CannotWatchError, Watches, system_watcher
-from iii_directory.disk.files import identity_of, racy_after, settled_stamp
+from iii_directory.disk.files import GONE, LINK, RefusedError, identity_of, racy_after, settled_stamp
 from iii_directory.disk.install_record import LOCKFILE
-from iii_directory.disk.reasons import GONE, LINK, RefusedError
-from iii_directory.disk.safe_names import COPY_MARKER
 from iii_directory.disk.safe_open import read_below
-from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.ids import COPY_MARKER, OVERVIEW
 from iii_directory.documents.model import Finding, Provenance
 from iii_directory.documents.parse import parse_file
 

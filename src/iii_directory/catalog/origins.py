@@ -11,14 +11,7 @@ from fnmatch import translate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.disk.install_record import (
-    FileSource,
-    LocalSource,
-    RegistrySource,
-    RepoSource,
-    SiteSource,
-    WrittenSource,
-)
+from iii_directory.disk import install_record
 from iii_directory.documents.ids import RESERVED_NAMESPACES, namespace_of
 from iii_directory.documents.model import UNKNOWN, Provenance
 
@@ -26,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.disk.install_record import Entry
     from iii_directory.documents.model import ParsedFile
 
     Changes = dict[str, ParsedFile | None]
@@ -40,7 +32,7 @@ _DIGEST: Final = "sha256:"
 class Origins(NamedTuple):
     """Gives documents their provenance, from the lock file and the connected workers."""
 
-    recorded: Mapping[str, Entry]
+    recorded: Mapping[str, install_record.Entry]
     """The entries of the lock file by namespace."""
     connected: Mapping[str, str | None] | None = None
     """The connected workers by their ids; None when the engine does not tell."""
@@ -119,12 +111,12 @@ def _registrant(entry: ParsedFile | None) -> str | None:
     return None if document is None else document.provenance.worker_id
 
 
-def _installed(entry: Entry, path: str, digest: bytes | None) -> Provenance | None:
+def _installed(entry: install_record.Entry, path: str, digest: bytes | None) -> Provenance | None:
     """Return the provenance of an installed or written file; None for a file that is not recorded."""
     hashed = entry.files.get(path) or entry.left_behind.get(path)
     verified = digest is not None and hashed == f"{_DIGEST}{digest.hex()}"
     author = entry.authors.get(path)
-    is_written = isinstance(entry.source, WrittenSource)
+    is_written = isinstance(entry.source, install_record.WrittenSource)
     if author is not None and (is_written or not verified):
         # An installed document that a caller overwrote counts as written by that caller.
         state = ("verified" if verified else "edited") if is_written else None
@@ -147,21 +139,21 @@ def _installed(entry: Entry, path: str, digest: bytes | None) -> Provenance | No
     )
 
 
-def _origin(entry: Entry) -> tuple[str, str | None]:
+def _origin(entry: install_record.Entry) -> tuple[str, str | None]:
     match entry.source:
-        case RegistrySource() as source:
+        case install_record.RegistrySource() as source:
             return source.kind, source.registry
-        case RepoSource() as source:
+        case install_record.RepoSource() as source:
             return source.kind, source.repo
-        case SiteSource() as source:
+        case install_record.SiteSource() as source:
             return source.kind, source.url
-        case FileSource() as source if "://" in source.url:
+        case install_record.FileSource() as source if "://" in source.url:
             return source.kind, source.url
-        case LocalSource() | FileSource() as source:
-            place = source.path if isinstance(source, LocalSource) else source.url
+        case install_record.LocalSource() | install_record.FileSource() as source:
+            place = source.path if isinstance(source, install_record.LocalSource) else source.url
             # The last two names do not reveal where the folder lies on this machine.
             return source.kind, "/".join(place.rstrip("/").split("/")[-2:])
-        case WrittenSource() as source:
+        case install_record.WrittenSource() as source:
             return source.kind, None
 
 
@@ -227,7 +219,7 @@ class Visibility(NamedTuple):
 
     installed: frozenset[str] | None = None
     """The names of the installed workers; None when they are not known, or when nothing is to be hidden."""
-    recorded: Mapping[str, Entry] = MappingProxyType({})
+    recorded: Mapping[str, install_record.Entry] = MappingProxyType({})
     """The entries of the lock file by namespace."""
     local: frozenset[str] = frozenset()
     """Namespaces that come from ``local_skills_folder``."""

@@ -55,6 +55,7 @@ class PagedMap(Generic[T]):
                 copied[at] = after._pages[at] = self._pages[at].copy()
             after._count += (value is not None) - (key in copied[at])
             _edited(copied[at], {key: value})
+        # Pages that grew too full are divided; those that emptied are not joined, because that saves nothing.
         return after if after._count < 2 * _PAGE * len(after._pages) else PagedMap(dict(after.items()))
 
     def get(self, key: str) -> T | None:
@@ -116,6 +117,7 @@ class Claims(Generic[T]):
             if len(claims) > 1:
                 claims.sort(key=self._rank)
             winner = claims[0] if claims else None
+            # By identity, as claims are withdrawn; comparing whole documents would cost more than the rest.
             if winner is not self.winners.get(key):
                 winners[key] = winner
             if len(claims) > 1 or key in self.losers:

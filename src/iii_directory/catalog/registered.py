@@ -64,6 +64,7 @@ class Seal:
         return Author(worker_id, worker) if fits else NO_AUTHOR
 
     def _of(self, value: dict[str, Any]) -> str:
+        # An engine may give the fields back in another order.
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         return hashlib.blake2b(written, key=self._key(), digest_size=_SEAL_BYTES).hexdigest()
 
@@ -115,6 +116,7 @@ def decode(kind: RecordKind, value: object, key: str, seal: Seal = UNSEALED) -> 
         return Record(key, 0, value, size, problem="the record is not an object")
     named, registered_at = value.get(kind.key_field), value.get("registered_at")
     stamp = nanoseconds_of(registered_at) if isinstance(registered_at, str) else None
+    # The state files a record under any key. What it calls itself counts, because a listing has no keys.
     key = named if isinstance(named, str) and named else key
     try:
         checked = kind.check(value)
@@ -213,6 +215,8 @@ class Table:
         """Make a record of checked fields, registered now and later than everything known of its key."""
         key = fields[self.kind.key_field]
         known = max(self._last_stamp, self._known_stamp(key))
+        # The clock may stand still or go back. A record that is not later than all known ones of its key
+        # would be taken for older news, here and by every other reader of the state.
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
         value = self._seal.signed({**fields, "registered_at": rfc3339(self._last_stamp)}, author)
         record = Record(key, self._last_stamp, value, size_of(value), fields, author=author)
@@ -255,8 +259,11 @@ class Table:
         """Take a deletion that the state did for us, with the value that was there (None: no value)."""
         self.keep(key)
         held, stamp = self._held.get(key), stamp_of(old)
+        # A record is held that the state did not have any more: another deletion, or a write whose event is
+        # still to come. Only the state can tell which.
         if held is not None and old is None:
             return self._doubt(key)
+        # What is held is newer than what was deleted, so it was written after the deletion.
         if held is not None and held.stamp > stamp:
             return RecordChange.NOTHING
         return self._drop(key, stamp)
@@ -277,6 +284,7 @@ class Table:
         value = held.value if held else None
         if new == value:
             return RecordChange.NOTHING
+        # The event replaced something else than what is held, so an event before it is missing.
         if old != value:
             return self._doubt(key)
         if new is None:
@@ -307,6 +315,7 @@ class Table:
         news = self._doubts.pop(key, None)
         if news is None:
             return RecordChange.NOTHING
+        # The value was asked for before that news, and may be what the news replaced.
         if news:
             return self._doubt(key)
         # A listing that is being taken in step by step was asked for earlier than this value.
@@ -374,6 +383,8 @@ class Table:
         key, held = record.key, self._held.get(record.key)
         if held is not None and held.value == record.value:
             return RecordChange.NOTHING
+        # A record may be older than a deletion of its key: another clock is behind. It is held, because the
+        # state holds it, but the newest time stays, so that our next draft is later than both.
         newest = max(record.stamp, self._known_stamp(key))
         self._size += record.size - (held.size if held else 0)
         self._held[key] = record

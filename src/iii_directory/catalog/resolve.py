@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory import errors, limits
 from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of, skill_at
 from iii_directory.catalog.snapshot import namespaces_of, once_per_snapshot
-from iii_directory.disk.safe_names import COPY_MARKER, MERGE_SUFFIX, is_hidden, kind_of, vet_path
 from iii_directory.documents.ids import (
+    COPY_MARKER,
+    MERGE_SUFFIX,
     OVERVIEW,
     OVERVIEWS,
     RESERVED_IDS,
@@ -22,35 +24,17 @@ from iii_directory.documents.ids import (
     bare_id,
     check_prompt_name,
     check_skill_id,
+    is_hidden,
+    kind_of,
     namespace_of,
     new_namespace_problem,
     skill_id_problem,
+    vet_path,
 )
 from iii_directory.documents.parse import written_document
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME, skill_path
-from iii_directory.errors import (
-    BAD_BODY,
-    BAD_SKILL_ID,
-    FILE_NOT_FOUND,
-    FUNCTION_ID_AS_SKILL,
-    PROMPT_NOT_FOUND,
-    QUOTA,
-    READ_ONLY_SKILL,
-    RESERVED_PLACE,
-    SKILL_EXISTS,
-    SKILL_NOT_FOUND,
-    DirectoryError,
-)
-from iii_directory.limits import (
-    KIB,
-    MAX_BODY_BYTES,
-    MAX_BUNDLE_BYTES,
-    MAX_BUNDLE_FILES,
-    MAX_SUGGESTIONS,
-    MIB,
-)
-from iii_directory.suggest import Names, close_names
-from iii_directory.text import quoted
+from iii_directory.errors import DirectoryError
+from iii_directory.text import Names, close_names, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,9 +77,9 @@ def resolve_skill(
         return Found(skill)
     written = without_scheme(asked)
     if "::" in written:
-        documents = snapshot.documenting(written)[:MAX_SUGGESTIONS]
+        documents = snapshot.documenting(written)[: limits.MAX_SUGGESTIONS]
         raise DirectoryError(
-            FUNCTION_ID_AS_SKILL,
+            errors.FUNCTION_ID_AS_SKILL,
             f"{quoted(written)} is a function id, not a skill id: skill ids have '/' between their segments",
             did_you_mean=[snapshot.display_id(document) for document in documents],
         )
@@ -146,7 +130,7 @@ def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
     prompt = snapshot.prompt(name)
     if prompt is None:
         close = close_names(name, _prompt_names(snapshot))
-        raise DirectoryError(PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
+        raise DirectoryError(errors.PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
     return prompt
 
 
@@ -172,7 +156,7 @@ def without_scheme(asked: str) -> str:
     if text.startswith(SKILL_SCHEME):
         text = skill_path(text)
     elif "://" in text and not text.startswith(SCHEME):
-        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
+        raise DirectoryError(errors.BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
     return text.removeprefix(SCHEME).strip().removeprefix("./").removesuffix("/")
 
 
@@ -197,7 +181,9 @@ def _named(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     if len(owners) > 1:
         ids = ", ".join(map(quoted, owners))
         raise DirectoryError(
-            SKILL_NOT_FOUND, f"{len(owners)} skills are called {quoted(name)}: {ids}", did_you_mean=owners
+            errors.SKILL_NOT_FOUND,
+            f"{len(owners)} skills are called {quoted(name)}: {ids}",
+            did_you_mean=owners,
         )
     return _at(snapshot, f"{owners[0]}{slash}{rest}") if owners else None
 
@@ -237,8 +223,8 @@ def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
         path for path in snapshot.paths_of(namespace_of(written)) if skill_at(snapshot, path) is not None
     ]
     named_so = [path for path in known if path.endswith(f"/{written.rpartition('/')[2]}")]
-    close = close_names(written, frozenset(known)) or named_so[:MAX_SUGGESTIONS]
-    return DirectoryError(FILE_NOT_FOUND, f"file {quoted(written)} not found", did_you_mean=close)
+    close = close_names(written, frozenset(known)) or named_so[: limits.MAX_SUGGESTIONS]
+    return DirectoryError(errors.FILE_NOT_FOUND, f"file {quoted(written)} not found", did_you_mean=close)
 
 
 def _substitute(
@@ -281,8 +267,8 @@ def _not_found(
     if not close:
         # Some skills of the namespace that was meant, when it has no overview to offer.
         below = snapshot.skills.below(f"{namespace_of(skill_id)}/", lambda key, _: key)
-        close = below[:MAX_SUGGESTIONS]
-    return DirectoryError(SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
+        close = below[: limits.MAX_SUGGESTIONS]
+    return DirectoryError(errors.SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
 
 
 # Where callers may write
@@ -309,16 +295,16 @@ def place_of_new(view: CatalogueView, skill_id: str, content: str) -> tuple[Writ
     bare, namespace = bare_id(skill_id), namespace_of(skill_id)
     why = _why_not_here(view, bare, namespace)
     if why is not None:
-        raise DirectoryError(RESERVED_PLACE, f"skill {quoted(bare)} cannot be created: {why}")
+        raise DirectoryError(errors.RESERVED_PLACE, f"skill {quoted(bare)} cannot be created: {why}")
     if view.snapshot.find(bare) is not None:
-        raise DirectoryError(SKILL_EXISTS, f"there is a skill {quoted(bare)} already")
+        raise DirectoryError(errors.SKILL_EXISTS, f"there is a skill {quoted(bare)} already")
     path = f"{bare}.md" if bare == skill_id and bare != namespace else f"{bare}/{OVERVIEW}"
     place = WritablePlace(bare, namespace, path.removeprefix(f"{namespace}/"))
     try:
         vet_path(place.path)
         vet_path(namespace)
     except DirectoryError as error:
-        raise DirectoryError(RESERVED_PLACE, error.problem) from None
+        raise DirectoryError(errors.RESERVED_PLACE, error.problem) from None
     return place, written_document(path, content)
 
 
@@ -338,7 +324,7 @@ def place_of_known(view: CatalogueView, skill_id: str) -> WritablePlace:
         why = f"its file lies in no folder; move it to {shown}/{OVERVIEW} to have it written"
     else:
         return WritablePlace(shown, namespace, path)
-    raise DirectoryError(READ_ONLY_SKILL, f"skill {quoted(shown)} cannot be written: {why}")
+    raise DirectoryError(errors.READ_ONLY_SKILL, f"skill {quoted(shown)} cannot be written: {why}")
 
 
 def place_of_file(view: CatalogueView, skill_id: str, path: str, raw: bytes) -> WritablePlace:
@@ -347,26 +333,32 @@ def place_of_file(view: CatalogueView, skill_id: str, path: str, raw: bytes) -> 
     skill = view.snapshot.find(skill_id)
     folder = None if skill is None else folder_of(skill)
     if skill is None or folder is None:
-        raise DirectoryError(RESERVED_PLACE, f"{quoted(place.id)} is a page: name the skill it belongs to")
+        raise DirectoryError(
+            errors.RESERVED_PLACE, f"{quoted(place.id)} is a page: name the skill it belongs to"
+        )
     try:
         vet_path(path)
     except DirectoryError as error:
-        raise DirectoryError(RESERVED_PLACE, error.problem) from None
+        raise DirectoryError(errors.RESERVED_PLACE, error.problem) from None
     whole = f"{folder}/{path}"
     if is_hidden(path) or path.endswith((MERGE_SUFFIX, COPY_MARKER)):
-        raise DirectoryError(RESERVED_PLACE, f"a file called {quoted(path)} is never served")
+        raise DirectoryError(errors.RESERVED_PLACE, f"a file called {quoted(path)} is never served")
     if whole == skill.path:
-        raise DirectoryError(RESERVED_PLACE, f"{quoted(path)} is the document itself: leave path out")
+        raise DirectoryError(errors.RESERVED_PLACE, f"{quoted(path)} is the document itself: leave path out")
     place = place._replace(path=whole.removeprefix(f"{place.namespace}/"))
     if kind_of(place.namespace, place.path) != "file":
         # A page or a prompt of the skill: the rules for documents hold for its text.
         written_document(whole, raw.decode("utf-8", "surrogateescape"))
-    elif path.endswith(".md") and len(raw) > MAX_BODY_BYTES:
-        raise DirectoryError(BAD_BODY, f"{quoted(path)} is larger than {MAX_BODY_BYTES // KIB} KiB")
+    elif path.endswith(".md") and len(raw) > limits.MAX_BODY_BYTES:
+        raise DirectoryError(
+            errors.BAD_BODY, f"{quoted(path)} is larger than {limits.MAX_BODY_BYTES // limits.KIB} KiB"
+        )
     sizes = {one.place: one.size for one in files_of(view.snapshot, skill)} | {whole: len(raw)}
-    if len(sizes) > MAX_BUNDLE_FILES or sum(sizes.values()) > MAX_BUNDLE_BYTES:
-        most = f"{MAX_BUNDLE_FILES} files and {MAX_BUNDLE_BYTES // MIB} MiB"
-        raise DirectoryError(QUOTA, f"with this the skill {quoted(place.id)} would have more than {most}")
+    if len(sizes) > limits.MAX_BUNDLE_FILES or sum(sizes.values()) > limits.MAX_BUNDLE_BYTES:
+        most = f"{limits.MAX_BUNDLE_FILES} files and {limits.MAX_BUNDLE_BYTES // limits.MIB} MiB"
+        raise DirectoryError(
+            errors.QUOTA, f"with this the skill {quoted(place.id)} would have more than {most}"
+        )
     return place
 
 
@@ -384,16 +376,18 @@ def written_sizes(view: CatalogueView) -> dict[str, int]:
 def check_quota(sizes: Mapping[str, int], most_skills: int, most_bytes: int) -> None:
     """Refuse a write after which callers would have written more than the operator allows."""
     if len(sizes) > most_skills:
-        raise DirectoryError(QUOTA, f"callers have written {most_skills} skills, as many as they may")
+        raise DirectoryError(errors.QUOTA, f"callers have written {most_skills} skills, as many as they may")
     total = sum(sizes.values())
     if total > most_bytes:
         problem = f"with this the skills that callers have written take {total} bytes, at most {most_bytes}"
-        raise DirectoryError(QUOTA, problem)
+        raise DirectoryError(errors.QUOTA, problem)
 
 
 def _check_writable_id(skill_id: str) -> None:
     if "::" in skill_id:
-        raise DirectoryError(FUNCTION_ID_AS_SKILL, f"{quoted(skill_id)} is a function id, not a skill id")
+        raise DirectoryError(
+            errors.FUNCTION_ID_AS_SKILL, f"{quoted(skill_id)} is a function id, not a skill id"
+        )
     check_skill_id(skill_id)
 
 

@@ -7,16 +7,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory import limits
 from iii_directory.catalog.skill_folders import topmost_skills
 from iii_directory.catalog.snapshot import once_per_snapshot
 from iii_directory.documents.parse import plain_line
 from iii_directory.documents.uris import address_of
-from iii_directory.limits import (
-    INDEX_BUDGET_BYTES,
-    INDEX_DESCRIPTION_CHARS,
-    INDEX_LEAST_CHARS,
-    MAX_OVERVIEW_FUNCTIONS,
-)
 from iii_directory.text import cut_at_word, one_line
 
 if TYPE_CHECKING:
@@ -59,7 +54,7 @@ def workers_index(snapshot: Snapshot) -> WorkersIndex:
         whole += f"\n## {plain_line(skill.title) or key}{_mark(skill)}\n"
         whole += f"\n{description}\n" if description else ""
         whole += f'\n`directory::skills::get {{ "id": "{key}" }}`\n'
-    if len(whole.encode()) > INDEX_BUDGET_BYTES:
+    if len(whole.encode()) > limits.INDEX_BUDGET_BYTES:
         whole = _compact([(key + _mark(skill), plain_line(skill.description)) for key, skill in skills])
     return WorkersIndex(whole, len(skills))
 
@@ -74,12 +69,12 @@ def _compact(lines: list[tuple[str, str]]) -> str:
         rows = (f"- {key}: {cut_at_word(text, room)}" if text else f"- {key}" for key, text in lines)
         return _COMPACT_HEAD + "\n".join(rows) + "\n"
 
-    shortest, longest = INDEX_LEAST_CHARS, max(len(text) for _, text in lines)
-    if len(cut_to(shortest).encode()) > INDEX_BUDGET_BYTES:
+    shortest, longest = limits.INDEX_LEAST_CHARS, max(len(text) for _, text in lines)
+    if len(cut_to(shortest).encode()) > limits.INDEX_BUDGET_BYTES:
         longest = shortest
     while shortest < longest:
         middle = (shortest + longest + 1) // 2
-        if len(cut_to(middle).encode()) <= INDEX_BUDGET_BYTES:
+        if len(cut_to(middle).encode()) <= limits.INDEX_BUDGET_BYTES:
             shortest = middle
         else:
             longest = middle - 1
@@ -101,7 +96,7 @@ def _tree_line(key: str, skill: Skill) -> str:
     address = address_of(key, skill)
     link = f"`{key}`" if address is None else f"[`{key}`]({address})"
     title = plain_line(skill.title) or key
-    description = plain_line(skill.description, INDEX_DESCRIPTION_CHARS)
+    description = plain_line(skill.description, limits.INDEX_DESCRIPTION_CHARS)
     words = f"{title} — {description}" if description else title
     return f"{'  ' * key.count('/')}- {link} — {words}{_mark(skill)}\n"
 
@@ -137,7 +132,7 @@ def worker_overview(worker: str, description: str, functions: Iterable[tuple[str
     rows = sorted(functions)
     if rows:
         lines += ["## Functions", ""]
-        shown, more = rows[:MAX_OVERVIEW_FUNCTIONS], len(rows) - MAX_OVERVIEW_FUNCTIONS
+        shown, more = rows[: limits.MAX_OVERVIEW_FUNCTIONS], len(rows) - limits.MAX_OVERVIEW_FUNCTIONS
         lines += [f"- `{one_line(function_id)}`{_dash(text)}" for function_id, text in shown]
         if more > 0:
             lines.append(f"- and {more} more: `directory::function-list` has them all")

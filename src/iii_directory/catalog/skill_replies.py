@@ -11,15 +11,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory.catalog import skill_folders
 from iii_directory.catalog.file_replies import file_as_text
 from iii_directory.catalog.resolve import FoundFile, Undocumented, find_prompt, resolve_skill
-from iii_directory.catalog.skill_folders import (
-    documents_of_skill,
-    every_skill,
-    file_count,
-    is_skill,
-    skill_of,
-)
 from iii_directory.catalog.skill_indexes import registered_prompt_body, worker_overview, workers_index
 from iii_directory.catalog.snapshot import once_per_snapshot
 from iii_directory.documents.ids import namespace_of
@@ -193,9 +187,9 @@ def _skill_rows(snapshot: Snapshot, rows: list[Row]) -> list[Row]:
     found: list[Row] = []
     for row in rows:
         skill = snapshot.find(row["id"])
-        if skill is not None and is_skill(snapshot, skill):
-            documents = len(documents_of_skill(snapshot, skill))
-            found.append(row | {"documents": documents, "files": file_count(snapshot, skill)})
+        if skill is not None and skill_folders.is_skill(snapshot, skill):
+            documents = len(skill_folders.documents_of_skill(snapshot, skill))
+            found.append(row | {"documents": documents, "files": skill_folders.file_count(snapshot, skill)})
     return found
 
 
@@ -240,8 +234,8 @@ def _hidden_ids(view: CatalogueView) -> frozenset[str]:
     """Return the ids of the skills that are served by name only, because of the table ``visibility``."""
     if view.offered is None:
         return frozenset()
-    listed = {key for key, _ in every_skill(view.offered)}
-    return frozenset(key for key, _ in every_skill(view.snapshot) if key not in listed)
+    listed = {key for key, _ in skill_folders.every_skill(view.offered)}
+    return frozenset(key for key, _ in skill_folders.every_skill(view.snapshot) if key not in listed)
 
 
 def _with_gone_marked(view: CatalogueView, rows: list[Row], homes: Iterable[str]) -> list[Row]:
@@ -268,7 +262,7 @@ def skill(view: CatalogueView, payload: Payload) -> Row | Undocumented:
     if isinstance(target, FoundFile):
         return file_as_text(view, target.path, with_raw=with_raw)
     found, document = target.skill, view.read_document(target.skill)
-    part_of = skill_of(view.snapshot, found)
+    part_of = skill_folders.skill_of(view.snapshot, found)
     reply: Row = {
         "id": view.snapshot.display_id(found),
         "title": found.title,
@@ -283,7 +277,7 @@ def skill(view: CatalogueView, payload: Payload) -> Row | Undocumented:
         },
     }
     if part_of is found:
-        reply["files"] = file_count(view.snapshot, found)
+        reply["files"] = skill_folders.file_count(view.snapshot, found)
     if with_raw:
         reply["raw"] = document.raw
         reply["sha256"] = hashlib.sha256(document.raw.encode(errors="surrogatepass")).hexdigest()

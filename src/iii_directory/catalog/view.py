@@ -16,8 +16,7 @@ from iii_directory.catalog.diagnostics import findings, provenance_of, report
 from iii_directory.catalog.folders import MODIFIED_AT
 from iii_directory.catalog.origins import Levels, Origins
 from iii_directory.catalog.persistent import PagedMap
-from iii_directory.disk.files import settled_stamp, stamp_of
-from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.files import RefusedError, settled_stamp, stamp_of
 from iii_directory.documents.file_pages import FilePart
 from iii_directory.documents.parse import document_of
 from iii_directory.errors import FILE_NOT_FOUND, PROMPT_NOT_FOUND, SKILL_NOT_FOUND, DirectoryError

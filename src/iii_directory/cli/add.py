@@ -15,24 +15,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
-from iii_directory.cli.common import (
-    EXIT_CODES,
-    as_command,
-    config_option,
-    fail,
-    folder_options,
-    log,
-    set_up_log,
-    settings_from,
-)
+from iii_directory import errors
+from iii_directory.cli import common
 from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
 from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
-from iii_directory.errors import (
-    BAD_REGISTRY_REQUEST,
-    REGISTRY_NOT_FOUND,
-    DirectoryError,
-    Step,
-)
+from iii_directory.errors import DirectoryError
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
@@ -54,10 +41,12 @@ Result = TypeVar("Result")
 
 # What to do next, in commands: functions are for agents.
 _NEXT: Final = {
-    BAD_REGISTRY_REQUEST.code: (
-        Step("give NAME, NAME@VERSION, owner/repo, a git address, ./folder, an archive or https://host"),
+    errors.BAD_REGISTRY_REQUEST.code: (
+        errors.Step(
+            "give NAME, NAME@VERSION, owner/repo, a git address, ./folder, an archive or https://host"
+        ),
     ),
-    REGISTRY_NOT_FOUND.code: (Step("check the name, and registry_url in the configuration"),),
+    errors.REGISTRY_NOT_FOUND.code: (errors.Step("check the name, and registry_url in the configuration"),),
 }
 
 
@@ -71,7 +60,7 @@ def sentence_of(error: DirectoryError) -> str:
         did_you_mean=error.did_you_mean,
         next_steps=error.next_steps if own else steps,
     )
-    return told.sentence(as_command)
+    return told.sentence(common.as_command)
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,15 +68,15 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_settings(*args: Any, config_path: Path, **given: Any) -> None:
-        set_up_log()
+        common.set_up_log()
         # Here, where every bar has ended: a sentence must not be drawn behind one.
         try:
-            command(*args, settings=settings_from(config_path), **given)
+            command(*args, settings=common.settings_from(config_path), **given)
         except DirectoryError as error:
-            fail(sentence_of(error))
+            common.fail(sentence_of(error))
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
-    return as_json(config_option(folder_options(with_settings)))
+    return as_json(common.config_option(common.folder_options(with_settings)))
 
 
 def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -112,7 +101,7 @@ yes_option = click.option(
     "(./folder), of an archive (.zip or .tar.gz, here or at an address), of a SKILL.md at an address, or of "
     "a site with an index (https://host). One skill is installed; of several, name some with --skill or "
     "--plugin, or take --all. Each is installed whole or not at all; files edited by hand are kept.",
-    epilog=f"{EXIT_CODES} 1 also when a source has several skills and it was not said which.",
+    epilog=f"{common.EXIT_CODES} 1 also when a source has several skills and it was not said which.",
 )
 @click.argument("source", metavar="SOURCE")
 @click.option("--list", "only_list", is_flag=True, help="Show what the source has, and install nothing.")
@@ -152,14 +141,14 @@ def add(
     given = {name: value for name, value in fields.items() if value is not None}
     hosts_named(hosts)
     if everything and (skills or plugins):
-        fail(f"--all and {'--skill' if skills else '--plugin'} do not go together", code=2)
+        common.fail(f"--all and {'--skill' if skills else '--plugin'} do not go together", code=2)
     typed = typed_by(source, settings, given)
     edited, approve = "overwrite" if force else "keep", asking(goes_on=goes_on)
     words = {"fetch": f"fetching {source}", "write": f"{'comparing' if dry_run else 'writing'} {source}"}
     if isinstance(typed, WorkerRequest):
         if only_list or skills or plugins or everything:
             options = "--list, --skill, --plugin and --all are for repositories, folders, archives and sites"
-            fail(f"'{source}' is a worker of the registry; {options}", code=2)
+            common.fail(f"'{source}' is a worker of the registry; {options}", code=2)
         how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
         _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json, approve=approve)
         if not dry_run:
@@ -208,21 +197,23 @@ def typed_by(source: str, settings: Settings, given: dict[str, str]) -> WorkerRe
         typed = typed_source(source, allow_file=settings.allow_file_repos)
         if isinstance(typed, WorkerRequest):
             if "branch" in given:
-                fail(f"'{source}' is a worker of the registry; --branch is for repositories", code=2)
+                common.fail(f"'{source}' is a worker of the registry; --branch is for repositories", code=2)
             if given and "@" in source:
-                fail(f"'{source}' names a version or a tag already; leave --version and --tag out", code=2)
+                common.fail(
+                    f"'{source}' names a version or a tag already; leave --version and --tag out", code=2
+                )
             return worker_request(typed.worker, given.get("version"), given.get("tag")) if given else typed
         if "version" in given or "tag" in given:
-            fail("--version and --tag are for workers of the registry", code=2)
+            common.fail("--version and --tag are for workers of the registry", code=2)
         if "branch" not in given:
             return typed
         if not isinstance(typed, RepoTree):
-            fail("--branch is for repositories", code=2)
+            common.fail("--branch is for repositories", code=2)
         if typed.branch != HEAD or typed.tree is not None:
-            fail(f"'{source}' names a branch already; leave --branch out", code=2)
+            common.fail(f"'{source}' names a branch already; leave --branch out", code=2)
         return replace(typed, branch=checked_ref(given["branch"]))
     except DirectoryError as error:
-        fail(sentence_of(error), code=2)
+        common.fail(sentence_of(error), code=2)
 
 
 def _add_worker(
@@ -295,7 +286,7 @@ def _lines(say: Callable[[str], str]) -> Progress:
         now = time.monotonic()
         if done in (0, total) or now - last >= _LINE_SECONDS:
             last = now
-            log.info("%s%s", say(phase), f" ({done} of {total})" if total else "")
+            common.log.info("%s%s", say(phase), f" ({done} of {total})" if total else "")
 
     return show
 

@@ -11,8 +11,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES, PROGRAM, default_config, engine_url, is_named, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE, command_of
 from iii_directory.cli.tokens import engine_token
-from iii_directory.suggest import close_names
-from iii_directory.text import has_unsafe, quoted
+from iii_directory.text import close_names, has_unsafe, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -243,7 +242,7 @@ def _hosts(_context: click.Context) -> Iterator[str]:
 
 def _installed(_context: click.Context) -> Iterator[str]:
     from iii_directory.config import load_settings
-    from iii_directory.disk.record_reader import InstallRecord
+    from iii_directory.disk.lock_files import InstallRecord
 
     settings, _ = load_settings(default_config())
     record = InstallRecord(str(settings.skills_folder))

@@ -9,33 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iii_directory import config
+from iii_directory.cli import common
 from iii_directory.cli.command_help import CommandGroup
-from iii_directory.cli.common import (
-    CONNECT_SECONDS,
-    EXIT_CODES,
-    config_option,
-    engine_url,
-    fail,
-    is_named,
-    listens,
-    url_option,
-)
 from iii_directory.cli.output import note, print_json, print_table, print_text
 from iii_directory.cli.processes import directories, run_of
 from iii_directory.cli.tokens import engine_token
-from iii_directory.config import (
-    CONFIGURATION_ID,
-    Origin,
-    at_next_start,
-    in_force,
-    json_schema,
-    load_settings,
-    parse_settings,
-    read_document,
-    real_path,
-    sample,
-    set_on_engine,
-)
 from iii_directory.shapes import object_of
 from iii_directory.text import shown_url
 
@@ -44,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.cli.processes import Run
-    from iii_directory.config import InForce, Settings
     from iii_directory.shapes import Json
 
 
@@ -52,7 +30,7 @@ if TYPE_CHECKING:
     cls=CommandGroup,
     help="The settings: what is in force and where it comes from, what is wrong with the file, a file to "
     "start from, and a schema for editors.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
 def command() -> None:
     """Group the commands; each reads the file itself, because a broken file is what it reports on."""
@@ -62,11 +40,11 @@ def command() -> None:
     help="Show every setting, its value and where that comes from: the default, the file, the start of the "
     "directory that runs for this folder, or the engine it is on. What the file changes at the next start "
     "says so.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@config_option
-@url_option
+@common.config_option
+@common.url_option
 def show(as_json: bool, config_path: Path, url: str | None) -> None:
     rows, problems = _in_force(config_path, url)
     if as_json:
@@ -80,78 +58,84 @@ def show(as_json: bool, config_path: Path, url: str | None) -> None:
         note(f"{problem}; it is not used")
 
 
-@command.command(help="Say what is wrong with the file; nothing is started.", epilog=EXIT_CODES)
-@config_option
+@command.command(help="Say what is wrong with the file; nothing is started.", epilog=common.EXIT_CODES)
+@common.config_option
 def check(config_path: Path) -> None:
     if not os.path.lexists(config_path):
-        fail(f"{config_path} does not exist; write one: iii-directory config init")
+        common.fail(f"{config_path} does not exist; write one: iii-directory config init")
     if _warn(config_path):
         raise SystemExit(1)
     note(f"{config_path} is fine")
 
 
-@command.command(help="Write a file with every setting, its default and what it is for.", epilog=EXIT_CODES)
-@config_option
+@command.command(
+    help="Write a file with every setting, its default and what it is for.", epilog=common.EXIT_CODES
+)
+@common.config_option
 def init(config_path: Path) -> None:
     try:
         with config_path.open("x", encoding="utf-8") as file:
-            file.write(sample())
+            file.write(config.sample())
     except FileExistsError:
-        fail(f"there is a {config_path} already; it was left as it is")
+        common.fail(f"there is a {config_path} already; it was left as it is")
     except OSError as error:
-        fail(f"{config_path} cannot be written: {error.strerror}")
+        common.fail(f"{config_path} cannot be written: {error.strerror}")
     note(f"wrote {config_path}: every line is a default and commented out")
 
 
-@command.command(help="Print a JSON Schema of the file, for editors.", epilog=EXIT_CODES)
+@command.command(help="Print a JSON Schema of the file, for editors.", epilog=common.EXIT_CODES)
 def schema() -> None:
-    print_text(json.dumps(json_schema(), indent=2))
+    print_text(json.dumps(config.json_schema(), indent=2))
 
 
-def _in_force(config_path: Path, url: str | None) -> tuple[list[InForce], list[str]]:
+def _in_force(config_path: Path, url: str | None) -> tuple[list[config.InForce], list[str]]:
     """Return every setting, and a sentence for each value from outside the file that cannot be used."""
     home, file = config_path.parent, str(config_path)
-    document, _ = read_document(config_path)
-    now, _ = parse_settings(document, real_path(config_path).parent)
+    document, _ = config.read_document(config_path)
+    now, _ = config.parse_settings(document, config.real_path(config_path).parent)
     run, address = run_of(home), _engine_of(home, url)
     waiting = _waiting(now, run)
-    said = Origin(file, {key: value for key, value in document.items() if key not in waiting})
-    usual: list[Origin] = []
+    said = config.Origin(file, {key: value for key, value in document.items() if key not in waiting})
+    usual: list[config.Origin] = []
     elsewhere = list(_of_run(now, run, waiting))
     if address is not None:
-        token = engine_token(address, home, named=is_named(url))
+        token = engine_token(address, home, named=common.is_named(url))
         usual += _usual_on(address, token)
         elsewhere += _of_engine(address, token)
-    rows, _ = in_force((*usual, said, *elsewhere))
+    rows, _ = config.in_force((*usual, said, *elsewhere))
     later = f"what {file} says takes effect at the next start"
     rows = [row._replace(origin=f"{row.origin}; {later}") if row.key in waiting else row for row in rows]
-    return rows, in_force(elsewhere)[1]
+    return rows, config.in_force(elsewhere)[1]
 
 
-def _waiting(now: Settings, run: Run | None) -> Json:
+def _waiting(now: config.Settings, run: Run | None) -> Json:
     """Return what a running directory started with, where the file now says something else."""
     before = (run.at_start if run else None) or {}
-    return {key: before[key] for key, value in at_next_start(now).items() if before.get(key, value) != value}
+    return {
+        key: before[key]
+        for key, value in config.at_next_start(now).items()
+        if before.get(key, value) != value
+    }
 
 
-def _of_run(now: Settings, run: Run | None, waiting: Json) -> Iterator[Origin]:
+def _of_run(now: config.Settings, run: Run | None, waiting: Json) -> Iterator[config.Origin]:
     """Yield what a running directory was started with, where the file says something else."""
     if run is not None:
         # An option may have named another folder.
         other = run.skills_folder != str(now.skills_folder)
         folder = {"skills_folder": run.skills_folder} if other else {}
-        yield Origin(f"the start of pid {run.pid}", {**waiting, **folder})
+        yield config.Origin(f"the start of pid {run.pid}", {**waiting, **folder})
 
 
 def _engine_of(home: Path, url: str | None) -> str | None:
     """Return the engine to ask: the named one, else this folder's; None if only other folders use it."""
-    address = engine_url(url, home)
+    address = common.engine_url(url, home)
     homes = [run.home for run in directories() if run.url == address]
-    of_others = homes and str(real_path(home)) not in homes
-    return address if url is not None or (not of_others and listens(address)) else None
+    of_others = homes and str(config.real_path(home)) not in homes
+    return address if url is not None or (not of_others and common.listens(address)) else None
 
 
-def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
+def _usual_on(address: str, token: str | None) -> Iterator[config.Origin]:
     """Yield the defaults that differ on the embedded engine."""
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
     from iii_directory.bus.seam import is_embedded
@@ -159,15 +143,15 @@ def _usual_on(address: str, token: str | None) -> Iterator[Origin]:
     # `_configuration` reports an engine that does not answer.
     with suppress(EngineUnreachableError, RemoteError):
         if is_embedded(_ask(address, token, "engine::health::check", {})):
-            yield Origin("default on the embedded engine", {"auto_download": False})
+            yield config.Origin("default on the embedded engine", {"auto_download": False})
 
 
-def _of_engine(address: str, token: str | None) -> Iterator[Origin]:
+def _of_engine(address: str, token: str | None) -> Iterator[config.Origin]:
     """Yield the settings that the engine's configuration has."""
-    values, alone = set_on_engine(_configuration(address, token))
+    values, alone = config.set_on_engine(_configuration(address, token))
     for sentence in alone:
         note(f"the engine: {sentence}")
-    yield Origin(f"the engine at {shown_url(address)}", values)
+    yield config.Origin(f"the engine at {shown_url(address)}", values)
 
 
 def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:
@@ -175,7 +159,12 @@ def _ask(address: str, token: str | None, function_id: str, payload: Json) -> ob
     from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
     return call_function(
-        address, function_id, payload, timeout=CONNECT_SECONDS, token=token, namespace=DEFAULT_NAMESPACE
+        address,
+        function_id,
+        payload,
+        timeout=common.CONNECT_SECONDS,
+        token=token,
+        namespace=DEFAULT_NAMESPACE,
     )
 
 
@@ -184,7 +173,7 @@ def _configuration(url: str, token: str | None) -> object:
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
     from iii_directory.wire.protocol import FUNCTION_NOT_FOUND, NOT_FOUND
 
-    get, asked = "configuration::get", {"id": CONFIGURATION_ID}
+    get, asked = "configuration::get", {"id": config.CONFIGURATION_ID}
     try:
         # Before anything is set, only the raw value can be read: null does not match the schema.
         kept = _ask(url, token, get, {**asked, "raw": True})
@@ -203,7 +192,7 @@ def _written(value: object) -> str:
 
 
 def _warn(config_path: Path) -> list[str]:
-    _, warnings = load_settings(config_path)
+    _, warnings = config.load_settings(config_path)
     for warning in warnings:
         note(warning)
     return warnings

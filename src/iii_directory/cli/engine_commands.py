@@ -1,10 +1,11 @@
-"""``iii-directory engine``, ``serve``, ``status`` and ``open``: one half alone, and what runs here.
+"""``iii-directory engine``, ``serve``, ``status``, ``open`` and ``trigger``: one half alone, and what runs.
 
 `new_engine` and its neighbours make the embedded engine for ``up`` and for MCP clients as well.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -12,39 +13,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli.common import (
-    CONNECT_SECONDS,
-    EXIT_CODES,
-    config_option,
-    default_data,
-    engine_url,
-    fail,
-    is_named,
-    listens,
-    log,
-    program,
-    set_up_log,
-    settings_from,
-    url_option,
-)
-from iii_directory.cli.output import note, print_json, print_table, say
-from iii_directory.cli.processes import (
-    Run,
-    all_runs,
-    announced,
-    cannot_listen,
-    directories,
-    directory_at,
-    end_on_ctrl_c,
-    reread_on_hangup,
-    socket_shares,
-    stop_signal,
+from iii_directory.cli import common, processes
+from iii_directory.cli.command_help import complete_functions
+from iii_directory.cli.common import EXIT_CODES, engine_url, fail, is_named, listens, program, url_option
+from iii_directory.cli.output import (
+    json_text,
+    no_pager_option,
+    note,
+    print_json,
+    print_string,
+    print_table,
+    say,
 )
 from iii_directory.cli.tokens import engine_options, engine_token, rule_for
 from iii_directory.config import at_next_start, real_path
+from iii_directory.shapes import is_object
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from iii_directory.cli.tokens import TokenRule
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
@@ -55,9 +43,9 @@ _READY_SECONDS: Final = 0.5
 
 @click.command(
     help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
-@config_option
+@common.config_option
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=49134, show_default=True, help="0 takes a free one."
 )
@@ -67,9 +55,9 @@ def engine(
 ) -> None:
     import asyncio
 
-    set_up_log()
-    settings = settings_from(config_path)
-    kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
+    common.set_up_log()
+    settings = common.settings_from(config_path)
+    kept = None if in_memory else data or common.default_data(config_path.parent, settings.skills_folder)
     rule = rule_for(token, kept)
     server = new_engine(
         settings, host=host or "127.0.0.1", port=port, rule=rule, database=open_database(kept)
@@ -78,11 +66,11 @@ def engine(
 
 
 async def _run_engine(server: EngineServer, home: Path, kept: Path | None, rule: TokenRule) -> None:
-    stopped = stop_signal()
+    stopped = processes.stop_signal()
     await listen(server)
     if rule.kept_in is not None:
         say(f"token {rule.told()}")
-    run = Run(
+    run = processes.Run(
         pid=os.getpid(),
         home=str(home),
         # Commands on this machine write the address so, and compare it with theirs.
@@ -92,7 +80,7 @@ async def _run_engine(server: EngineServer, home: Path, kept: Path | None, rule:
         data=str(real_path(kept)) if kept else None,
         mcp=None,
     )
-    with announced(run):
+    with processes.announced(run):
         say(f"engine at {server.url}, state {f'in {kept}' if kept else 'in memory'}. Ctrl-C stops it.")
         await stopped.wait()
         await server.stop()
@@ -115,10 +103,10 @@ def new_engine(
             asks_everybody=rule.asks_everybody,
             database=database,
             environment=listed,
-            limits=SocketLimits(connections=socket_shares().engine),
+            limits=SocketLimits(connections=processes.socket_shares().engine),
         )
     except ValueError as error:
-        fail(f"{error}. Pass --token, which may be auto, or set III_TOKEN", code=2)
+        common.fail(f"{error}. Pass --token, which may be auto, or set III_TOKEN", code=2)
 
 
 async def listen(server: EngineServer) -> None:
@@ -126,7 +114,7 @@ async def listen(server: EngineServer) -> None:
     try:
         await server.start()
     except OSError as error:
-        fail(cannot_listen(server.host, server.port, error, "--port"))
+        common.fail(processes.cannot_listen(server.host, server.port, error, "--port"))
 
 
 def open_database(directory: Path | None) -> Database | None:
@@ -138,11 +126,11 @@ def open_database(directory: Path | None) -> Database | None:
     try:
         database = Database(directory)
     except DataDirectoryError as error:
-        owner = next((run for run in all_runs() if run.data == str(real_path(directory))), None)
+        owner = next((run for run in processes.all_runs() if run.data == str(real_path(directory))), None)
         by = f" (pid {owner.pid}, at {owner.url})" if owner else ""
-        fail(f"{error}{by}; pass --data to keep state elsewhere")
+        common.fail(f"{error}{by}; pass --data to keep state elsewhere")
     if database.set_aside is not None:
-        log.error(
+        common.log.error(
             "the state database was corrupt; it is kept as %s, what can be read of it goes on in a new one",
             database.set_aside,
         )
@@ -152,33 +140,33 @@ def open_database(directory: Path | None) -> Database | None:
 @click.command(
     help="Run the worker on an engine that is already running. While no engine answers, the worker waits, "
     "and it reconnects.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
-@config_option
-@url_option
+@common.config_option
+@common.url_option
 def serve(config_path: Path, url: str | None) -> None:
     import asyncio
 
-    set_up_log()
-    settings, address = settings_from(config_path), engine_url(url)
-    asyncio.run(_run_worker(settings, real_path(config_path), address, named=is_named(url)))
+    common.set_up_log()
+    settings, address = common.settings_from(config_path), common.engine_url(url)
+    asyncio.run(_run_worker(settings, real_path(config_path), address, named=common.is_named(url)))
 
 
 async def _run_worker(settings: Settings, config: Path, url: str, *, named: bool) -> None:
     import asyncio
 
-    end_on_ctrl_c()
+    processes.end_on_ctrl_c()
     from iii_directory.worker.directory_worker import DirectoryWorker
 
     token = engine_token(url, config.parent, named=named)
-    data = default_data(config.parent, settings.skills_folder)
+    data = common.default_data(config.parent, settings.skills_folder)
     worker = await asyncio.to_thread(
         DirectoryWorker.join, settings, url, token=token, config=config, data=data
     )
-    stopped = stop_signal()
-    reread_on_hangup(worker.reread_settings, stopped)
+    stopped = processes.stop_signal()
+    processes.reread_on_hangup(worker.reread_settings, stopped)
     say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
-    run = Run(
+    run = processes.Run(
         pid=os.getpid(),
         home=str(config.parent),
         url=url,
@@ -190,10 +178,10 @@ async def _run_worker(settings: Settings, config: Path, url: str, *, named: bool
         instance=worker.instance,
         secret=worker.secret,
     )
-    with announced(run, data):
+    with processes.announced(run, data):
         # Waiting in a thread would make Ctrl-C wait for that thread.
         with suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), CONNECT_SECONDS)
+            await asyncio.wait_for(stopped.wait(), common.CONNECT_SECONDS)
         if not stopped.is_set() and not await asyncio.to_thread(worker.wait_ready, _READY_SECONDS):
             say(await asyncio.to_thread(_why_not_joined, url, token))
         await stopped.wait()
@@ -210,7 +198,7 @@ def _why_not_joined(url: str, token: str | None) -> str:
         return f"waiting: {error}"
     if answers:
         return f"waiting: the engine at {shown_url(url)} answers, but not for this worker yet"
-    return f"waiting for an engine at {shown_url(url)}; start one: {program()} engine"
+    return f"waiting for an engine at {shown_url(url)}; start one: {common.program()} engine"
 
 
 @click.command(
@@ -220,11 +208,11 @@ def _why_not_joined(url: str, token: str | None) -> str:
     "stderr says so; 2 wrong usage.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything about each as JSON.")
-@url_option
+@common.url_option
 def status(as_json: bool, url: str | None) -> None:
-    address = engine_url(url)
-    runs = all_runs()
-    state, sentence = _state_of(address, named=is_named(url))
+    address = common.engine_url(url)
+    runs = processes.all_runs()
+    state, sentence = _state_of(address, named=common.is_named(url))
     if as_json:
         shown = [{**run._asdict(), "url": shown_url(run.url)} for run in runs]
         print_json({"url": shown_url(address), "state": state, "runs": shown})
@@ -241,8 +229,8 @@ def status(as_json: bool, url: str | None) -> None:
 
 def _state_of(url: str, *, named: bool) -> tuple[str, str]:
     """Say what answers at an address: one word for programs, and a sentence."""
-    if not listens(url):
-        return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {program()} up"
+    if not common.listens(url):
+        return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {common.program()} up"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
     from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
@@ -254,9 +242,11 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
     except RemoteError as error:
         if error.body.get("code") != FUNCTION_NOT_FOUND:
             return "failing", str(error)
-        sentence = f"the engine at {shown_url(url)} has no directory; start one there: {program()} serve"
+        sentence = (
+            f"the engine at {shown_url(url)} has no directory; start one there: {common.program()} serve"
+        )
         return "engine", sentence
-    run = directory_at(url)
+    run = processes.directory_at(url)
     whose = f"the directory of {run.home}" if run else "a directory"
     elsewhere = "" if not run or run.home == str(Path.cwd()) else ", which is not this folder,"
     return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} documents"
@@ -264,7 +254,7 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
 
 @click.command(
     help="Open the web page of the directory that runs for this project, or of the only one that runs.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open nothing.")
 def open_page(as_json: bool) -> None:
@@ -278,14 +268,14 @@ def open_page(as_json: bool) -> None:
     webbrowser.open(address)
 
 
-def page_address(run: Run) -> str:
+def page_address(run: processes.Run) -> str:
     """Return the address of the page beside the MCP endpoint of a running directory."""
     return (run.mcp or "").removesuffix("mcp")
 
 
-def _nearest_run() -> Run:
+def _nearest_run() -> processes.Run:
     """Return the directory of the nearest folder upward, or the only one that runs."""
-    found = [run for run in directories() if run.mcp is not None]
+    found = [run for run in processes.directories() if run.mcp is not None]
     here = Path.cwd().resolve()
     for folder in (here, *here.parents):
         for run in found:
@@ -293,5 +283,137 @@ def _nearest_run() -> Run:
                 return run
     if len(found) != 1:
         which = "no directory runs" if not found else f"{len(found)} directories run, none for this folder"
-        fail(f"{which}; start one here: {program()} up")
+        common.fail(f"{which}; start one here: {common.program()} up")
     return found[0]
+
+
+# Calling any function
+
+
+class _Trigger(click.Command):
+    """Accepts ``--json PAYLOAD`` as well, the spelling before ``--payload``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_translated(args)))
+
+
+def _translated(args: list[str]) -> Iterator[str]:
+    """Translate an older command line into today's, with a hint on stderr."""
+    words = iter(args)
+    for word in words:
+        if word.startswith("--json="):
+            yield from _payload(word.removeprefix("--json="))
+            continue
+        if word == "--json":
+            following = next(words, None)
+            # `--json` alone asks for JSON output today; only a word that looks like JSON was a payload.
+            if following is not None and (
+                following.startswith(("{", "[", '"'))
+                or following in ("null", "true", "false")
+                or following.isdigit()
+            ):
+                yield from _payload(following)
+                continue
+            yield word
+            if following is not None:
+                yield following
+            continue
+        yield word
+
+
+def _payload(document: str) -> tuple[str, str]:
+    note("--json prints the whole reply now; a payload is given with --payload")
+    return "--payload", document
+
+
+@click.command(
+    cls=_Trigger,
+    help="Call FUNCTION with the given fields and print its answer: text as text, everything else as JSON. A "
+    "VALUE that is valid JSON is sent as JSON, else as text.",
+    epilog=EXIT_CODES,
+)
+@click.argument("function", required=False, shell_complete=complete_functions)
+@click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--payload", help="The payload as JSON; KEY=VALUE fields are set in it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact reply as JSON, an error's too.")
+# How the documents of published workers still write it, from the time before `iii trigger` took words.
+@click.option("--function-id", help="FUNCTION, as older documents of workers write it.")
+@click.option("--namespace", "-n", help="The namespace of the function.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(min=1),
+    default=30_000,
+    show_default=True,
+    help="How long to wait for the answer.",
+)
+@no_pager_option
+@url_option
+def trigger(
+    function: str | None,
+    fields: tuple[str, ...],
+    payload: str | None,
+    as_json: bool,
+    function_id: str | None,
+    namespace: str | None,
+    timeout_ms: int,
+    url: str | None,
+) -> None:
+    if function_id is not None and function is not None:
+        # With --function-id every positional word is a field.
+        fields = (function, *fields)
+        function = None
+    target = function_id or function
+    if target is None:
+        fail("which function? For example: iii-directory trigger directory::skills::index", code=2)
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
+
+    address = engine_url(url)
+    named = is_named(url)
+    # Without a listener a withheld token is not worth a warning; a named address is tried in any case.
+    wanted = named or listens(address)
+    try:
+        result = call_function(
+            address,
+            target,
+            build_payload(payload, fields),
+            timeout=timeout_ms / 1000,
+            token=engine_token(address, named=named) if wanted else None,
+            namespace=namespace,
+        )
+    except EngineUnreachableError as error:
+        way_out = "" if listens(address) else f"; start one: {program()} up"
+        fail(f"{error}{way_out}")
+    except RemoteError as error:
+        body = {key: value for key, value in error.body.items() if key != "stacktrace"}
+        if as_json:
+            say(json_text(body), err=True)
+            raise SystemExit(1) from None
+        fail(str(error))
+    if isinstance(result, str) and not as_json:
+        print_string(result)
+    elif result is not None or as_json:
+        print_json(result)
+
+
+def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:
+    """Build the payload: a JSON document, with the KEY=VALUE fields set in it if it is an object."""
+    base: Any = {}
+    if document is not None:
+        try:
+            base = json.loads(document)
+        except ValueError as error:
+            fail(f"the payload is not JSON: {error}", code=2)
+    if not fields:
+        return base
+    if not is_object(base):
+        fail("KEY=VALUE fields need a payload that is an object", code=2)
+    merged = dict(base)
+    for field in fields:
+        key, separator, value = field.partition("=")
+        if not separator or not key:
+            fail(f"'{field}' is not KEY=VALUE", code=2)
+        try:
+            merged[key] = json.loads(value)
+        except ValueError:
+            merged[key] = value
+    return merged

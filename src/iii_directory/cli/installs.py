@@ -10,20 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from iii_directory.cli.add import (
-    add,
-    asking,
-    downgrade_option,
-    force_option,
-    options,
-    place_installed,
-    progress_shown,
-    run_installer,
-    say_news,
-    say_where,
-    sentence_of,
-    yes_option,
-)
+from iii_directory.cli import add
 from iii_directory.cli.command_help import complete_namespaces
 from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.linking import host_folders
@@ -71,9 +58,9 @@ def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
     help="Merge what you edited with what the source changed. Where both changed the same lines your file "
     "stays, and FILE.merge beside it has both.",
 )
-@downgrade_option
-@yes_option
-@options
+@add.downgrade_option
+@add.yes_option
+@add.options
 def update(
     namespaces: tuple[str, ...],
     settings: Settings,
@@ -83,9 +70,9 @@ def update(
     goes_on: bool,
     as_json: bool,
 ) -> None:
-    approve = asking(goes_on=goes_on)
-    with progress_shown(lambda name: f"update {name}", approve) as (progress, approve):
-        found = run_installer(
+    approve = add.asking(goes_on=goes_on)
+    with add.progress_shown(lambda name: f"update {name}", approve) as (progress, approve):
+        found = add.run_installer(
             settings,
             approve,
             lambda installer: installer.upkeep.update(
@@ -93,8 +80,8 @@ def update(
             ),
         )
     if any(report.status not in ("current", "failed") for report in found):
-        say_where(settings)
-    place_installed(settings, [report.namespace for report in found])
+        add.say_where(settings)
+    add.place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "conflict"))
 
 
@@ -104,10 +91,10 @@ def update(
 )
 @namespaces_argument
 @click.option("--facts", is_flag=True, help="Say what the newer files can do that the installed ones cannot.")
-@options
+@add.options
 def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_json: bool) -> None:
-    with progress_shown(lambda name: f"ask for {name}") as (progress, _):
-        found = run_installer(
+    with add.progress_shown(lambda name: f"ask for {name}") as (progress, _):
+        found = add.run_installer(
             settings,
             None,
             lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress),
@@ -121,18 +108,18 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_js
     epilog=_RESTORE_CODES,
 )
 @namespaces_argument
-@force_option("Replace files that were edited by hand.")
-@options
+@add.force_option("Replace files that were edited by hand.")
+@add.options
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
-    with progress_shown(lambda name: f"restore {name}") as (progress, _):
-        found = run_installer(
+    with add.progress_shown(lambda name: f"restore {name}") as (progress, _):
+        found = add.run_installer(
             settings,
             None,
             lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress),
         )
     if any(report.status == "restored" for report in found):
-        say_where(settings)
-    place_installed(settings, [report.namespace for report in found])
+        add.say_where(settings)
+    add.place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
 
@@ -141,9 +128,9 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
     epilog=_VERIFY_CODES,
 )
 @namespaces_argument
-@options
+@add.options
 def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    rows = run_installer(settings, None, lambda installer: installer.upkeep.verify(namespaces))
+    rows = add.run_installer(settings, None, lambda installer: installer.upkeep.verify(namespaces))
     if as_json:
         print_json({"namespaces": rows})
     elif not rows:
@@ -161,9 +148,9 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
 )
 @namespaces_argument
 @click.option("--upstream", is_flag=True, help="Instead, what the source changed in the files you edited.")
-@options
+@add.options
 def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_json: bool) -> None:
-    patch = run_installer(
+    patch = add.run_installer(
         settings, None, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream)
     )
     if as_json:
@@ -182,14 +169,14 @@ def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_jso
 @click.argument(
     "namespaces", metavar="NAMESPACE|SOURCE...", nargs=-1, required=True, shell_complete=complete_namespaces
 )
-@force_option("Remove files that were edited by hand, too.")
-@options
+@add.force_option("Remove files that were edited by hand, too.")
+@add.options
 def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     async def each(installer: Installer) -> list[Report]:
         meant = await installer.upkeep.meant(namespaces)
         return [await _removed(installer, name, force=force) for name in meant]
 
-    found = run_installer(settings, None, each)
+    found = add.run_installer(settings, None, each)
     gone = [report.namespace for report in found if report.status == "removed"]
     if gone:
         note(f"removed from {settings.skills_folder}")
@@ -198,7 +185,7 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
     _finish(found, as_json=as_json)
 
 
-COMMANDS: Final = (add, update, outdated, diff, verify, remove, restore)
+COMMANDS: Final = (add.add, update, outdated, diff, verify, remove, restore)
 
 
 async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
@@ -226,9 +213,9 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
             others = "" if len(current) == len(found) else " others"
             note(f"{len(current)}{others} {'is' if len(current) == 1 else 'are'} current")
         for report in found:
-            say_news(report.namespace, report.new_facts)
+            add.say_news(report.namespace, report.new_facts)
             if report.error:
-                note(f"{report.namespace}: {sentence_of(report.error)}")
+                note(f"{report.namespace}: {add.sentence_of(report.error)}")
     if any(report.status in bad for report in found):
         raise SystemExit(1)
 

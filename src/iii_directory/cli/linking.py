@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from iii_directory.cli import common
 from iii_directory.cli.command_help import complete_skills
-from iii_directory.cli.common import (
-    EXIT_CODES,
-    chosen_folder,
-    config_option,
-    fail,
-    folder_options,
-    settings_from,
-)
 from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.config import home_folder, real_path
 from iii_directory.errors import DirectoryError
@@ -43,32 +36,32 @@ def to_option(help_text: str, *, required: bool = False) -> Decorator:
     help="Make skills of the skills folder appear where a host looks for skills: all of them, or some. Each "
     "is a relative link where the host follows links, else a copy that skills update keeps current. What is "
     "there already stays. With -g, your own skills appear in your own folder of the host.",
-    epilog=f"{EXIT_CODES} 1 also when something else was in the way.",
+    epilog=f"{common.EXIT_CODES} 1 also when something else was in the way.",
 )
 @click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=complete_skills)
 @to_option("The host, repeatable", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
-@config_option
-@folder_options
+@common.config_option
+@common.folder_options
 def link(skills: tuple[str, ...], hosts: tuple[str, ...], as_json: bool, config_path: Path) -> None:
-    settings = settings_from(config_path)
+    settings = common.settings_from(config_path)
     finish(placed_for(settings, skills or _every_skill(settings), hosts), as_json=as_json)
 
 
 @click.command(
     help="Remove the links and copies that skills link made: of all skills, or of some. Nothing else is "
     "removed, and neither are files of a copy that were edited.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
 @click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=complete_skills)
 @to_option("Only from this host, repeatable")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
-@config_option
-@folder_options
+@common.config_option
+@common.folder_options
 def unlink(skills: tuple[str, ...], hosts: tuple[str, ...], as_json: bool, config_path: Path) -> None:
     from iii_directory.install.hosts import HOSTS
 
-    settings = settings_from(config_path)
+    settings = common.settings_from(config_path)
     folders, chosen = host_folders(settings), hosts_named(hosts) or HOSTS
     names = skills or _every_skill(settings)
     placed = [one for skill in names for one in folders.take_away(skill, chosen)]
@@ -85,7 +78,7 @@ def hosts_named(names: Iterable[str]) -> list[KnownHost]:
     try:
         return [host_named(name) for name in names]
     except DirectoryError as error:
-        fail(error.problem, code=2)
+        common.fail(error.problem, code=2)
 
 
 def host_folders(settings: Settings) -> HostFolders:
@@ -98,13 +91,13 @@ def host_folders(settings: Settings) -> HostFolders:
 
 def placed_for(settings: Settings, skills: Iterable[str], hosts: Iterable[str]) -> list[Placed]:
     """Put skills into the folders of hosts: the user's with ``-g``, else the project's."""
-    chosen, found = chosen_folder(), hosts_named(hosts)
+    chosen, found = common.chosen_folder(), hosts_named(hosts)
     folders = host_folders(settings)
     is_user = chosen is not None and chosen[1]
     try:
         return [one for skill in skills for one in folders.place(skill, found, is_user=is_user)]
     except DirectoryError as error:
-        fail(error.problem)
+        common.fail(error.problem)
 
 
 def finish(placed: Sequence[Placed], *, as_json: bool) -> None:

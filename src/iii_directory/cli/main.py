@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor:command", "say what was left out of the catalogue, and what to do about it"),
     "status": ("engine_commands:status", "say what runs where, and which folder it serves"),
     "config": ("config_commands:command", "show or check the settings, or write a file to start from"),
-    "trigger": ("trigger:command", "call any function on the engine"),
+    "trigger": ("engine_commands:trigger", "call any function on the engine"),
     "registry": ("registry_commands:command", "see what a registry has, or publish one of your own"),
     "serve": ("engine_commands:serve", "run the worker alone, on an engine that already runs"),
     "engine": ("engine_commands:engine", "run the embedded engine alone"),

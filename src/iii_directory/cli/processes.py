@@ -20,14 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from iii_directory import limits
 from iii_directory.cli.main import end_at_once
 from iii_directory.config import real_path
-from iii_directory.limits import (
-    MAX_ENGINE_CONNECTIONS,
-    MAX_MCP_CONNECTIONS,
-    MAX_RUN_FILE_BYTES,
-    RESERVED_FILES,
-)
 
 if TYPE_CHECKING:
     import asyncio
@@ -129,7 +124,7 @@ def _announce(folder: Path, run: Run) -> tuple[Path, int] | None:
     except OSError:
         return None
     content = json.dumps(run._asdict()).encode()
-    if len(content) > MAX_RUN_FILE_BYTES:
+    if len(content) > limits.MAX_RUN_FILE_BYTES:
         # Readers stop at that size; the settings are the part that can be large.
         content = json.dumps(run._replace(at_start=None)._asdict()).encode()
     try:
@@ -156,7 +151,7 @@ def _live(path: Path) -> Run | None:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         with suppress(ValueError, TypeError, OSError):
-            return Run(**json.loads(os.read(handle, MAX_RUN_FILE_BYTES)))
+            return Run(**json.loads(os.read(handle, limits.MAX_RUN_FILE_BYTES)))
         return None
     finally:
         os.close(handle)
@@ -251,7 +246,7 @@ def raised_file_limit() -> int:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_ENGINE_CONNECTIONS + MAX_MCP_CONNECTIONS + RESERVED_FILES
+    wanted = limits.MAX_ENGINE_CONNECTIONS + limits.MAX_MCP_CONNECTIONS + limits.RESERVED_FILES
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
@@ -269,11 +264,13 @@ class SocketShares(NamedTuple):
 def socket_shares() -> SocketShares:
     """Divide the files that may be open: two thirds for the engine and one for MCP when they are short."""
     files = raised_file_limit()
-    if files < RESERVED_FILES:
+    if files < limits.RESERVED_FILES:
         # Many clients at once can take every file for a moment, and no module can be imported then.
         import_module("iii_directory.worker.services")
-    left = files - min(RESERVED_FILES, files // 2)
-    return SocketShares(min(MAX_ENGINE_CONNECTIONS, left * 2 // 3), min(MAX_MCP_CONNECTIONS, left // 3))
+    left = files - min(limits.RESERVED_FILES, files // 2)
+    return SocketShares(
+        min(limits.MAX_ENGINE_CONNECTIONS, left * 2 // 3), min(limits.MAX_MCP_CONNECTIONS, left // 3)
+    )
 
 
 def cannot_listen(host: str, port: int, error: OSError, option: str) -> str:

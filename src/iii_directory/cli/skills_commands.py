@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import authoring_commands, installs, inventory, linking, offering
+from iii_directory.cli import authoring_commands, installs, inventory, linking, offering, output
 from iii_directory.cli.command_help import (
     CommandGroup,
     complete_files,
@@ -17,18 +17,6 @@ from iii_directory.cli.command_help import (
     complete_skills,
 )
 from iii_directory.cli.common import EXIT_CODES, fail, program
-from iii_directory.cli.output import (
-    note,
-    note_source,
-    print_json,
-    print_markdown,
-    print_place,
-    print_rows,
-    print_string,
-    print_table,
-    say,
-    with_sources,
-)
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.file_pages import media_type as media_type_of
 from iii_directory.limits import MAX_BUNDLE_BYTES
@@ -82,7 +70,7 @@ def list_skills(
         kind=None if every_document else "skill",
     )
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
         return
     described = () if no_description else ("description",)
     if every_document:
@@ -92,7 +80,7 @@ def list_skills(
     empty = "no skills" if every_document else "no skills; --all looks at every document"
     if search is not None and "next" in reply:
         empty += f"; {program()} {shlex.join(('search', search))} looks for the words one by one"
-    print_rows(with_sources(reply["skills"]), columns, empty=empty)
+    output.print_rows(output.with_sources(reply["skills"]), columns, empty=empty)
 
 
 @skills.command(
@@ -111,11 +99,11 @@ def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
         reply = answer(where, "directory::skills::file", id=skill_id, path=path)
         media_type = reply["media_type"]
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
         return
-    note_source(reply)
+    output.note_source(reply)
     body = reply["body"] if path is None else _whole(where, reply)
-    print_markdown(body) if media_type == MARKDOWN else print_string(body)
+    output.print_markdown(body) if media_type == MARKDOWN else output.print_string(body)
 
 
 @skills.command(
@@ -126,14 +114,14 @@ def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
 def files(skill_id: str, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::files", id=skill_id)
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
         return
     columns = ("path", "bytes", "media_type", "executable", "document", "source")
     rows = [
         {**row, "executable": "executable" if row["executable"] else ""}
-        for row in with_sources(reply["files"])
+        for row in output.with_sources(reply["files"])
     ]
-    print_rows(rows, columns, empty="no files")
+    output.print_rows(rows, columns, empty="no files")
 
 
 @skills.command(
@@ -146,7 +134,7 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
 @reading_options
 def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     reply = place_of(where, skill_id, path)
-    print_json(reply) if as_json else print_place(reply["path"])
+    output.print_json(reply) if as_json else output.print_place(reply["path"])
 
 
 @skills.command(
@@ -162,9 +150,9 @@ def export(skill_id: str, folder: Path, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::archive", id=skill_id)
     place, count = write_skill(reply["content"], folder)
     if as_json:
-        print_json({"id": reply["id"], "path": str(place), "files": count})
+        output.print_json({"id": reply["id"], "path": str(place), "files": count})
     else:
-        say(f"wrote {count} files to {place}")
+        output.say(f"wrote {count} files to {place}")
 
 
 @skills.command(
@@ -180,7 +168,7 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
     if host is not None and host not in hosts:
         fail(f"{quoted(host)} is not a known host; the known ones are {', '.join(hosts)}", code=2)
     if as_json:
-        print_json(reply if host is None else {**hosts[host], "answered_by": reply["answered_by"]})
+        output.print_json(reply if host is None else {**hosts[host], "answered_by": reply["answered_by"]})
     elif host is None:
         _print_costs(reply)
     else:
@@ -199,18 +187,20 @@ def usage(unused: bool, as_json: bool, where: Where) -> None:
     if unused:
         reply["skills"] = [row for row in reply["skills"] if not row["read"] and not row["used"]]
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
         return
-    print_rows(reply["skills"], ("id", "offered", "read", "used"), empty="nothing was counted")
+    output.print_rows(reply["skills"], ("id", "offered", "read", "used"), empty="nothing was counted")
     for miss in () if unused else reply["misses"][:10]:
-        note(f"nothing was found for {quoted(miss['words'])}, {miss['count']} times, last {miss['last']}")
+        output.note(
+            f"nothing was found for {quoted(miss['words'])}, {miss['count']} times, last {miss['last']}"
+        )
 
 
 @skills.command(help="Show the index of all skills, made for system prompts.", epilog=EXIT_CODES)
 @reading_options
 def index(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::index")
-    print_json(reply) if as_json else print_markdown(reply["body"])
+    output.print_json(reply) if as_json else output.print_markdown(reply["body"])
 
 
 @click.group(cls=CommandGroup, help="Prompts: slash-command templates for people.", epilog=EXIT_CODES)
@@ -223,9 +213,11 @@ def prompts() -> None:
 def list_prompts(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::list")
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
     else:
-        print_rows(with_sources(reply["prompts"]), ("name", "description", "source"), empty="no prompts")
+        output.print_rows(
+            output.with_sources(reply["prompts"]), ("name", "description", "source"), empty="no prompts"
+        )
 
 
 @prompts.command("show", help="Show the template of one prompt.", epilog=EXIT_CODES)
@@ -234,10 +226,10 @@ def list_prompts(as_json: bool, where: Where) -> None:
 def show_prompt(name: str, as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::get", name=name)
     if as_json:
-        print_json(reply)
+        output.print_json(reply)
         return
-    note_source(reply)
-    print_markdown(reply["body"])
+    output.note_source(reply)
+    output.print_markdown(reply["body"])
 
 
 def _whole(where: Where, page: dict[str, Any]) -> str:
@@ -262,17 +254,17 @@ def _print_costs(reply: dict[str, Any]) -> None:
     others = {"the index": "index", "MCP tools": "tools", "MCP resources": "resources"}
     costs = [(row["id"], *(_cost(row[part]) for part in parts)) for row in reply["skills"]]
     costs += [(name, "", "", _cost(reply[key])) for name, key in others.items()]
-    print_table(("skill", *parts), costs)
+    output.print_table(("skill", *parts), costs)
     for host in reply["hosts"]:
-        note(_fate(host))
-    note(f"in tokens, which are estimated: {reply['estimate']}")
+        output.note(_fate(host))
+    output.note(f"in tokens, which are estimated: {reply['estimate']}")
 
 
 def _print_host(host: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     lines = {row["id"]: row["line"] for row in rows}
     if host["cut"]:
-        print_table(("id", "line"), [(key, _cost(lines[key])) for key in host["cut"]])
-    note(_fate(host))
+        output.print_table(("id", "line"), [(key, _cost(lines[key])) for key in host["cut"]])
+    output.note(_fate(host))
 
 
 def _cost(size: dict[str, int]) -> str:

@@ -13,20 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
-from iii_directory.cli.common import (
-    as_command,
-    chosen_folder,
-    config_option,
-    default_data,
-    engine_url,
-    fail,
-    folder_options,
-    is_named,
-    listens,
-    program,
-    settings_from,
-    url_option,
-)
+from iii_directory.cli import common
 from iii_directory.cli.output import no_pager_option, note
 from iii_directory.cli.processes import directory_at
 from iii_directory.cli.tokens import engine_token
@@ -75,7 +62,9 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
         callback=say_more,
         help="Also say whether the engine or the folder answers.",
     )
-    return as_json(no_pager_option(config_option(folder_options(url_option(verbose(with_where))))))
+    return as_json(
+        no_pager_option(common.config_option(common.folder_options(common.url_option(verbose(with_where)))))
+    )
 
 
 class _NoDirectoryError(Exception):
@@ -89,7 +78,7 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     named engine does not answer, a line on stderr says so as well, except for further calls (``once_more``).
     """
     given = {key: value for key, value in payload.items() if value is not None}
-    url = engine_url(where.url, where.config_path.parent)
+    url = common.engine_url(where.url, where.config_path.parent)
     context = click.get_current_context(silent=True)
     is_verbose = not once_more and context is not None and bool(context.meta.get(_VERBOSE))
     absence = _reason_to_read_the_folder(where, url)
@@ -103,9 +92,9 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
                 note(f"the directory at {shown_url(url)} answers")
             return {**reply, "answered_by": shown_url(url)}
     if where.url is not None:
-        fail(f"{absence}; start one: {program()} up, or leave --url out to read the folder")
-    settings = settings_from(where.config_path)
-    if is_verbose or (is_named(None) and not once_more):
+        common.fail(f"{absence}; start one: {common.program()} up, or leave --url out to read the folder")
+    settings = common.settings_from(where.config_path)
+    if is_verbose or (common.is_named(None) and not once_more):
         note(f"{absence}; this is read from {settings.skills_folder}")
     reply = _answer_of_folder(settings, function_id, **given)
     return {**reply, "answered_by": str(settings.skills_folder)}
@@ -115,16 +104,16 @@ def _answer_of_folder(settings: Settings, function_id: str, **payload: Any) -> A
     try:
         return _read_folder(settings, function_id, payload)
     except DirectoryError as error:
-        is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not is_named(None)
+        is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not common.is_named(None)
         hint = " Documents that running workers register are not searched here." if is_missing else ""
-        fail(f"{error.sentence(as_command)}{hint}")
+        common.fail(f"{error.sentence(common.as_command)}{hint}")
 
 
 def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
     """Say why the engine at an address is not asked; None if it is asked."""
-    if is_named(where.url):
+    if common.is_named(where.url):
         return None
-    if chosen_folder() is not None:
+    if common.chosen_folder() is not None:
         return "a skills folder was chosen"
     run = directory_at(url)
     if run is not None and run.home != str(real_path(where.config_path).parent):
@@ -133,20 +122,20 @@ def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
 
 
 def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> Answer:
-    if not listens(url):
+    if not common.listens(url):
         raise _NoDirectoryError(f"no engine answers at {shown_url(url)}")
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
-    token = engine_token(url, where.config_path.parent, named=is_named(where.url))
+    token = engine_token(url, where.config_path.parent, named=common.is_named(where.url))
     try:
         return call_function(url, function_id, payload, token=token)
     except EngineUnreachableError as error:
-        fail(str(error))
+        common.fail(str(error))
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
             raise _NoDirectoryError(f"the engine at {shown_url(url)} has no directory") from None
         known = error_of(error.body.get("data"))
-        fail(str(error) if known is None else known.sentence(as_command))
+        common.fail(str(error) if known is None else known.sentence(common.as_command))
 
 
 def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
@@ -178,7 +167,7 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
 def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
     """Return the path of a skill, or of a file in it; an engine is asked only if ``--url`` names one."""
     if where.url is None:
-        settings = settings_from(where.config_path)
+        settings = common.settings_from(where.config_path)
         ask = functools.partial(_answer_of_folder, replace(settings, show_paths=True))
         why = "it comes with this program"
     else:
@@ -186,7 +175,7 @@ def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
         why = "it is registered, or its directory does not send paths (show_paths in its configuration)"
     skill = ask("directory::skills::files", id=skill_id)
     if "path" not in skill:
-        fail(f"{quoted(skill['id'])} has no path here: {why}; {program()} skills show reads it")
+        common.fail(f"{quoted(skill['id'])} has no path here: {why}; {common.program()} skills show reads it")
     place: str = skill["path"]
     if path is not None:
         inner = ask("directory::skills::file", id=skill_id, path=path, limit=1)["path"]
@@ -216,7 +205,7 @@ def loaded(settings: Settings) -> Generator[CatalogueView]:
 def data_folder(settings: Settings) -> Path:
     """The folder with the data of the project that a command is about."""
     home = real_path(click.get_current_context().params["config_path"]).parent
-    return default_data(home, settings.skills_folder)
+    return common.default_data(home, settings.skills_folder)
 
 
 def _search(look: CatalogueView, settings: Settings, payload: Answer) -> Answer:
@@ -261,6 +250,6 @@ def _explanation(look: CatalogueView, settings: Settings, asked: Answer) -> Answ
 
 
 def _edited(look: CatalogueView, settings: Settings) -> list[Finding]:
-    from iii_directory.install.edits import Edits
+    from iii_directory.install.writes import Edits
 
     return Edits(settings.skills_folder).findings(look.lockfile)

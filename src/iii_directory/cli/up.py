@@ -12,31 +12,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.cli.common import (
-    CONNECT_SECONDS,
-    EXIT_CODES,
-    config_option,
-    default_data,
-    engine_url,
-    fail,
-    is_named,
-    listens,
-    log,
-    program,
-    set_up_log,
-    settings_from,
-    url_option,
-)
+from iii_directory.cli import common, tokens
 from iii_directory.cli.mcp_commands import DEFAULT_HOST, DEFAULT_PORT, http_options, start_beside
 from iii_directory.cli.output import say
 from iii_directory.cli.processes import Run, announced, directory_at, run_of
-from iii_directory.cli.tokens import (
-    TokenRule,
-    engine_options,
-    engine_token,
-    rule_for,
-    withheld_from_strangers,
-)
 from iii_directory.config import DEFAULT_URL, at_next_start, real_path
 from iii_directory.text import shown_url
 from iii_directory.wire.access import is_loopback
@@ -64,7 +43,7 @@ class UpOptions:
     data: Path | None
     http_host: str
     http_port: int | None
-    rule: TokenRule
+    rule: tokens.TokenRule
     """The token that the engine and /mcp require, if they are started here."""
     allow_changes: bool
     """Whether the web page may install, update and remove."""
@@ -75,8 +54,8 @@ class UpOptions:
         """Return the token for an engine that runs already; a generated one is only for our own engine."""
         named = self.url is not None
         if self.rule.token and not self.rule.kept_in:
-            return withheld_from_strangers(url, self.rule.token, named=named)
-        return engine_token(url, self.config.parent, named=named)
+            return tokens.withheld_from_strangers(url, self.rule.token, named=named)
+        return tokens.engine_token(url, self.config.parent, named=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +92,12 @@ class RunningDirectory:
     help="Run the directory of this folder: join the engine at the address if one answers, else start the "
     "embedded engine there. If another folder's directory already uses the default address, the next free "
     "port is taken.",
-    epilog=EXIT_CODES,
+    epilog=common.EXIT_CODES,
 )
-@config_option
-@url_option
+@common.config_option
+@common.url_option
 @click.option("--port", type=click.IntRange(1, 65535), help="Short for --url ws://127.0.0.1:PORT.")
-@engine_options
+@tokens.engine_options
 @click.option(
     "--skills-folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -141,21 +120,21 @@ def command(
     http_host: str,
     allow_changes: bool,
 ) -> None:
-    set_up_log()
+    common.set_up_log()
     if url is not None and (port is not None or host is not None):
-        fail("--url says where the engine is; leave --port and --host out", code=2)
+        common.fail("--url says where the engine is; leave --port and --host out", code=2)
     if port is not None or host is not None:
         named: str | None = f"ws://127.0.0.1:{port or urlsplit(DEFAULT_URL).port}"
     else:
-        named = engine_url(url) if is_named(url) else None
-    settings = settings_from(config_path)
+        named = common.engine_url(url) if common.is_named(url) else None
+    settings = common.settings_from(config_path)
     at_start = at_next_start(settings)
     if skills_folder is not None:
         settings = replace(settings, skills_folder=real_path(skills_folder.expanduser()))
-    kept = None if in_memory else data or default_data(config_path.parent, settings.skills_folder)
-    rule = rule_for(token, kept)
+    kept = None if in_memory else data or common.default_data(config_path.parent, settings.skills_folder)
+    rule = tokens.rule_for(token, kept)
     if not rule.token and not is_loopback(http_host):
-        fail(f"serving /mcp on {http_host} needs a token: pass --token auto, or set III_TOKEN", code=2)
+        common.fail(f"serving /mcp on {http_host} needs a token: pass --token auto, or set III_TOKEN", code=2)
     options = UpOptions(
         settings=settings,
         config=real_path(config_path),
@@ -176,7 +155,7 @@ async def _up(options: UpOptions) -> None:
 
     end_on_ctrl_c()
     # The worker has already logged what the bridge would log about the connection.
-    log.getChild("mcp").setLevel("WARNING")
+    common.log.getChild("mcp").setLevel("WARNING")
     running = await _start(options)
     stopped = stop_signal()
     reread_on_hangup(running.worker.reread_settings, stopped)
@@ -192,7 +171,7 @@ async def _up(options: UpOptions) -> None:
         instance=running.worker.instance,
         secret=running.worker.secret,
     )
-    with announced(run, default_data(options.config.parent, options.settings.skills_folder)):
+    with announced(run, common.default_data(options.config.parent, options.settings.skills_folder)):
         say(_welcome(options, running))
         await stopped.wait()
         say("stopping")
@@ -206,7 +185,7 @@ async def _start(options: UpOptions) -> RunningDirectory:
         return RunningDirectory(address, server, worker, None, f"waits until {address.owner} leaves")
     if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
         await RunningDirectory(address, server, worker, None, "").stop()
-        fail(
+        common.fail(
             f"the worker does not answer on the engine at {shown_url(address.url)}; "
             f"it was given {READY_SECONDS:g} seconds"
         )
@@ -230,7 +209,7 @@ async def _address(options: UpOptions) -> EngineAddress:
     if options.host is not None:
         return EngineAddress(url)
     if options.url is None and (own := run_of(options.config.parent)) is not None:
-        fail(
+        common.fail(
             f"the directory of {own.home} runs already, at {shown_url(own.url)} (pid {own.pid}); "
             "stop it first, or pass --port to run another beside it"
         )
@@ -238,7 +217,7 @@ async def _address(options: UpOptions) -> EngineAddress:
     owner, token = f"the directory of {run.home} (pid {run.pid})" if run else None, None
     if options.url is not None or owner is None:
         # Look first: where nothing listens, a withheld token is not worth a warning.
-        if options.url is None and not listens(url):
+        if options.url is None and not common.listens(url):
             return EngineAddress(url)
         token = options.token_for(url)
         if not await _engine_answers(url, token):
@@ -247,7 +226,7 @@ async def _address(options: UpOptions) -> EngineAddress:
     if options.url is not None or owner is None:
         return EngineAddress(url, engine_answers=True, token=token, owner=owner)
     free = f"ws://127.0.0.1:{_first_free(DEFAULT_HOST, (urlsplit(url).port or 0) + 1)}"
-    log.info("%s has %s; this one takes %s", owner, url, free)
+    common.log.info("%s has %s; this one takes %s", owner, url, free)
     return EngineAddress(free)
 
 
@@ -257,7 +236,7 @@ async def _engine_answers(url: str, token: str | None) -> bool:
     try:
         return await asyncio.to_thread(probe, url, token=token)
     except EngineUnreachableError as error:
-        fail(str(error))
+        common.fail(str(error))
 
 
 def _directory_at(url: str, token: str | None) -> str | None:
@@ -265,7 +244,7 @@ def _directory_at(url: str, token: str | None) -> str | None:
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     try:
-        call_function(url, "directory::skills::index", {}, timeout=CONNECT_SECONDS, token=token)
+        call_function(url, "directory::skills::index", {}, timeout=common.CONNECT_SECONDS, token=token)
     except (EngineUnreachableError, RemoteError):
         return None
     return f"the directory at {shown_url(url)}"
@@ -300,7 +279,7 @@ async def _engine_and_worker(
     parts = urlsplit(address.url)
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "wss" else 80)
     if parts.scheme == "wss" or not is_loopback(host):
-        fail(
+        common.fail(
             f"no iii engine answers at {shown_url(address.url)}; "
             "an embedded one is started only on this machine's loopback"
         )
@@ -337,8 +316,8 @@ def _welcome(options: UpOptions, running: RunningDirectory) -> str:
             *((f"token    {options.rule.told()}",) if options.rule.kept_in else ()),
             "",
             "Try in another terminal:",
-            f"  {program()} skills list{elsewhere}",
-            f"  {program()} skills index{elsewhere}",
+            f"  {common.program()} skills list{elsewhere}",
+            f"  {common.program()} skills index{elsewhere}",
             f"Ctrl-C stops {everything}.",
         )
     )

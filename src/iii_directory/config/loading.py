@@ -16,8 +16,7 @@ from iii_directory.config.settings import BY_KEY, DEFAULT_ROOTS, SETTINGS, Setti
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import OVERVIEWS
 from iii_directory.shapes import is_object, object_of
-from iii_directory.suggest import close_names
-from iii_directory.text import quoted
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 from iii_directory import limits
 from iii_directory.errors import INSTALL_FAILED, DirectoryError
@@ -37,34 +37,8 @@ NOT_SUPPORTED: Final = frozenset(
 )
 
 
-class FileOps(Protocol):
+class FileOps:
     """System calls on the disk, one per method; each raises OSError."""
-
-    def open_root(self, path: str) -> int: ...
-    def make_root(self, path: str) -> None: ...
-    def remove_root(self, path: str) -> None: ...
-    def open_folder(self, name: str, folder: int | None) -> int: ...
-    def list_folder(self, folder: int) -> list[str]: ...
-    def make_folder(self, name: str, folder: int) -> None: ...
-    def remove_folder(self, name: str, folder: int) -> None: ...
-    def make_writable(self, name: str, folder: int) -> None: ...
-    def status(self, name: str, folder: int) -> os.stat_result: ...
-    def adopt(self, opened: int, like: os.stat_result) -> None: ...
-    def open_file(self, name: str, folder: int) -> int: ...
-    def create(self, name: str, folder: int, mode: int) -> int: ...
-    def open_lock(self, name: str, folder: int) -> int: ...
-    def try_lock(self, opened: int) -> bool: ...
-    def read(self, opened: int, size: int) -> bytes: ...
-    def write(self, opened: int, content: bytes) -> None: ...
-    def sync(self, opened: int) -> None: ...
-    def link(self, name: str, folder: int, new_name: str, new_folder: int) -> None: ...
-    def rename(self, name: str, folder: int, new_name: str, new_folder: int) -> None: ...
-    def exchange(self, name: str, folder: int, other_name: str, other_folder: int) -> None: ...
-    def unlink(self, name: str, folder: int) -> None: ...
-
-
-class PosixFiles:
-    """Implements `FileOps` on the real disk."""
 
     def open_root(self, path: str) -> int:
         return os.open(path, _ROOT)
@@ -152,7 +126,7 @@ class PosixFiles:
         os.unlink(name, dir_fd=folder)
 
 
-POSIX: Final = PosixFiles()
+POSIX: Final = FileOps()
 
 
 @contextmanager
@@ -226,3 +200,62 @@ def settled_stamp(state: os.stat_result, racy: int | None = None) -> Stamp | Non
     ``racy`` is the value of `racy_after` from before the status was taken; by default it is taken now.
     """
     return stamp_of(state) if state.st_ctime_ns < (racy_after() if racy is None else racy) else None
+
+
+class Reason(NamedTuple):
+    """A reason why an entry of a folder is not read, and what its owner can do."""
+
+    text: str
+    fix: str
+    passing: bool = False
+    """True if the cause is temporary, such as a shortage of memory: the next refresh tries again."""
+    urgent: bool = True
+    """False if no action is needed."""
+
+
+GONE: Final = Reason("it is no longer there", "list again")
+LINK: Final = Reason("symbolic links are not followed", "put the file itself in the folder")
+SPECIAL: Final = Reason("it is neither a file nor a directory", "remove it from the folder")
+TOO_LARGE: Final = Reason("it is larger than a document may be (256 KiB)", "split it into several documents")
+UNREADABLE: Final = Reason("it cannot be read", "check its permissions")
+BUSY: Final = Reason(
+    "the system was out of files or memory", "nothing: it is tried again", passing=True, urgent=False
+)
+FAILED: Final = Reason("the disk failed while it was read", "check the disk", passing=True)
+
+_BY_ERRNO: Final = {
+    errno.ENOENT: GONE,
+    errno.ENOTDIR: GONE,
+    errno.ESTALE: GONE,
+    errno.ELOOP: LINK,
+    errno.EMLINK: LINK,  # FreeBSD reports this for a link that must not be followed
+    errno.ENXIO: SPECIAL,
+    errno.ENODEV: SPECIAL,
+    errno.EOPNOTSUPP: SPECIAL,
+    errno.EMFILE: BUSY,
+    errno.ENFILE: BUSY,
+    errno.ENOMEM: BUSY,
+    errno.EIO: FAILED,
+}
+_ERRNOS: Final = {GONE: errno.ENOENT, SPECIAL: errno.EINVAL, TOO_LARGE: errno.EFBIG}
+
+
+class RefusedError(OSError):
+    """An entry of a folder was not read: the error of the disk with our reason for it."""
+
+    def __init__(self, reason: Reason, number: int | None = None) -> None:
+        self.reason = reason
+        super().__init__(_ERRNOS.get(reason) if number is None else number, reason.text)
+
+    @property
+    def is_absence(self) -> bool:
+        """Return whether the name does not exist; a stale handle or a link on the way does not prove that."""
+        return self.errno == errno.ENOENT
+
+
+def refusal(error: OSError | ValueError) -> RefusedError:
+    """Turn the error of a system call into a `RefusedError`; a ValueError means an impossible name."""
+    if isinstance(error, RefusedError):
+        return error
+    number = error.errno if isinstance(error, OSError) else errno.ENOENT
+    return RefusedError(_BY_ERRNO.get(number or 0, UNREADABLE), number)

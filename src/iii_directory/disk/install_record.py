@@ -11,7 +11,7 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from iii_directory.disk.safe_names import is_namespace, is_safe_path, kind_of
+from iii_directory.documents.ids import is_namespace, is_safe_path, kind_of
 from iii_directory.documents.model import Finding
 from iii_directory.errors import refused
 from iii_directory.shapes import is_object, is_text_list, is_text_map, object_of

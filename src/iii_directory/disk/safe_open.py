@@ -13,8 +13,16 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.disk.files import NOT_SUPPORTED, POSIX, closing_fd
-from iii_directory.disk.reasons import GONE, SPECIAL, TOO_LARGE, RefusedError, refusal
+from iii_directory.disk.files import (
+    GONE,
+    NOT_SUPPORTED,
+    POSIX,
+    SPECIAL,
+    TOO_LARGE,
+    RefusedError,
+    closing_fd,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

@@ -15,13 +15,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from iii_directory.limits import (
-    MAX_FRONT_MATTER_BYTES,
-    MAX_FRONT_MATTER_DEPTH,
-    MAX_FRONT_MATTER_GROWTH,
-    MAX_FRONT_MATTER_VALUES,
-    SMALL_FRONT_MATTER_BYTES,
-)
+from iii_directory import limits
 from iii_directory.shapes import is_object
 
 if TYPE_CHECKING:
@@ -113,8 +107,8 @@ def read(block: str) -> FrontMatter:
     """Read a block; if that fails, return no values and the reason."""
     if "\r" in block:
         block = block.replace("\r\n", "\n")
-    if len(block) * 4 > MAX_FRONT_MATTER_BYTES and len(block.encode()) > MAX_FRONT_MATTER_BYTES:
-        return FrontMatter({}, f"it is larger than {MAX_FRONT_MATTER_BYTES} bytes")
+    if len(block) * 4 > limits.MAX_FRONT_MATTER_BYTES and len(block.encode()) > limits.MAX_FRONT_MATTER_BYTES:
+        return FrontMatter({}, f"it is larger than {limits.MAX_FRONT_MATTER_BYTES} bytes")
     values = scan(block)
     if values is not None:
         return FrontMatter(values)
@@ -132,7 +126,7 @@ def of_text(text: str) -> FrontMatter:
 
 def scan(block: str) -> dict[str, Any] | None:
     """Read a block of plain lines, or return None if it needs the YAML parser."""
-    if len(block) * 4 > MAX_FRONT_MATTER_BYTES or _ODD.search(block):
+    if len(block) * 4 > limits.MAX_FRONT_MATTER_BYTES or _ODD.search(block):
         return None
     values: dict[str, Any] = {}
     for key, value, items, other in _LINE.findall(block):
@@ -162,8 +156,12 @@ def load(block: str, first_line: int = 2) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + first_line})" if mark is not None else ""
         raise FrontMatterError(f"it is not valid YAML{where}") from None
-    if _json_bytes(values) > max(MAX_FRONT_MATTER_GROWTH * len(block.encode()), SMALL_FRONT_MATTER_BYTES):
-        raise FrontMatterError(f"it is more than {MAX_FRONT_MATTER_GROWTH} times as large once it is JSON")
+    if _json_bytes(values) > max(
+        limits.MAX_FRONT_MATTER_GROWTH * len(block.encode()), limits.SMALL_FRONT_MATTER_BYTES
+    ):
+        raise FrontMatterError(
+            f"it is more than {limits.MAX_FRONT_MATTER_GROWTH} times as large once it is JSON"
+        )
     return values
 
 
@@ -246,8 +244,8 @@ def _document(events: Iterator[Any]) -> dict[str, Any]:
 def _bounded(events: Iterator[Any]) -> Iterator[Any]:
     for count, event in enumerate(events):
         # The stream itself has four events, and a value has one or two.
-        if count > 2 * MAX_FRONT_MATTER_VALUES + 4:
-            raise FrontMatterError(f"it holds more than {MAX_FRONT_MATTER_VALUES} values")
+        if count > 2 * limits.MAX_FRONT_MATTER_VALUES + 4:
+            raise FrontMatterError(f"it holds more than {limits.MAX_FRONT_MATTER_VALUES} values")
         yield event
 
 
@@ -260,8 +258,8 @@ def _node(event: Any, events: Iterator[Any], depth: int) -> Any:
         raise FrontMatterError("it uses YAML tags")
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(event)
-    if depth > MAX_FRONT_MATTER_DEPTH:
-        raise FrontMatterError(f"it is nested more than {MAX_FRONT_MATTER_DEPTH} levels deep")
+    if depth > limits.MAX_FRONT_MATTER_DEPTH:
+        raise FrontMatterError(f"it is nested more than {limits.MAX_FRONT_MATTER_DEPTH} levels deep")
     if isinstance(event, yaml.SequenceStartEvent):
         return _sequence(events, depth)
     return _mapping(events, depth)

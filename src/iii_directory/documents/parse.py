@@ -11,7 +11,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.documents import frontmatter
-from iii_directory.documents.arguments import read_arguments
 from iii_directory.documents.ids import bare_id, path_to_id, prompt_name_problem, skill_name_of
 from iii_directory.documents.model import (
     NO_AUTHOR,
@@ -23,6 +22,7 @@ from iii_directory.documents.model import (
     PromptArgument,
     Provenance,
     Skill,
+    read_arguments,
 )
 from iii_directory.errors import BAD_BODY, RESERVED_PLACE, DirectoryError
 from iii_directory.limits import MAX_BODY_BYTES, MAX_DESCRIPTION_CHARS

@@ -10,14 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote
 
+from iii_directory import errors
 from iii_directory.documents.ids import RESERVED_IDS, check_skill_id, segments_problem
-from iii_directory.errors import (
-    BAD_SKILL_ID,
-    FUNCTION_ID_AS_SKILL,
-    GUARDED,
-    INVALID_FIELD,
-    DirectoryError,
-)
+from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_FETCH_URIS
 from iii_directory.shapes import object_of
 from iii_directory.text import quoted
@@ -102,13 +97,13 @@ def parse_uri(uri: str) -> Uri:
     if uri.startswith(SKILL_SCHEME):
         return FileUri(skill_path(uri))
     if not uri.startswith(SCHEME):
-        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(uri)} does not start with {SCHEME}")
+        raise DirectoryError(errors.BAD_SKILL_ID, f"the address {quoted(uri)} does not start with {SCHEME}")
     path = uri.removeprefix(SCHEME)
     if path in RESERVED_IDS:
         return IndexUri()
     if path in ("fn", "fn/"):
         raise DirectoryError(
-            BAD_SKILL_ID, f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
+            errors.BAD_SKILL_ID, f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
         )
     if "::" in path:
         raise _legacy_link(uri, path)
@@ -123,7 +118,7 @@ def skill_path(uri: str) -> str:
     path = unquote(uri.removeprefix(SKILL_SCHEME), errors="surrogateescape")
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise DirectoryError(
-            BAD_SKILL_ID,
+            errors.BAD_SKILL_ID,
             f"the address {quoted(uri)} does not name a file; write it like skill://pdf/SKILL.md",
         )
     return path
@@ -134,13 +129,14 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
     asked = list(uris or ()) or [uri or ""]
     if len(asked) > MAX_FETCH_URIS:
         raise DirectoryError(
-            INVALID_FIELD,
+            errors.INVALID_FIELD,
             f"field 'uris' must be a list of at most {MAX_FETCH_URIS} addresses, not {len(asked)}",
         )
     found = [_with_scheme(text.strip()) for text in asked if text.strip()]
     if not found:
         raise DirectoryError(
-            BAD_SKILL_ID, "Provide uri or uris: at least one address, such as iii://skills, that is not blank"
+            errors.BAD_SKILL_ID,
+            "Provide uri or uris: at least one address, such as iii://skills, that is not blank",
         )
     return found
 
@@ -155,7 +151,7 @@ def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> 
     """Refuse a function that a document or a prompt must not reach."""
     if is_guarded(function_id) or function_id.strip().startswith(_WRITERS):
         raise DirectoryError(
-            GUARDED,
+            errors.GUARDED,
             f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}",
         )
 
@@ -170,7 +166,7 @@ def says_it_only_reads(metadata: object) -> bool:
 def _function_id(path: str) -> str:
     problem = segments_problem(path, "function path")
     if problem is not None:
-        raise DirectoryError(BAD_SKILL_ID, problem)
+        raise DirectoryError(errors.BAD_SKILL_ID, problem)
     return path.replace("/", "::")
 
 
@@ -178,7 +174,7 @@ def _with_scheme(text: str) -> str:
     if text.startswith((SCHEME, SKILL_SCHEME)):
         return text
     if "://" in text:
-        raise DirectoryError(BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
+        raise DirectoryError(errors.BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
     return SCHEME + text
 
 
@@ -189,7 +185,7 @@ def _legacy_link(uri: str, path: str) -> DirectoryError:
     problem = f"skill {quoted(uri)} not found: it names a function"
     if segments_problem(function_path, "function path") is None:
         problem += f", which is linked as {SCHEME}fn/{function_path}"
-    return DirectoryError(FUNCTION_ID_AS_SKILL, problem)
+    return DirectoryError(errors.FUNCTION_ID_AS_SKILL, problem)
 
 
 def address_of(key: str, skill: Skill) -> str | None:

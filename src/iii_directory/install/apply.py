@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.install_record import LOCKFILE, Entry, parse_entry, render_lock, unbroken
-from iii_directory.disk.locking import RECORD, WORK_FOLDER, held
-from iii_directory.disk.record_reader import read_lock
+from iii_directory.disk.lock_files import RECORD, WORK_FOLDER, held, read_lock
 from iii_directory.disk.safe_open import (
     carry,
     opened_folder,
@@ -150,6 +149,7 @@ def _perform(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress
     job.files.make_folder(job.work_name, job.work_folder)
     with opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
+        # Staging may take long, so the record, which all namespaces share, is locked only after it.
         staged = _stage(job, plan, scan, progress) if plan.touches_files else 0
         with held(job.files, job.root, RECORD, job.wait):
             try:
@@ -213,9 +213,12 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
 
 def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
     files, root, work = job.files, job.root, job.work
+    # The journal must be on the disk before a name changes: recovery has nothing else to tell by what was
+    # meant, and a journal without a change is simply dropped.
     write_file(files, _JOURNAL, work, _render_journal(journal))
     for folder in (work, job.work_folder, root):
         files.sync(folder)
+    # Undone in reverse, so this is the last step: the names that were put back reach the disk.
     job.undo.append(lambda: files.sync(root))
     if scan.disk.exists:
         _swap(job, scan)
@@ -236,6 +239,7 @@ def _swap(job: Transaction, scan: Scan) -> None:
     except OSError as error:
         if error.errno not in NOT_SUPPORTED and error.errno != errno.EXDEV:
             raise
+        # Without an exchange there is a moment in which the namespace has no folder; `recover` ends it.
         _move_aside(job, scan)
         _move_in(job)
     else:
@@ -341,6 +345,7 @@ def _was_switched(job: Transaction, journal: Journal) -> bool:
     there = status_or_none(files, job.namespace, root)
     new = status_or_none(files, _NEW, work)
     if status_or_none(files, _OLD, work) is None or new is None:
+        # Only with both trees aside was the switch cut in two; with one, it was done or had not begun.
         return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
     if there is not None:
         with opened_folder(files, job.namespace, root) as rest:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
-from iii_directory.install.bundle import Offered, offer_of, skill_folders
+from iii_directory.install.bundle import Offered, manifest_paths, offer_of, skill_folders, with_plugins
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
-from iii_directory.install.marketplace import manifest_paths, with_plugins
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
     RepoAddress,

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.safe_names import is_hidden
+from iii_directory.documents.ids import is_hidden
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.process import Finished, TooMuchOutputError, folder_size, run
 from iii_directory.install.requests import HEAD, is_commit
-from iii_directory.suggest import close_names
-from iii_directory.text import quoted
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
     import threading

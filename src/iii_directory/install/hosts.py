@@ -15,12 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from iii_directory.disk.safe_names import COPY_MARKER, is_safe_path
-from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.ids import COPY_MARKER, OVERVIEW, is_safe_path
 from iii_directory.errors import refused
 from iii_directory.shapes import is_text_map, object_of
-from iii_directory.suggest import close_names
-from iii_directory.text import quoted
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

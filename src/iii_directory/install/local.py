@@ -8,27 +8,24 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.disk.files import GONE, TOO_LARGE, RefusedError
 from iii_directory.disk.install_record import LocalSource
-from iii_directory.disk.reasons import GONE, TOO_LARGE, RefusedError
-from iii_directory.disk.safe_names import is_hidden
 from iii_directory.disk.safe_open import directory_below, read_regular
-from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.ids import OVERVIEW, is_hidden
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import (
+    MARKETPLACE,
+    PLUGIN,
+    PLUGIN_FOLDER,
     Bundle,
     Offer,
     check_count,
     check_total,
     content_digest,
     make_bundle,
+    manifest_paths,
     offer_of,
     skill_folders,
-)
-from iii_directory.install.marketplace import (
-    MARKETPLACE,
-    PLUGIN,
-    PLUGIN_FOLDER,
-    manifest_paths,
     with_plugins,
 )
 from iii_directory.install.process import ProcessStoppedError, run

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.disk.install_record import content_hash
-from iii_directory.disk.safe_names import MERGE_SUFFIX
+from iii_directory.documents.ids import MERGE_SUFFIX
 from iii_directory.install.plan import Disk, FileChanges, InstallPlan
 from iii_directory.limits import MAX_MERGE_LINES
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory.disk.install_record import NamespaceChange, RegistrySource, content_hash
-from iii_directory.disk.safe_names import kind_of
+from iii_directory.documents.ids import kind_of
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import FileChanges

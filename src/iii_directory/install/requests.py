@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from iii_directory import limits
-from iii_directory.disk.safe_names import is_namespace, is_safe_path
-from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.ids import OVERVIEW, is_namespace, is_safe_path
 from iii_directory.documents.payload_fields import optional_word
 from iii_directory.errors import BAD_REGISTRY_REQUEST, SOURCE_REFUSED, DirectoryError, Step, invalid_field
 from iii_directory.registry.registry_messages import WorkerRequest, is_version, worker_request

@@ -13,12 +13,17 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import FolderAtStart, PosixFiles, closing_fd, disk_errors, identity_of
+from iii_directory.disk.files import (
+    FileOps,
+    FolderAtStart,
+    RefusedError,
+    closing_fd,
+    disk_errors,
+    identity_of,
+    refusal,
+)
 from iii_directory.disk.install_record import Entry, LockFile, content_hash, unbroken
-from iii_directory.disk.locking import LOCK_SUFFIX, RECORD, WORK_FOLDER, held
-from iii_directory.disk.reasons import RefusedError, refusal
-from iii_directory.disk.record_reader import read_lock
-from iii_directory.disk.safe_names import is_namespace, vet_path
+from iii_directory.disk.lock_files import LOCK_SUFFIX, RECORD, WORK_FOLDER, held, read_lock
 from iii_directory.disk.safe_open import (
     open_directory,
     opened_folder,
@@ -28,6 +33,7 @@ from iii_directory.disk.safe_open import (
     status_or_none,
     write_file,
 )
+from iii_directory.documents.ids import is_namespace, vet_path
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, recover
 from iii_directory.install.plan import Disk
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
     from pathlib import Path
 
-    from iii_directory.disk.files import FileOps
     from iii_directory.documents.facts import Accepted, Facts, FileContent
     from iii_directory.install.plan import InstallPlan
     from iii_directory.install.tree import Progress, Scan
@@ -89,7 +94,7 @@ class SkillsFolder:
         """Links to the folder count as they are now, or were at the start; later ones are not followed."""
         at_start = folder if isinstance(folder, FolderAtStart) else FolderAtStart.of(folder)
         self._path = at_start.path
-        self._files = PosixFiles() if files is None else files
+        self._files = FileOps() if files is None else files
         self._wait = wait
         self._identity = at_start.identity
 

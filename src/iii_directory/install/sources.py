@@ -20,7 +20,7 @@ from iii_directory.disk.install_record import (
 )
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, Offer, Offered, Wanted, make_bundle, registry_bundle, select
-from iii_directory.install.direct_file import DirectSkills, fetch_direct, read_archive
+from iii_directory.install.direct_file import DirectSkills, SiteSkills, fetch_direct, read_archive
 from iii_directory.install.git import Checkout, Fetched, GitSource
 from iii_directory.install.local import LocalSkills
 from iii_directory.install.plan import check_namespace, check_registry
@@ -34,7 +34,6 @@ from iii_directory.install.requests import (
     Site,
     repo_request,
 )
-from iii_directory.install.well_known import SiteSkills
 from iii_directory.registry.registry_messages import WorkerRequest, is_version, worker_request
 from iii_directory.text import quoted
 

@@ -18,8 +18,8 @@ from iii_directory.disk.install_record import (
     WrittenSource,
     unbroken,
 )
-from iii_directory.disk.safe_names import is_namespace
 from iii_directory.documents.facts import listed_facts
+from iii_directory.documents.ids import is_namespace
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.bundle import news_of
 from iii_directory.install.merge import Sides, plan_merge

@@ -16,27 +16,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from iii_directory import limits
-from iii_directory.disk.files import settled_stamp
-from iii_directory.disk.reasons import RefusedError
+from iii_directory.disk.files import RefusedError, settled_stamp
 from iii_directory.disk.safe_open import read_below
-from iii_directory.documents import frontmatter
+from iii_directory.documents import frontmatter, skill_package
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS
 from iii_directory.documents.parse import parse_file
-from iii_directory.documents.skill_package import (
-    DESCRIPTION_CHARS,
-    PackedFile,
-    digest_of,
-    overview_of,
-    packed,
-    slug,
-)
-from iii_directory.registry.registry_messages import (
-    highest_stable,
-    is_version,
-    is_worker,
-    order_of,
-    parse_row,
-)
+from iii_directory.registry import registry_messages
 from iii_directory.shapes import Json, is_object, items_of, object_of
 from iii_directory.text import cut, rfc3339
 
@@ -78,10 +63,10 @@ class RegistryStore:
         self._offered: dict[tuple[str, str], tuple[OfferedSkill, ...]] = {}
 
     def workers(self) -> list[str]:
-        return [name for name in _names(self._folder) if is_worker(name)]
+        return [name for name in _names(self._folder) if registry_messages.is_worker(name)]
 
     def versions(self, worker: str) -> list[str]:
-        return [name for name in _names(f"{self._folder}/{worker}") if is_version(name)]
+        return [name for name in _names(f"{self._folder}/{worker}") if registry_messages.is_version(name)]
 
     def yanked(self, worker: str) -> frozenset[str]:
         """Return the versions that are served to callers who name them, and not offered otherwise."""
@@ -105,7 +90,7 @@ class RegistryStore:
         yanked = self.yanked(worker)
         versions = [version for version in self.versions(worker) if version not in yanked]
         tags = {tag: version for tag, version in self.given_tags(worker).items() if version in versions}
-        latest = highest_stable(versions)
+        latest = registry_messages.highest_stable(versions)
         return {"latest": latest, **tags} if latest is not None else tags
 
     def given_tags(self, worker: str) -> dict[str, str]:
@@ -117,7 +102,7 @@ class RegistryStore:
 
     def resolve(self, worker: str, asked: str) -> str | None:
         """Return the version that a version or a tag stands for; None if the worker does not have it."""
-        if not is_worker(worker):
+        if not registry_messages.is_worker(worker):
             return None
         return asked if asked in self.versions(worker) else self.tags(worker).get(asked)
 
@@ -128,7 +113,7 @@ class RegistryStore:
 
     def row(self, worker: str, version: str) -> Json:
         known = {"name": worker, "version": version, "total_downloads": self.downloads(worker)}
-        row = parse_row({**self._document(worker, version), **known})
+        row = registry_messages.parse_row({**self._document(worker, version), **known})
         assert row is not None  # noqa: S101 - it has a name
         return row
 
@@ -144,7 +129,9 @@ class RegistryStore:
                 "tags": sorted(tag for tag, version in tags.items() if version == one),
                 "published_at": self.published_at(worker, one),
             }
-            for one in sorted(self.versions(worker), key=lambda one: order_of(one) or (), reverse=True)
+            for one in sorted(
+                self.versions(worker), key=lambda one: registry_messages.order_of(one) or (), reverse=True
+            )
             if one not in yanked
         ]
         readme = self._text(f"{worker}/{version}/{README}")
@@ -180,7 +167,7 @@ class RegistryStore:
             del self._offered[gone]
         return found
 
-    def skill_files(self, skill: OfferedSkill) -> dict[str, PackedFile]:
+    def skill_files(self, skill: OfferedSkill) -> dict[str, skill_package.PackedFile]:
         """Read every file of a skill by its path in it."""
         texts = dict(self._texts(f"{skill.worker}/{skill.version}/skills"))
         _, files = _packed_files(texts, skill.worker, skill.root, _overview_at(texts, skill.root) or OVERVIEW)
@@ -193,11 +180,11 @@ class RegistryStore:
             if overview is None or "prompts" in root.split("/"):
                 continue
             head, files = _packed_files(texts, worker, root, overview)
-            artifact = files[OVERVIEW].raw if len(files) == 1 else packed(files)
+            artifact = files[OVERVIEW].raw if len(files) == 1 else skill_package.packed(files)
             kind = "skill-md" if len(files) == 1 else "archive"
             if head["description"]:
-                description = cut(head["description"], DESCRIPTION_CHARS)
-                digest = digest_of(artifact)
+                description = cut(head["description"], skill_package.DESCRIPTION_CHARS)
+                digest = skill_package.digest_of(artifact)
                 yield OfferedSkill(head["name"], description, kind, digest, worker, version, root)
 
     def downloads(self, worker: str) -> int:
@@ -259,18 +246,18 @@ def _overview_at(texts: Mapping[str, str], root: str) -> str | None:
 
 def _packed_files(
     texts: Mapping[str, str], worker: str, root: str, overview: str
-) -> tuple[Json, dict[str, PackedFile]]:
+) -> tuple[Json, dict[str, skill_package.PackedFile]]:
     """Give the front matter of a skill, and its files with the SKILL.md that every skill has."""
     raw = texts[overview].encode()
     folder = root.rpartition("/")[2] or worker
     skill = parse_file(f"{worker}/{overview}", raw, len(raw), "").skill
     named = None if skill is None else skill.name
-    name = named if named is not None and named == slug(named) else slug(folder)
-    head, front_matter = overview_of(raw, name, "" if skill is None else skill.description)
+    name = named if named is not None and named == skill_package.slug(named) else skill_package.slug(folder)
+    head, front_matter = skill_package.overview_of(raw, name, "" if skill is None else skill.description)
     prefix = f"{root}/" if root else ""
     inner = {path.removeprefix(prefix): text for path, text in texts.items() if path.startswith(prefix)}
-    files = {path: PackedFile(text.encode()) for path, text in inner.items()}
-    return front_matter, {**files, OVERVIEW: PackedFile(head)}
+    files = {path: skill_package.PackedFile(text.encode()) for path, text in inner.items()}
+    return front_matter, {**files, OVERVIEW: skill_package.PackedFile(head)}
 
 
 def load_worker(text: str) -> Json | None:

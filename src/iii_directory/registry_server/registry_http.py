@@ -15,20 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import parse_qs, unquote
 
 from iii_directory import limits
+from iii_directory.documents import skill_package
 from iii_directory.documents.file_pages import media_type
-from iii_directory.documents.skill_package import (
-    ARCHIVE_SUFFIX,
-    WELL_KNOWN,
-    digest_of,
-    index_document,
-    packed,
-)
-from iii_directory.registry_server.published_workers import (
-    BadCursorError,
-    RegistryStore,
-    page_of,
-    search_rows,
-)
+from iii_directory.registry_server import published_workers
 from iii_directory.wire.http_server import HttpLimits, HttpServer, Listener
 
 if TYPE_CHECKING:
@@ -67,7 +56,7 @@ class RegistryServer:
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = 0) -> None:
         bounds = HttpLimits(limits.MAX_REGISTRY_CONNECTIONS, limits.REGISTRY_REQUEST_SECONDS)
-        self._store = RegistryStore(folder)
+        self._store = published_workers.RegistryStore(folder)
         self._listener = Listener(host, port, is_public=True, path="", limits=bounds)
         self._server = HttpServer(self._respond, self._listener, _refuse)
 
@@ -100,7 +89,7 @@ class RegistryServer:
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - no body is read
         _log.debug("%s %s?%s", scope["method"], scope["path"], scope["query_string"].decode("latin-1"))
         try:
-            is_well_known = scope["path"].startswith(WELL_KNOWN)
+            is_well_known = scope["path"].startswith(skill_package.WELL_KNOWN)
             if scope["method"] != "GET" and not (is_well_known and scope["method"] == "HEAD"):
                 raise _AnswerError(HTTPStatus.NOT_IMPLEMENTED, "only GET is answered")
             if is_well_known:
@@ -133,25 +122,29 @@ class RegistryServer:
     def _well_known(self, path: str) -> _FileAnswer:
         """Find the index, an archive, or a file of a skill."""
         offered = self._store.offered_skills()
-        wanted = path.removeprefix(WELL_KNOWN)
+        wanted = path.removeprefix(skill_package.WELL_KNOWN)
         if wanted == "index.json":
-            body = index_document(skill._asdict() for skill in offered.values())
-            return _FileAnswer(body, _JSON, digest_of(body))
+            body = skill_package.index_document(skill._asdict() for skill in offered.values())
+            return _FileAnswer(body, _JSON, skill_package.digest_of(body))
         name, slash, inner = wanted.partition("/")
-        if not slash and name.endswith(ARCHIVE_SUFFIX):
-            skill = offered.get(name.removesuffix(ARCHIVE_SUFFIX))
+        if not slash and name.endswith(skill_package.ARCHIVE_SUFFIX):
+            skill = offered.get(name.removesuffix(skill_package.ARCHIVE_SUFFIX))
             if skill is not None and skill.type == "archive":
-                return _FileAnswer(packed(self._store.skill_files(skill)), "application/gzip", skill.digest)
+                return _FileAnswer(
+                    skill_package.packed(self._store.skill_files(skill)), "application/gzip", skill.digest
+                )
         elif name in offered and (file := self._store.skill_files(offered[name]).get(inner)) is not None:
             media = _MARKDOWN if inner.endswith(".md") else media_type(inner)
-            return _FileAnswer(file.raw, media, digest_of(file.raw))
+            return _FileAnswer(file.raw, media, skill_package.digest_of(file.raw))
         raise _AnswerError(HTTPStatus.NOT_FOUND, "no such skill or file")
 
     def _page(self, fields: dict[str, str]) -> dict[str, Any]:
         search = fields.get("search", "").strip()[: limits.MAX_REGISTRY_QUERY_CHARS] or None
         try:
-            return page_of(search_rows(self._store.rows(), search), fields.get("cursor"))
-        except BadCursorError:
+            return published_workers.page_of(
+                published_workers.search_rows(self._store.rows(), search), fields.get("cursor")
+            )
+        except published_workers.BadCursorError:
             raise _AnswerError(HTTPStatus.BAD_REQUEST, "the cursor is not one of this registry") from None
 
     def _resolved(self, worker: str, fields: dict[str, str]) -> str:

@@ -8,32 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import PosixFiles, closing_fd, disk_errors
-from iii_directory.disk.locking import held
-from iii_directory.disk.reasons import LINK, SPECIAL, TOO_LARGE, RefusedError
-from iii_directory.disk.safe_names import is_hidden, vet_path, vet_together
+from iii_directory.disk.files import (
+    LINK,
+    SPECIAL,
+    TOO_LARGE,
+    FileOps,
+    RefusedError,
+    closing_fd,
+    disk_errors,
+)
+from iii_directory.disk.lock_files import held
 from iii_directory.disk.safe_open import opened_folder, read_below, remove_tree, write_file
-from iii_directory.documents.ids import prompt_name_problem
+from iii_directory.documents.ids import is_hidden, prompt_name_problem, vet_path, vet_together
 from iii_directory.errors import BAD_REGISTRY_REQUEST, DirectoryError, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.plan import Disk
 from iii_directory.install.tree import Builder, lay_out
-from iii_directory.registry.registry_messages import (
-    is_older,
-    is_stable,
-    is_version,
-    is_worker,
-    worker_request,
-)
-from iii_directory.registry_server.published_workers import (
-    README,
-    TAGS,
-    WORKER,
-    YANKED,
-    RegistryStore,
-    load_worker,
-    prompt_of,
-)
+from iii_directory.registry import registry_messages
+from iii_directory.registry_server import published_workers
 from iii_directory.text import is_utf8, quoted
 
 if TYPE_CHECKING:
@@ -64,13 +56,13 @@ class Published:
 
 def publish(path: Path, registry: Path, version: str, tag: str | None = None) -> Published:
     """Publish the worker in a folder under a version, and perhaps a tag, into a registry folder."""
-    if not is_version(version):
+    if not registry_messages.is_version(version):
         raise _unfit(f"{quoted(version)} is not a semantic version such as 1.2.3")
     with disk_errors("nothing was published", next_steps=()):
         found = dict(_files(path))
         left_out = {name for name, content in found.items() if is_hidden(name) or not is_utf8(content)}
         contents = {name: content for name, content in found.items() if name not in left_out}
-        worker = worker_request(_name(path, contents), tag=tag).worker
+        worker = registry_messages.worker_request(_name(path, contents), tag=tag).worker
         _check(contents)
         is_new, tags = _enter(registry, worker, version, tag, contents)
     return Published(worker, version, tags, is_new, tuple(sorted(contents)), tuple(sorted(left_out)))
@@ -79,7 +71,7 @@ def publish(path: Path, registry: Path, version: str, tag: str | None = None) ->
 def _enter(
     registry: Path, worker: str, version: str, tag: str | None, contents: dict[str, bytes]
 ) -> tuple[bool, dict[str, str]]:
-    files, store = PosixFiles(), RegistryStore(registry)
+    files, store = FileOps(), published_workers.RegistryStore(registry)
     (registry / worker).mkdir(parents=True, exist_ok=True)
     with (
         closing_fd(files.open_root(os.fspath(registry / worker))) as root,
@@ -93,7 +85,7 @@ def _enter(
             raise _unfit(f"version {version} of {worker} is published already, and versions never change")
         tags = _tags(store.given_tags(worker), before, version, tag)
         if tags != store.given_tags(worker):
-            _write(files, root, hidden, TAGS, tags)
+            _write(files, root, hidden, published_workers.TAGS, tags)
         return is_new, store.tags(worker)
 
 
@@ -102,12 +94,12 @@ def yank(registry: Path, worker: str, version: str, *, undo: bool = False) -> di
 
     A project that recorded the version can still install it by its number: what was published stays.
     """
-    store = RegistryStore(registry)
-    if not is_worker(worker) or version not in store.versions(worker):
-        known = store.versions(worker) if is_worker(worker) else []
+    store = published_workers.RegistryStore(registry)
+    if not registry_messages.is_worker(worker) or version not in store.versions(worker):
+        known = store.versions(worker) if registry_messages.is_worker(worker) else []
         found = f"it has {', '.join(known)}" if known else "it does not have that worker"
         raise _unfit(f"the registry has no version {quoted(version)} of {quoted(worker)}: {found}")
-    files = PosixFiles()
+    files = FileOps()
     with (
         disk_errors("nothing was changed", next_steps=()),
         closing_fd(files.open_root(os.fspath(registry / worker))) as root,
@@ -116,11 +108,11 @@ def yank(registry: Path, worker: str, version: str, *, undo: bool = False) -> di
         before = store.yanked(worker)
         after = before - {version} if undo else before | {version}
         if after != before:
-            _write(files, root, hidden, YANKED, sorted(after))
+            _write(files, root, hidden, published_workers.YANKED, sorted(after))
         return store.tags(worker)
 
 
-def _write(files: PosixFiles, root: int, hidden: int, name: str, content: object) -> None:
+def _write(files: FileOps, root: int, hidden: int, name: str, content: object) -> None:
     """Replace a record of a worker at once."""
     remove_tree(files, _NEW_RECORD, hidden)
     write_file(files, _NEW_RECORD, hidden, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
@@ -128,7 +120,7 @@ def _write(files: PosixFiles, root: int, hidden: int, name: str, content: object
     files.sync(root)
 
 
-def _add(files: PosixFiles, root: int, hidden: int, version: str, contents: dict[str, bytes]) -> None:
+def _add(files: FileOps, root: int, hidden: int, version: str, contents: dict[str, bytes]) -> None:
     """Build the version out of sight and let it appear with one rename."""
     remove_tree(files, _WORK, hidden)
     files.make_folder(_WORK, hidden)
@@ -143,7 +135,9 @@ def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | No
     tags = dict(given) if latest is None else {**given, "latest": latest}
     if tag is not None:
         tags[tag] = version
-    elif is_stable(version) and (latest is None or not is_older(version, latest)):
+    elif registry_messages.is_stable(version) and (
+        latest is None or not registry_messages.is_older(version, latest)
+    ):
         tags["latest"] = version
     return tags
 
@@ -153,11 +147,11 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     if not path.is_dir():
         raise _unfit("that path is not a folder to publish")
     root = os.path.realpath(path)
-    for name in (WORKER, README):
+    for name in (published_workers.WORKER, published_workers.README):
         if os.path.lexists(path / name):
             yield name, _read(root, name)
-        elif name == WORKER and os.path.lexists(path / MANIFEST):
-            yield WORKER, _read(root, MANIFEST)
+        elif name == published_workers.WORKER and os.path.lexists(path / MANIFEST):
+            yield published_workers.WORKER, _read(root, MANIFEST)
     for folder in _FOLDERS:
         if (path / folder).is_symlink():
             raise refused(f"{quoted(folder)} is a link")
@@ -184,28 +178,34 @@ def _read(root: str, path: str) -> bytes:
 
 def _name(path: Path, contents: dict[str, bytes]) -> str:
     """The worker's name: what worker.yaml or iii.worker.yaml says, else what the folder is called."""
-    if WORKER not in contents:
+    if published_workers.WORKER not in contents:
         return path.resolve().name
-    too_large = len(contents[WORKER]) > limits.MAX_WORKER_YAML_BYTES
-    document = None if too_large else load_worker(contents[WORKER].decode())
+    too_large = len(contents[published_workers.WORKER]) > limits.MAX_WORKER_YAML_BYTES
+    document = (
+        None if too_large else published_workers.load_worker(contents[published_workers.WORKER].decode())
+    )
     if document is None:
-        raise _unfit(f"{WORKER} is not a mapping of plain data")
+        raise _unfit(f"{published_workers.WORKER} is not a mapping of plain data")
     name = document.get("name", path.resolve().name)
     if not isinstance(name, str):
-        raise _unfit(f"the name in {WORKER} is not a string")
+        raise _unfit(f"the name in {published_workers.WORKER} is not a string")
     return name
 
 
 def _check(contents: dict[str, bytes]) -> None:
     """What could not be installed is not published."""
     if not contents:
-        raise _unfit(f"the folder has no {WORKER}, no skills and no prompts")
+        raise _unfit(f"the folder has no {published_workers.WORKER}, no skills and no prompts")
     check_count(len(contents))
     check_total(sum(map(len, contents.values())))
     for path in contents:
         vet_path(path)
     vet_together(contents)
-    prompts = [prompt_of(path, text.decode()) for path, text in contents.items() if _is_prompt(path)]
+    prompts = [
+        published_workers.prompt_of(path, text.decode())
+        for path, text in contents.items()
+        if _is_prompt(path)
+    ]
     names = [prompt["name"] for prompt in prompts]
     for name in names:
         problem = prompt_name_problem(name) if isinstance(name, str) else "name must be a string"

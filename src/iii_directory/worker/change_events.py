@@ -184,6 +184,7 @@ class InstallEvents:
             # The next lock file that can be read is compared with the last that could.
             return
         before, self._told = self._told, look.lockfile
+        # The first lock file is what was there at the start, of which there is nothing to tell.
         if before is None or before is look.lockfile:
             return
         for change in self._catalogue.installed_between(before, look.lockfile):
@@ -286,6 +287,7 @@ class DiskEditEvents:
     async def _quiet(self) -> None:
         """Return when nothing came for a moment, or the first edit has waited long enough."""
         loop = asyncio.get_running_loop()
+        # A program that writes without a pause must not hold back the news of what it wrote first.
         latest = loop.time() + limits.EDITS_LATEST_SECONDS
         while (left := latest - loop.time()) > 0:
             self._came.clear()
@@ -301,6 +303,7 @@ class DiskEditEvents:
         self._expect_installed(look.lockfile)
         expected = {path: self._ours[path] for path in edited if path in self._ours}
         found = await asyncio.to_thread(_digests, look, expected)
+        # While the hashes were read in a thread, a call may have begun or ended a write of the same path.
         later = {
             path for path in edited if path in self._writing or self._ours.get(path) is not expected.get(path)
         }

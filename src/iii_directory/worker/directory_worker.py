@@ -20,7 +20,7 @@ from iii_directory.catalog.origins import Levels
 from iii_directory.catalog.registered import Seal
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.disk.files import FolderAtStart
-from iii_directory.disk.locking import is_at_rest
+from iii_directory.disk.lock_files import is_at_rest
 from iii_directory.documents.model import Finding
 from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION, LOCAL, READ_ONLY, WRITING
 from iii_directory.errors import DirectoryError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.server import EngineServer
     from iii_directory.install.reports import Installation
     from iii_directory.worker.services import Services
-    from iii_directory.worker.surfaces.function_row import FunctionRow
+    from iii_directory.worker.surfaces.declare import FunctionRow
 
 log = logging.getLogger("iii_directory.worker")
 NAME: Final = "iii-directory"

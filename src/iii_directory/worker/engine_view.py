@@ -10,8 +10,7 @@ from iii_directory.documents.model import Finding
 from iii_directory.errors import ENGINE_FAILED, ENGINE_NOT_FOUND, DirectoryError, Step, invalid_field
 from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_FUNCTION_BATCH, MAX_SUGGESTIONS
 from iii_directory.shapes import object_of, rows_of, text_of
-from iii_directory.suggest import close_names
-from iii_directory.text import escaped, quoted
+from iii_directory.text import close_names, escaped, quoted
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE, FUNCTION_NOT_FOUND, NOT_FOUND, first_segment
 
 if TYPE_CHECKING:

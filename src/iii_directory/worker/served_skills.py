@@ -11,6 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory import limits
 from iii_directory.catalog.file_replies import skill_meant
 from iii_directory.catalog.resolve import Found, not_found, resolve_skill
 from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of
@@ -25,14 +26,6 @@ from iii_directory.documents.payload_fields import text
 from iii_directory.documents.skill_check import CHECKED, SkillFiles, check
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import (
-    CHARS_PER_TOKEN,
-    MAX_BODY_BYTES,
-    MAX_BUNDLE_FILES,
-    MAX_FACT_FILE_BYTES,
-    MAX_LINKING_DOCUMENTS,
-    MAX_LINKS_OF_DOCUMENT,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +38,7 @@ if TYPE_CHECKING:
 
 # Addresses are also written without the brackets of a link.
 _ADDRESS: Final = re.compile(r"\biii://[\w./-]+")
-ESTIMATE: Final = f"characters / {CHARS_PER_TOKEN}"
+ESTIMATE: Final = f"characters / {limits.CHARS_PER_TOKEN}"
 HOSTS: Final[Mapping[str, int]] = {
     # Used where the host does not know the context size of its model.
     "codex": 8_000,
@@ -136,9 +129,9 @@ class Links:
             for other, one in listed
             if one is not found.skill and not names.isdisjoint(self._kept[one.id][1])
         ]
-        left_out = len(rows) - MAX_LINKING_DOCUMENTS
+        left_out = len(rows) - limits.MAX_LINKING_DOCUMENTS
         more = {"left_out": left_out} if left_out > 0 else {}
-        return {"id": key, "documents": rows[:MAX_LINKING_DOCUMENTS], **more}
+        return {"id": key, "documents": rows[: limits.MAX_LINKING_DOCUMENTS], **more}
 
     def _links_of(self, view: CatalogueView, skill: Skill) -> tuple[object, frozenset[str]]:
         state = (skill.modified_at, skill.bytes, skill.path)
@@ -151,7 +144,9 @@ class Links:
             return state, frozenset()
         found = {target.partition("#")[0] for target in links_of(body)} | set(_ADDRESS.findall(body))
         base = posixpath.dirname(skill.path or skill.id)
-        return state, frozenset(_document_named(one, base) for one in islice(found, MAX_LINKS_OF_DOCUMENT))
+        return state, frozenset(
+            _document_named(one, base) for one in islice(found, limits.MAX_LINKS_OF_DOCUMENT)
+        )
 
 
 def _document_named(target: str, base: str) -> str:
@@ -172,7 +167,7 @@ def _content(view: CatalogueView, file: SkillFile) -> FileContent:
         if file.place is None:
             document = file.document
             return FileContent(b"" if document is None else view.read_document(document).raw.encode())
-        part = view.files.read(file.place, 0, MAX_FACT_FILE_BYTES)
+        part = view.files.read(file.place, 0, limits.MAX_FACT_FILE_BYTES)
     except DirectoryError:
         return FileContent(b"", is_whole=False)
     return FileContent(part.raw, file.executable, len(part.raw) == part.size)
@@ -197,12 +192,12 @@ def _sizes(view: CatalogueView, skill: Skill) -> Row:
     """
     overview = whole = 0
     files = files_of(view.snapshot, skill)
-    are_read = len(files) <= MAX_BUNDLE_FILES
+    are_read = len(files) <= limits.MAX_BUNDLE_FILES
     for file in files:
         if are_read or file.document is skill:
             chars = len(_text(view, file) or "")
         else:
-            chars = file.size if file.size <= MAX_BODY_BYTES else 0
+            chars = file.size if file.size <= limits.MAX_BODY_BYTES else 0
         whole += chars
         if file.document is skill:
             overview = chars
@@ -214,15 +209,15 @@ def _text(view: CatalogueView, file: SkillFile) -> str | None:
     try:
         if file.place is None:
             return None if file.document is None else view.read_document(file.document).raw
-        if file.size > MAX_BODY_BYTES:
+        if file.size > limits.MAX_BODY_BYTES:
             return None
-        return text_of(view.files.read(file.place, 0, MAX_BODY_BYTES).raw)
+        return text_of(view.files.read(file.place, 0, limits.MAX_BODY_BYTES).raw)
     except DirectoryError:
         return None
 
 
 def _size(chars: int) -> Row:
-    return {"chars": chars, "tokens": -(-chars // CHARS_PER_TOKEN)}
+    return {"chars": chars, "tokens": -(-chars // limits.CHARS_PER_TOKEN)}
 
 
 def _json(value: object) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory.catalog.skill_manifests import Publisher
-from iii_directory.install.edits import Edits
 from iii_directory.install.service import Installer
+from iii_directory.install.writes import Edits
 from iii_directory.registry.registry_client import RegistryClient
 from iii_directory.search.document_indexes import DocumentIndexes
 from iii_directory.search.searching import EngineIndexes, Searching

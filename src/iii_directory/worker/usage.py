@@ -14,18 +14,11 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from iii_directory import limits
 from iii_directory.catalog.resolve import resolve_skill
 from iii_directory.catalog.skill_folders import every_skill, skill_at, skill_of, topmost_skills
 from iii_directory.documents.uris import LOOKING, SCHEME
 from iii_directory.errors import DirectoryError
-from iii_directory.limits import (
-    MAX_USAGE_BYTES,
-    MAX_USAGE_MISSES,
-    MAX_USAGE_NOTES,
-    MAX_USAGE_ROWS,
-    QUOTED_CHARS,
-    USAGE_SECONDS,
-)
 from iii_directory.shapes import is_count, is_list, is_object, items_of, object_of, rows_of
 from iii_directory.text import cut, one_line, rfc3339
 
@@ -111,12 +104,12 @@ class UsageTable:
 
     def trim(self) -> None:
         """Drop the oldest counts beyond the limits."""
-        while len(self.days) > 1 and sum(map(len, self.days.values())) > MAX_USAGE_ROWS:
+        while len(self.days) > 1 and sum(map(len, self.days.values())) > limits.MAX_USAGE_ROWS:
             del self.days[min(self.days)]
         for skills in self.days.values():
-            for skill in list(skills)[MAX_USAGE_ROWS:]:
+            for skill in list(skills)[limits.MAX_USAGE_ROWS :]:
                 del skills[skill]
-        for words in list(self.misses)[: max(len(self.misses) - MAX_USAGE_MISSES, 0)]:
+        for words in list(self.misses)[: max(len(self.misses) - limits.MAX_USAGE_MISSES, 0)]:
             del self.misses[words]
 
 
@@ -199,7 +192,7 @@ class Usage:
 
     def _note_list(self, _: Payload, answer: Any) -> None:
         rows: list[Row] = answer["skills"]
-        if len(self._lists) < MAX_USAGE_NOTES:
+        if len(self._lists) < limits.MAX_USAGE_NOTES:
             self._lists[id(rows)] = rows, self._lists.get(id(rows), (rows, 0))[1] + 1
 
     def _note_index(self, _: Payload, _answer: Any) -> None:
@@ -207,7 +200,7 @@ class Usage:
 
     def _note_fetch(self, payload: Payload, _: Any) -> None:
         uris = [payload.get("uri"), *items_of(payload.get("uris"))]
-        if len(self._found) < MAX_USAGE_NOTES:
+        if len(self._found) < limits.MAX_USAGE_NOTES:
             self._found.update(("read", uri) for uri in dict.fromkeys(map(str, filter(None, uris))))
 
     def _note_search(self, answer: Row) -> None:
@@ -217,12 +210,12 @@ class Usage:
                 if section.get("kind") == "skill":
                     ids.update((str(hit.get("id")), None) for hit in rows_of(section, "hits"))
             if not result.get("fits"):
-                words = cut(one_line(str(result.get("capability"))), QUOTED_CHARS)
+                words = cut(one_line(str(result.get("capability"))), limits.QUOTED_CHARS)
                 self._missed[words] = self._missed.pop(words, 0) + 1
         self._found.update(("offered", one) for one in ids)
 
     async def _write_soon(self) -> None:
-        await asyncio.sleep(USAGE_SECONDS)
+        await asyncio.sleep(limits.USAGE_SECONDS)
         self._waiting = None
         await self._write(await self._catalogue.current())
 
@@ -277,7 +270,7 @@ def read_usage(path: Path | None) -> UsageTable:
         return UsageTable()
     try:
         with path.open("rb") as file:
-            return UsageTable(json.loads(file.read(MAX_USAGE_BYTES)))
+            return UsageTable(json.loads(file.read(limits.MAX_USAGE_BYTES)))
     except (OSError, ValueError):
         return UsageTable()
 

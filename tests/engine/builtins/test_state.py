@@ -618,7 +618,7 @@ def test_appending_to_a_long_string_again_and_again_is_refused_and_changes_nothi
 def test_a_scope_that_fits_no_answer_is_refused_before_it_is_read(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.engine.builtins.state.MAX_STATE_LIST_BYTES", 50)
+    monkeypatch.setattr("iii_directory.limits.MAX_STATE_LIST_BYTES", 50)
     put(client, "x" * 30, key="a")
     assert client.result("state::list", {"scope": "s"}) == ["x" * 30]
     put(client, "x" * 30, key="b")

@@ -6,17 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.builtins.table import (
-    ANY,
-    BuiltinFunction,
-    BuiltinType,
-    BuiltinWorker,
-    missing,
-    optional,
-    provide,
-    schema,
-    text,
-)
+from iii_directory.engine.builtins import table
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
@@ -57,13 +47,13 @@ class Configuration:
     def register(self, request: BuiltinRequest) -> Json:
         entry_id = _checked_id(request)
         if "schema" not in request.payload:
-            raise missing(request, "schema")
+            raise table.missing(request, "schema")
         before = self._entries.get(entry_id)
         old = before["value"] if before is not None else None
         entry: Json = {
             "id": entry_id,
-            "name": text(request, "name"),
-            "description": text(request, "description"),
+            "name": table.text(request, "name"),
+            "description": table.text(request, "description"),
             "schema": request.payload["schema"],
             "value": old,
         }
@@ -79,7 +69,7 @@ class Configuration:
     def set(self, request: BuiltinRequest) -> Json:
         entry_id = _checked_id(request)
         if "value" not in request.payload:
-            raise missing(request, "value")
+            raise table.missing(request, "value")
         before = self._entries.get(entry_id)
         if before is None:
             raise EngineFault(protocol.NOT_REGISTERED, f"Configuration '{entry_id}' is not registered.")
@@ -95,7 +85,7 @@ class Configuration:
         return {"old_value": before["value"], "new_value": entry["value"]}
 
     def get(self, request: BuiltinRequest) -> Json:
-        entry_id, raw = text(request, "id"), optional(request, "raw", bool)
+        entry_id, raw = table.text(request, "id"), table.optional(request, "raw", bool)
         entry = self._find(entry_id)
         if raw:
             return {"id": entry_id, "value": entry["value"]}
@@ -115,7 +105,7 @@ class Configuration:
         return {"configurations": [_without(self._entries[key], "value") for key in sorted(self._entries)]}
 
     def schema(self, request: BuiltinRequest) -> Json:
-        return _without(self._find(text(request, "id")), "value")
+        return _without(self._find(table.text(request, "id")), "value")
 
     def _find(self, entry_id: str) -> Json:
         entry = self._entries.get(entry_id)
@@ -188,7 +178,7 @@ def _without(entry: Json, key: str) -> Json:
 
 
 def _checked_id(request: BuiltinRequest) -> str:
-    entry_id = text(request, "id")
+    entry_id = table.text(request, "id")
     if _ID.fullmatch(entry_id) is None:
         raise EngineFault(protocol.INVALID_ID, "id must be 1 to 64 of a-z, 0-9, '_' and '-'")
     return entry_id
@@ -215,42 +205,42 @@ def _check_config(config: object) -> str | None:
 def provide_configuration(router: Router, store: Store, environment: Mapping[str, str]) -> None:
     """Put configuration on the engine."""
     it = Configuration(router, store, environment)
-    one = schema(["id"], id="string")
+    one = table.schema(["id"], id="string")
     functions = [
-        BuiltinFunction(
+        table.BuiltinFunction(
             "configuration::register",
             "Declare an entry with its schema, and a value to start with.",
             it.register,
-            schema(
+            table.schema(
                 ["id", "name", "description", "schema"],
                 id="string",
                 name="string",
                 description="string",
-                schema=ANY,
-                initial_value=ANY,
-                metadata=ANY,
+                schema=table.ANY,
+                initial_value=table.ANY,
+                metadata=table.ANY,
             ),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "configuration::set",
             "Replace the value of an entry.",
             it.set,
-            schema(["id", "value"], id="string", value=ANY),
+            table.schema(["id", "value"], id="string", value=table.ANY),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "configuration::get",
             "Read the value of an entry, placeholders filled in unless raw.",
             it.get,
-            schema(["id"], id="string", raw="boolean"),
+            table.schema(["id"], id="string", raw="boolean"),
         ),
-        BuiltinFunction("configuration::list", "All entries, without values.", it.list, schema()),
-        BuiltinFunction("configuration::schema", "One entry, without its value.", it.schema, one),
+        table.BuiltinFunction("configuration::list", "All entries, without values.", it.list, table.schema()),
+        table.BuiltinFunction("configuration::schema", "One entry, without its value.", it.schema, one),
     ]
-    changed = BuiltinType(
+    changed = table.BuiltinType(
         "configuration",
         "Fires when an entry is registered or its value changes.",
-        schema(configuration_id="string", event_types="array", condition_function_id="string"),
-        schema(event_type="string", id="string", old_value=ANY, new_value=ANY),
+        table.schema(configuration_id="string", event_types="array", condition_function_id="string"),
+        table.schema(event_type="string", id="string", old_value=table.ANY, new_value=table.ANY),
         _check_config,
     )
-    provide(router, BuiltinWorker("configuration", "Settings of workers.", functions, [changed]))
+    table.provide(router, table.BuiltinWorker("configuration", "Settings of workers.", functions, [changed]))

@@ -6,17 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.engine.builtins.table import (
-    ANY,
-    BuiltinFunction,
-    BuiltinType,
-    BuiltinWorker,
-    contains,
-    optional,
-    provide,
-    schema,
-    text,
-)
+from iii_directory.engine.builtins import table
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.router import FUNCTIONS_AVAILABLE
@@ -42,11 +32,11 @@ class EngineIntrospection:
         self._rows = router.rows
 
     def functions_list(self, request: BuiltinRequest) -> Json:
-        search = cast("str | None", optional(request, "search", str))
-        prefix = cast("str", optional(request, "prefix", str) or "")
-        internal = optional(request, "include_internal", bool)
-        workers: list[object] = list(optional(request, "workers", list) or [])
-        worker = optional(request, "worker", str)
+        search = cast("str | None", table.optional(request, "search", str))
+        prefix = cast("str", table.optional(request, "prefix", str) or "")
+        internal = table.optional(request, "include_internal", bool)
+        workers: list[object] = list(table.optional(request, "workers", list) or [])
+        worker = table.optional(request, "worker", str)
         if worker is not None:
             workers.append(worker)
         found = [
@@ -55,15 +45,15 @@ class EngineIntrospection:
             if (internal or not function.is_hidden)
             and function.id.startswith(prefix)
             and (not workers or self._engine_state.worker_name(function) in workers)
-            and contains(search, function.id, function.description)
+            and table.contains(search, function.id, function.description)
         ]
         found.sort(key=lambda function: (_rank(function.id, search), function.id, function.namespace))
         return {"functions": [self._rows.function_summary(function) for function in found]}
 
     def functions_info(self, request: BuiltinRequest) -> Json:
-        namespace = cast("str | None", optional(request, "namespace", str))
-        single = cast("str | None", optional(request, "function_id", str))
-        many = cast("list[object] | None", optional(request, "function_ids", list))
+        namespace = cast("str | None", table.optional(request, "namespace", str))
+        single = cast("str | None", table.optional(request, "function_id", str))
+        many = cast("list[object] | None", table.optional(request, "function_ids", list))
         if (single is None) == (many is None):
             raise EngineFault(INVALID_ARGUMENTS, "Pass exactly one of function_id and function_ids.")
         if single is not None:
@@ -81,21 +71,24 @@ class EngineIntrospection:
         return {"functions": details}
 
     def triggers_list(self, request: BuiltinRequest) -> Json:
-        search, prefix = optional(request, "search", str), optional(request, "prefix", str)
-        worker, internal = optional(request, "worker", str), optional(request, "include_internal", bool)
+        search, prefix = table.optional(request, "search", str), table.optional(request, "prefix", str)
+        worker, internal = (
+            table.optional(request, "worker", str),
+            table.optional(request, "include_internal", bool),
+        )
         rows = [
             self._rows.type_summary(kind)
             for kind in self._triggers.types.values()
             if (internal or not kind.id.startswith(ENGINE_PREFIX))
             and kind.id.startswith(prefix or "")
-            and contains(search, kind.id, kind.description)
+            and table.contains(search, kind.id, kind.description)
             and worker in (None, self._engine_state.worker_name(kind))
         ]
         return {"triggers": sorted(rows, key=lambda row: (row["id"], row["namespace"]))}
 
     def triggers_info(self, request: BuiltinRequest) -> Json:
-        type_id = text(request, "id")
-        namespace = cast("str", optional(request, "namespace", str) or DEFAULT_NAMESPACE)
+        type_id = table.text(request, "id")
+        namespace = cast("str", table.optional(request, "namespace", str) or DEFAULT_NAMESPACE)
         kind = self._triggers.types.get((namespace, type_id))
         if kind is None:
             raise EngineFault(
@@ -104,21 +97,24 @@ class EngineIntrospection:
         return self._rows.type_detail(kind)
 
     def registered_list(self, request: BuiltinRequest) -> Json:
-        search, kind = optional(request, "search", str), optional(request, "trigger_type", str)
-        function_id, worker = optional(request, "function_id", str), optional(request, "worker", str)
-        internal = optional(request, "include_internal", bool)
+        search, kind = table.optional(request, "search", str), table.optional(request, "trigger_type", str)
+        function_id, worker = (
+            table.optional(request, "function_id", str),
+            table.optional(request, "worker", str),
+        )
+        internal = table.optional(request, "include_internal", bool)
         rows = [
             self._rows.binding_row(binding)
             for binding in self._triggers.live(kind)
             if function_id in (None, binding.function_id)
-            and contains(search, binding.id, binding.trigger_type, binding.function_id)
+            and table.contains(search, binding.id, binding.trigger_type, binding.function_id)
             and (internal or not binding.function_id.startswith(ENGINE_PREFIX))
         ]
         rows = [row for row in rows if worker in (None, row["worker_name"])]
         return {"registered_triggers": sorted(rows, key=lambda row: row["id"])}
 
     def registered_info(self, request: BuiltinRequest) -> Json:
-        binding_id = text(request, "id")
+        binding_id = table.text(request, "id")
         binding = self._triggers.bindings.get(binding_id)
         if binding is None or binding.provider is None:
             raise EngineFault(NOT_FOUND, f"Registered trigger '{binding_id}' was not found.")
@@ -134,18 +130,18 @@ class EngineIntrospection:
     def register_trigger(self, request: BuiltinRequest) -> object:
         binding = RegisterTrigger(
             id=self._engine_state.new_id(),
-            trigger_type=text(request, "trigger_type"),
-            function_id=text(request, "function_id"),
+            trigger_type=table.text(request, "trigger_type"),
+            function_id=table.text(request, "function_id"),
             config=request.payload.get("config"),
             metadata=request.payload.get("metadata"),
-            trigger_namespace=optional(request, "trigger_namespace", str),
+            trigger_namespace=table.optional(request, "trigger_namespace", str),
         )
         self._triggers.bind_durably(binding, request.answer)
         return DEFERRED
 
     def unregister_trigger(self, request: BuiltinRequest) -> Json:
         caller = self._engine_state.connections.get(request.caller or "")
-        return {"removed": self._triggers.unbind_for(caller, text(request, "id"))}
+        return {"removed": self._triggers.unbind_for(caller, table.text(request, "id"))}
 
     def _find(self, function_id: str, namespace: str | None) -> RegisteredFunction:
         homes = self._engine_state.namespaces_with(function_id)
@@ -178,56 +174,60 @@ def provide_introspection(router: Router) -> None:
     ids = {"type": "array", "items": {"type": "string"}}
     binding = {"trigger_type": "string", "function_id": "string"}
     functions = [
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::functions::list",
             "List registered functions, filtered by search, prefix and worker.",
             it.functions_list,
-            schema(**_FILTERS, workers=ids),
+            table.schema(**_FILTERS, workers=ids),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::functions::info",
             f"One function, or up to {MAX_FUNCTION_BATCH}, with schemas and the triggers bound to it.",
             it.functions_info,
-            schema(function_id="string", function_ids=ids, namespace="string"),
+            table.schema(function_id="string", function_ids=ids, namespace="string"),
         ),
-        BuiltinFunction(
-            "engine::triggers::list", "List trigger types.", it.triggers_list, schema(**_FILTERS)
+        table.BuiltinFunction(
+            "engine::triggers::list", "List trigger types.", it.triggers_list, table.schema(**_FILTERS)
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::triggers::info",
             "One trigger type with its schemas.",
             it.triggers_info,
-            schema(["id"], id="string", namespace="string"),
+            table.schema(["id"], id="string", namespace="string"),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::registered-triggers::list",
             "List the functions bound to trigger types.",
             it.registered_list,
-            schema(**binding, search="string", worker="string", include_internal="boolean"),
+            table.schema(**binding, search="string", worker="string", include_internal="boolean"),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::registered-triggers::info",
             "One binding with its trigger type and its function.",
             it.registered_info,
-            schema(["id"], id="string"),
+            table.schema(["id"], id="string"),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::register_trigger",
             "Bind a function to a trigger type, beyond the life of the caller.",
             it.register_trigger,
-            schema(list(binding), **binding, config=ANY, metadata=ANY, trigger_namespace="string"),
+            table.schema(
+                list(binding), **binding, config=table.ANY, metadata=table.ANY, trigger_namespace="string"
+            ),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::unregister_trigger",
             "Remove a binding.",
             it.unregister_trigger,
-            schema(["id"], id="string", trigger_type="string"),
+            table.schema(["id"], id="string", trigger_type="string"),
         ),
     ]
-    available = BuiltinType(
+    available = table.BuiltinType(
         FUNCTIONS_AVAILABLE,
         "Fires when the set of registered functions changed.",
-        schema(),
-        schema(event="string", functions="array"),
+        table.schema(),
+        table.schema(event="string", functions="array"),
     )
-    provide(router, BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available]))
+    table.provide(
+        router, table.BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available])
+    )

@@ -7,28 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from iii_directory import limits
+from iii_directory.engine.builtins import table
 from iii_directory.engine.builtins.state_ops import OPS, TooMuchWorkError, apply_ops, op_problem
-from iii_directory.engine.builtins.table import (
-    ANY,
-    BuiltinFunction,
-    BuiltinType,
-    BuiltinWorker,
-    missing,
-    provide,
-    schema,
-    text,
-)
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault, bad_input, limit_exceeded
 from iii_directory.engine.store import StoreError, UnreadableError
-from iii_directory.limits import (
-    LARGE_VALUE_BYTES,
-    MAX_READ_BYTES,
-    MAX_READ_MARKS,
-    MAX_STATE_LIST_BYTES,
-    MAX_STATE_OPS,
-    MIB,
-)
 from iii_directory.shapes import is_list, is_object, object_of
 from iii_directory.wire import protocol
 from iii_directory.wire.json_text import ABSENT, encode_value, is_long, read, takes_long
@@ -57,10 +41,10 @@ class State:
         self._emptied: set[str] = set()
 
     def set(self, request: BuiltinRequest) -> object:
-        scope, key = text(request, "scope"), text(request, "key")
+        scope, key = table.text(request, "scope"), table.text(request, "key")
         field = "value" if "value" in request.payload else "data"
         if field not in request.payload:
-            raise missing(request, "value")
+            raise table.missing(request, "value")
         value = request.payload[field]
 
         def replace() -> object:
@@ -76,12 +60,12 @@ class State:
         return self._do(request, protocol.SET_ERROR, replace, reply, large=large)
 
     def get(self, request: BuiltinRequest) -> object:
-        scope, key = text(request, "scope"), text(request, "key")
+        scope, key = table.text(request, "scope"), table.text(request, "key")
         large = self._is_large(scope, key)
         return self._do(request, protocol.GET_ERROR, lambda: self._store.get(scope, key), large=large)
 
     def delete(self, request: BuiltinRequest) -> object:
-        scope, key = text(request, "scope"), text(request, "key")
+        scope, key = table.text(request, "scope"), table.text(request, "key")
 
         def remove() -> object:
             old = self._old(scope, key)
@@ -98,21 +82,21 @@ class State:
         return self._do(request, protocol.DELETE_ERROR, remove, reply, large=large)
 
     def list(self, request: BuiltinRequest) -> object:
-        scope = text(request, "scope")
+        scope = table.text(request, "scope")
 
         def values() -> object:
             size = self._store.size(scope)
-            if size > MAX_STATE_LIST_BYTES:
+            if size > limits.MAX_STATE_LIST_BYTES:
                 raise limit_exceeded(
-                    f"the scope holds {size // MIB} MiB and one answer carries "
-                    f"{MAX_STATE_LIST_BYTES // MIB}; read its keys one by one with state::get"
+                    f"the scope holds {size // limits.MIB} MiB and one answer carries "
+                    f"{limits.MAX_STATE_LIST_BYTES // limits.MIB}; read its keys one by one with state::get"
                 )
             return self._store.values(scope)
 
         large = False
         if not self._queue.is_busy:
             with suppress(StoreError):  # the work itself will say so
-                large = self._store.size(scope) > LARGE_VALUE_BYTES
+                large = self._store.size(scope) > limits.LARGE_VALUE_BYTES
         return self._do(request, protocol.LIST_ERROR, values, large=large)
 
     def list_groups(self, request: BuiltinRequest) -> object:
@@ -124,7 +108,7 @@ class State:
         )
 
     def update(self, request: BuiltinRequest) -> object:
-        scope, key = text(request, "scope"), text(request, "key")
+        scope, key = table.text(request, "scope"), table.text(request, "key")
         ops = _checked_ops(request)
 
         def change() -> tuple[object, object, list[Json]]:
@@ -213,8 +197,9 @@ def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
 def _too_large() -> EngineFault:
     return EngineFault(
         protocol.VALUE_TOO_LARGE,
-        f"A value that is updated has at most {MAX_READ_BYTES // MIB} MiB, with at most {MAX_READ_MARKS} "
-        "commas and opening brackets; a larger one is replaced with state::set.",
+        f"A value that is updated has at most {limits.MAX_READ_BYTES // limits.MIB} MiB, "
+        f"with at most {limits.MAX_READ_MARKS} commas and opening brackets; "
+        "a larger one is replaced with state::set.",
     )
 
 
@@ -225,9 +210,9 @@ def _null(value: object) -> object:
 def _checked_ops(request: BuiltinRequest) -> list[Json]:
     ops = request.payload.get("ops")
     if not is_list(ops):
-        raise missing(request, "ops")
-    if len(ops) > MAX_STATE_OPS:
-        raise limit_exceeded(f"an update has at most {MAX_STATE_OPS} operations")
+        raise table.missing(request, "ops")
+    if len(ops) > limits.MAX_STATE_OPS:
+        raise limit_exceeded(f"an update has at most {limits.MAX_STATE_OPS} operations")
     checked = [object_of(op) for op in ops]
     for op in checked:
         problem = op_problem(op)
@@ -249,46 +234,50 @@ def provide_state(router: Router, store: Store, queue: StoreQueue) -> None:
     """Put the state functions and their trigger type on the engine."""
     it = State(router, store, queue)
     place = {"scope": "string", "key": "string"}
-    old_new = schema(["old_value", "new_value"], old_value=ANY, new_value=ANY)
+    old_new = table.schema(["old_value", "new_value"], old_value=table.ANY, new_value=table.ANY)
     functions = [
-        BuiltinFunction(
+        table.BuiltinFunction(
             "state::set",
             "Set a value.",
             it.set,
-            schema(["scope", "key", "value"], **place, value=ANY),
+            table.schema(["scope", "key", "value"], **place, value=table.ANY),
             old_new,
             unread_fields=("value", "data"),
         ),
-        BuiltinFunction("state::get", "Read a value.", it.get, schema(["scope", "key"], **place)),
-        BuiltinFunction("state::delete", "Delete a value.", it.delete, schema(["scope", "key"], **place)),
-        BuiltinFunction(
+        table.BuiltinFunction("state::get", "Read a value.", it.get, table.schema(["scope", "key"], **place)),
+        table.BuiltinFunction(
+            "state::delete", "Delete a value.", it.delete, table.schema(["scope", "key"], **place)
+        ),
+        table.BuiltinFunction(
             "state::list",
             "All values of a scope, in the order they were first set.",
             it.list,
-            schema(["scope"], scope="string"),
+            table.schema(["scope"], scope="string"),
             {"type": "array"},
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "state::list_groups",
             "The scopes that hold values.",
             it.list_groups,
-            schema(),
-            schema(["groups"], groups={"type": "array", "items": {"type": "string"}}),
+            table.schema(),
+            table.schema(["groups"], groups={"type": "array", "items": {"type": "string"}}),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "state::update",
             f"Apply operations to a value: {', '.join(OPS)}.",
             it.update,
-            schema(["scope", "key", "ops"], **place, ops={"type": "array", "items": {"type": "object"}}),
+            table.schema(
+                ["scope", "key", "ops"], **place, ops={"type": "array", "items": {"type": "object"}}
+            ),
             old_new,
         ),
     ]
-    changed = BuiltinType(
+    changed = table.BuiltinType(
         "state",
         "Fires after every write of state, filtered by scope and key.",
-        schema(**place, condition_function_id="string"),
-        schema(event_type="string", **place, old_value=ANY, new_value=ANY),
+        table.schema(**place, condition_function_id="string"),
+        table.schema(event_type="string", **place, old_value=table.ANY, new_value=table.ANY),
         _check_config,
     )
     about = "Values by scope and key, with change events."
-    provide(router, BuiltinWorker("iii-state", about, functions, [changed]))
+    table.provide(router, table.BuiltinWorker("iii-state", about, functions, [changed]))

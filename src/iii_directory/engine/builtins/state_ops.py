@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from iii_directory.limits import (
-    MAX_STATE_COPIED_CHARS,
-    MAX_STATE_MERGE_DEPTH,
-    MAX_STATE_MERGE_KEYS,
-    MAX_STATE_PATH_DEPTH,
-    MAX_STATE_SEGMENT_BYTES,
-)
+from iii_directory import limits
 from iii_directory.shapes import is_list
 from iii_directory.wire.json_text import ABSENT
 
@@ -58,7 +52,7 @@ class Draft:
 
     def text(self, held: str, added: str) -> str:
         self._copied += len(held)
-        if self._copied > MAX_STATE_COPIED_CHARS:
+        if self._copied > limits.MAX_STATE_COPIED_CHARS:
             raise TooMuchWorkError
         return held + added
 
@@ -228,29 +222,32 @@ def _path(op: Json) -> list[str]:
 
 
 def _check_segments(kind: str, segments: list[str]) -> None:
-    if len(segments) > MAX_STATE_PATH_DEPTH:
-        raise OpError(f"{kind}.path.too_deep", f"a path has at most {MAX_STATE_PATH_DEPTH} segments")
+    if len(segments) > limits.MAX_STATE_PATH_DEPTH:
+        raise OpError(f"{kind}.path.too_deep", f"a path has at most {limits.MAX_STATE_PATH_DEPTH} segments")
     for segment in segments:
         if not segment:
             raise OpError(f"{kind}.path.empty_segment", "a path segment is empty")
-        if len(segment.encode()) > MAX_STATE_SEGMENT_BYTES:
+        if len(segment.encode()) > limits.MAX_STATE_SEGMENT_BYTES:
             raise OpError(
-                f"{kind}.path.segment_too_long", f"a segment has at most {MAX_STATE_SEGMENT_BYTES} bytes"
+                f"{kind}.path.segment_too_long",
+                f"a segment has at most {limits.MAX_STATE_SEGMENT_BYTES} bytes",
             )
         if segment in _POLLUTING:
             raise OpError(f"{kind}.path.proto_polluted", f"'{segment}' cannot be used as a key")
 
 
 def _check_merged(merged: Json) -> None:
-    if len(merged) > MAX_STATE_MERGE_KEYS:
-        raise OpError("merge.value.too_many_keys", f"an object has at most {MAX_STATE_MERGE_KEYS} keys")
+    if len(merged) > limits.MAX_STATE_MERGE_KEYS:
+        raise OpError(
+            "merge.value.too_many_keys", f"an object has at most {limits.MAX_STATE_MERGE_KEYS} keys"
+        )
     if _POLLUTING & merged.keys():
         raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
     level: list[object] = [merged]
-    for _ in range(MAX_STATE_MERGE_DEPTH):
+    for _ in range(limits.MAX_STATE_MERGE_DEPTH):
         level = [child for node in level for child in _containers(node)]
     if level:
-        raise OpError("merge.value.too_deep", f"an object has at most {MAX_STATE_MERGE_DEPTH} levels")
+        raise OpError("merge.value.too_deep", f"an object has at most {limits.MAX_STATE_MERGE_DEPTH} levels")
 
 
 def _containers(node: object) -> list[object]:

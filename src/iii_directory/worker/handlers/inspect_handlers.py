@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
     from iii_directory.documents.model import Finding, Skill
-    from iii_directory.install.edits import Edits
+    from iii_directory.install.writes import Edits
     from iii_directory.worker.engine_view import EngineView, Row
     from iii_directory.worker.installed_workers import InstalledWorkers
     from iii_directory.worker.served_skills import Links

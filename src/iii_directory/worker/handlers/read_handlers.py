@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from iii_directory import errors, limits
 from iii_directory.bus.seam import CallError
 from iii_directory.catalog import skill_replies
 from iii_directory.catalog.file_replies import file_provenance, no_text, skill_file, skill_files
@@ -19,10 +20,10 @@ from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, f
 from iii_directory.catalog.skill_indexes import tree_index
 from iii_directory.catalog.skill_manifests import uri_of
 from iii_directory.catalog.skill_replies import INDEX_RESOURCE, MARKDOWN, meta_of
-from iii_directory.documents.arguments import rendered
 from iii_directory.documents.file_pages import media_type
 from iii_directory.documents.file_pages import text_of as text_of_bytes
 from iii_directory.documents.ids import OVERVIEW
+from iii_directory.documents.model import rendered
 from iii_directory.documents.payload_fields import flag, mapping, optional_text, optional_texts, text
 from iii_directory.documents.uris import (
     READ_ONLY,
@@ -40,25 +41,7 @@ from iii_directory.documents.uris import (
     says_it_only_reads,
     skill_path,
 )
-from iii_directory.errors import (
-    BAD_SKILL_ID,
-    ENGINE_FAILED,
-    ENGINE_NOT_FOUND,
-    FILE_NOT_FOUND,
-    GUARDED,
-    NO_TEXT,
-    PROMPT_SHAPE,
-    SKILL_NOT_FOUND,
-    TOO_LARGE,
-    DirectoryError,
-)
-from iii_directory.limits import (
-    MAX_BODY_BYTES,
-    MAX_BUNDLE_BYTES,
-    MAX_FETCH_BYTES,
-    MAX_FETCHES_AT_ONCE,
-    MAX_RELAYED_CHARS,
-)
+from iii_directory.errors import DirectoryError
 from iii_directory.shapes import is_list, object_of, text_of
 from iii_directory.text import cut, one_line, quoted, rfc3339
 from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
@@ -161,7 +144,7 @@ class ReadHandlers:
             found = messages_of(answer)
             if found is None:
                 raise DirectoryError(
-                    PROMPT_SHAPE,
+                    errors.PROMPT_SHAPE,
                     f"function {quoted(prompt.function_id)} answered an unsupported shape; "
                     "a prompt is a string, {content: string} or {messages: [...]}",
                 )
@@ -197,7 +180,7 @@ class ReadHandlers:
         self, times: Mapping[str, int], *, only_reading: bool, named: CatalogueView | None
     ) -> dict[str, _Fetched]:
         """Return the text of every address, reading a few at once; after a failure no further read begins."""
-        few, turn = asyncio.Semaphore(MAX_FETCHES_AT_ONCE), asyncio.Lock()
+        few, turn = asyncio.Semaphore(limits.MAX_FETCHES_AT_ONCE), asyncio.Lock()
         size, failed = 0, False
 
         async def one(uri: str) -> _Fetched:
@@ -213,7 +196,7 @@ class ReadHandlers:
                 try:
                     found = await self._fetched(uri, only_reading=only_reading, named=named)
                     size += times[uri] * (_size_of(found.text) + len(_BETWEEN))
-                    if size > MAX_FETCH_BYTES:
+                    if size > limits.MAX_FETCH_BYTES:
                         raise _too_large("together these addresses have")
                 except DirectoryError:
                     failed = True
@@ -235,7 +218,7 @@ class ReadHandlers:
         try:
             content = await self._read_or_file(uri, only_reading=only_reading)
         except DirectoryError as error:
-            if named is not None and error.kind in (TOO_LARGE, NO_TEXT):
+            if named is not None and error.kind in (errors.TOO_LARGE, errors.NO_TEXT):
                 return _Fetched(_named_alone(named, uri, error.problem), None)
             if uri in error.problem:
                 raise
@@ -248,7 +231,7 @@ class ReadHandlers:
         size = _size_of(content.content)
         # A caller that has files named is a model, for which a text of megabytes is of no use either.
         is_too_large = (
-            named is not None and size > MAX_BODY_BYTES and find_file(named.snapshot, _path_in(uri))
+            named is not None and size > limits.MAX_BODY_BYTES and find_file(named.snapshot, _path_in(uri))
         )
         if not isinstance(content.content, bytes) and not is_too_large:
             return _Fetched(f"# {uri}\n\n{content.content.rstrip()}", content.provenance)
@@ -264,7 +247,7 @@ class ReadHandlers:
         except DirectoryError as error:
             look = await self._catalogue.current()
             found = find_file(look.snapshot, _path_in(uri))
-            if found is None or error.kind not in (BAD_SKILL_ID, SKILL_NOT_FOUND):
+            if found is None or error.kind not in (errors.BAD_SKILL_ID, errors.SKILL_NOT_FOUND):
                 raise
             return await asyncio.to_thread(file_content, look, self._publisher, found)
 
@@ -285,7 +268,7 @@ class ReadHandlers:
                 if only_reading:
                     await self._check_it_only_reads(function_id)
                 content = section(await self._call(function_id, {}, used_as="section"))
-                if _size_of(content.content) > MAX_FETCH_BYTES:
+                if _size_of(content.content) > limits.MAX_FETCH_BYTES:
                     raise _too_large(f"what function {quoted(function_id)} answered has")
                 return content
 
@@ -295,7 +278,7 @@ class ReadHandlers:
         detail = await self._engine.function(function_id)
         if not says_it_only_reads(detail.get("metadata")):
             problem = f"function {quoted(function_id)} does not say that it only reads (readOnlyHint)"
-            raise DirectoryError(GUARDED, f"{problem}, and no others are run by this reader")
+            raise DirectoryError(errors.GUARDED, f"{problem}, and no others are run by this reader")
 
     async def _call(self, function_id: str, payload: Row, *, used_as: Literal["section", "prompt"]) -> object:
         """Call a function that a document or a prompt names; raise one sentence if it fails."""
@@ -306,10 +289,12 @@ class ReadHandlers:
         except CallError as error:
             if error.code == FUNCTION_NOT_FOUND:
                 raise DirectoryError(
-                    ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
+                    errors.ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
                 ) from None
-            reason = cut(one_line(str(error)), MAX_RELAYED_CHARS)
-            raise DirectoryError(ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}") from None
+            reason = cut(one_line(str(error)), limits.MAX_RELAYED_CHARS)
+            raise DirectoryError(
+                errors.ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}"
+            ) from None
 
 
 def file_content(look: CatalogueView, publisher: Publisher, path: str) -> Content:
@@ -318,10 +303,10 @@ def file_content(look: CatalogueView, publisher: Publisher, path: str) -> Conten
         return Content(*publisher.content_at(look, path))
     except DirectoryError as error:
         found = find_file(look.snapshot, path)
-        if found is None or error.kind is not FILE_NOT_FOUND:
+        if found is None or error.kind is not errors.FILE_NOT_FOUND:
             raise
     part = look.files.read(found)
-    if part.size > MAX_BUNDLE_BYTES:
+    if part.size > limits.MAX_BUNDLE_BYTES:
         raise no_text(look.snapshot, found)
     content = text_of_bytes(part.raw)
     provenance = file_provenance(look, found, part.sha256)
@@ -346,7 +331,7 @@ def _size_of(found: str | bytes) -> int:
 
 
 def _too_large(what: str) -> DirectoryError:
-    return DirectoryError(TOO_LARGE, f"{what} more than {MAX_FETCH_BYTES} bytes")
+    return DirectoryError(errors.TOO_LARGE, f"{what} more than {limits.MAX_FETCH_BYTES} bytes")
 
 
 def section(output: object) -> Content:

@@ -12,27 +12,14 @@ from base64 import b64decode
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from iii_directory.catalog import resolve
 from iii_directory.catalog.diagnostics import row_of
-from iii_directory.catalog.resolve import (
-    check_quota,
-    place_of_file,
-    place_of_known,
-    place_of_new,
-    written_sizes,
-)
 from iii_directory.catalog.skill_folders import skill_of
 from iii_directory.disk.install_record import content_hash
+from iii_directory.documents import payload_fields
 from iii_directory.documents.ids import check_new_skill_id, check_prompt_name, check_skill_id
 from iii_directory.documents.model import UNKNOWN, Author
 from iii_directory.documents.parse import written_document
-from iii_directory.documents.payload_fields import (
-    flag,
-    optional_text,
-    optional_word,
-    prompt_fields,
-    skill_fields,
-    text,
-)
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import BAD_BODY, INVALID_FIELD, READ_ONLY_SKILL, DirectoryError, Step, invalid_field
 from iii_directory.install.requests import any_download, registry_download, repo_download
@@ -47,7 +34,6 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
-    from iii_directory.catalog.resolve import WritablePlace
     from iii_directory.catalog.view import CatalogueView
     from iii_directory.config import Settings
     from iii_directory.install.plan import EditedFiles
@@ -85,25 +71,25 @@ class RegistrationHandlers:
         self._workers = workers
 
     async def register_skill(self, payload: Payload) -> dict[str, Any]:
-        fields = skill_fields(payload, check_new_skill_id)
+        fields = payload_fields.skill_fields(payload, check_new_skill_id)
         author = await author_of(payload, self._workers)
         registered_at = await self._registrations.skills.register(fields, author)
         return {"id": fields["id"], "registered_at": registered_at}
 
     async def unregister_skill(self, payload: Payload) -> dict[str, Any]:
-        skill_id = text(payload, "id")
+        skill_id = payload_fields.text(payload, "id")
         check_skill_id(skill_id)
         removed = await self._registrations.skills.unregister(skill_id)
         return {"id": skill_id, "removed": removed}
 
     async def register_prompt(self, payload: Payload) -> dict[str, Any]:
-        fields = prompt_fields(payload)
+        fields = payload_fields.prompt_fields(payload)
         author = await author_of(payload, self._workers)
         registered_at = await self._registrations.prompts.register(fields, author)
         return {"name": fields["name"], "registered_at": registered_at}
 
     async def unregister_prompt(self, payload: Payload) -> dict[str, Any]:
-        name = text(payload, "name")
+        name = payload_fields.text(payload, "name")
         check_prompt_name(name)
         removed = await self._registrations.prompts.unregister(name)
         return {"name": name, "removed": removed}
@@ -154,7 +140,7 @@ class DownloadHandlers:
         if not self._settings.allow_writing and not self._is_our_page(payload):
             way = Step("run iii-directory skills remove, or set allow_writing: true in the configuration")
             raise DirectoryError(READ_ONLY_SKILL, "removing skills is switched off here", next_steps=(way,))
-        report = await self._installer.upkeep.remove(text(payload, "namespace"))
+        report = await self._installer.upkeep.remove(payload_fields.text(payload, "namespace"))
         await self._installs.removed(report.namespace)
         return {"namespace": report.namespace, "status": report.status, "changes": report.changes.as_dict()}
 
@@ -192,9 +178,9 @@ class WriteHandlers:
         author = await author_of(payload, self._workers)
         look = await self._catalogue.current()
         if asked.path is None:
-            place, raw = place_of_new(look, asked.id, _decoded(asked.raw))
+            place, raw = resolve.place_of_new(look, asked.id, _decoded(asked.raw))
         else:
-            place, raw = place_of_file(look, asked.id, asked.path, asked.raw), asked.raw
+            place, raw = resolve.place_of_file(look, asked.id, asked.path, asked.raw), asked.raw
         with self._within_quota(look, place, len(raw)):
             with self._edits.our_own(place.whole_path, content_hash(raw)):
                 held = await self._writes.create(
@@ -210,10 +196,10 @@ class WriteHandlers:
         author = await author_of(payload, self._workers)
         look = await self._catalogue.current()
         if asked.path is None:
-            place = place_of_known(look, asked.id)
+            place = resolve.place_of_known(look, asked.id)
             raw = written_document(place.whole_path, _decoded(asked.raw))
         else:
-            place, raw = place_of_file(look, asked.id, asked.path, asked.raw), asked.raw
+            place, raw = resolve.place_of_file(look, asked.id, asked.path, asked.raw), asked.raw
         with self._within_quota(look, place, len(raw)):
             with self._edits.our_own(place.whole_path, content_hash(raw)):
                 held = await self._writes.update(
@@ -224,9 +210,9 @@ class WriteHandlers:
     async def delete(self, payload: Payload) -> dict[str, Any]:
         self._check_allowed()
         _check_fields(payload, ("id", "expected_sha256"))
-        skill_id, expected = text(payload, "id"), _expected(payload)
+        skill_id, expected = payload_fields.text(payload, "id"), _expected(payload)
         look = await self._catalogue.current()
-        place = place_of_known(look, skill_id)
+        place = resolve.place_of_known(look, skill_id)
         with self._edits.our_own(place.whole_path, None):
             held = await self._writes.update(place.namespace, place.path, None, expected)
         return await self._told("delete", place, held)
@@ -237,13 +223,13 @@ class WriteHandlers:
             raise DirectoryError(READ_ONLY_SKILL, "writing skills is switched off here", next_steps=(way,))
 
     @contextmanager
-    def _within_quota(self, look: CatalogueView, place: WritablePlace, size: int) -> Generator[None]:
+    def _within_quota(self, look: CatalogueView, place: resolve.WritablePlace, size: int) -> Generator[None]:
         """Count a write before it begins, so that writes at the same time stay within the quota together."""
-        used = written_sizes(look) | self._under_way
+        used = resolve.written_sizes(look) | self._under_way
         path = place.whole_path
         # A document that becomes smaller is never refused: that is a way back below the quota.
         if size > used.get(path, -1):
-            check_quota(
+            resolve.check_quota(
                 used | {path: size}, self._settings.max_written_skills, self._settings.max_written_bytes
             )
         self._under_way[path] = size
@@ -255,7 +241,7 @@ class WriteHandlers:
     async def _told(
         self,
         op: Literal["create", "update", "delete"],
-        place: WritablePlace,
+        place: resolve.WritablePlace,
         held: WrittenFile,
         path: str | None = None,
     ) -> dict[str, Any]:
@@ -296,8 +282,8 @@ class _AskedWrite(NamedTuple):
 def _asked_write(payload: Payload, known: tuple[str, ...]) -> _AskedWrite:
     _check_fields(payload, known)
     content, path, encoding = (
-        text(payload, "content"),
-        optional_text(payload, "path"),
+        payload_fields.text(payload, "content"),
+        payload_fields.optional_text(payload, "path"),
         payload.get("encoding"),
     )
     if encoding not in (None, "base64"):
@@ -308,10 +294,14 @@ def _asked_write(payload: Payload, known: tuple[str, ...]) -> _AskedWrite:
         raise DirectoryError(BAD_BODY, "content must be text that UTF-8 can carry") from None
     except ValueError:
         raise invalid_field("content", "base64, as encoding says") from None
-    executable = flag(payload, "executable", default=False) if payload.get("executable") is not None else None
+    executable = (
+        payload_fields.flag(payload, "executable", default=False)
+        if payload.get("executable") is not None
+        else None
+    )
     if executable is not None and path is None:
         raise invalid_field("executable", "given with path: a document is not a program")
-    return _AskedWrite(text(payload, "id"), path, raw, executable)
+    return _AskedWrite(payload_fields.text(payload, "id"), path, raw, executable)
 
 
 def _decoded(raw: bytes) -> str:
@@ -329,7 +319,7 @@ def _check_fields(payload: Payload, known: tuple[str, ...]) -> None:
 
 def _expected(payload: Payload) -> str | None:
     """Return the hash that the caller expects of the current file, as the record writes hashes."""
-    given = optional_word(payload, "expected_sha256")
+    given = payload_fields.optional_word(payload, "expected_sha256")
     if given is None:
         return None
     digits = given.removeprefix(_DIGEST).lower()
@@ -348,8 +338,8 @@ class RegistryHandlers:
         return await self._client.workers(page_request(payload))
 
     async def worker_info(self, payload: Payload) -> dict[str, Any]:
-        wants_schemas = flag(payload, "schemas", default=True)
-        wants_readme = flag(payload, "readme", default=True)
+        wants_schemas = payload_fields.flag(payload, "schemas", default=True)
+        wants_readme = payload_fields.flag(payload, "readme", default=True)
         info = await self._client.worker_info(info_request(payload))
         if not wants_schemas:
             info = {**info, "api_reference": _names_only(info["api_reference"])}

@@ -12,11 +12,10 @@ from iii_directory.worker.surfaces import (
     engine_functions,
     prompt_functions,
     registry_functions,
-    search_functions,
     skill_functions,
     upkeep_functions,
 )
-from iii_directory.worker.surfaces.function_row import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
+from iii_directory.worker.surfaces.declare import V02, V04, V05, V08, FunctionRow, TriggerTypeRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -30,7 +29,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 """The published versions of this worker that clients were written for, and what each brought."""
 
 SUBJECTS: Final[Mapping[str, tuple[FunctionRow, ...]]] = {
-    "Search": search_functions.FUNCTIONS,
+    "Search": engine_functions.SEARCH,
     "Skills": skill_functions.READING,
     "Skills for hosts": skill_functions.FOR_HOSTS,
     "Looking after skills": upkeep_functions.ADVICE,

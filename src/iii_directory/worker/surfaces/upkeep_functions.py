@@ -6,75 +6,63 @@ from typing import Final
 
 from iii_directory.documents.uris import WRITING
 from iii_directory.limits import KIB, MAX_BODY_BYTES
-from iii_directory.worker.surfaces.function_row import (
-    MODIFIED_AT,
-    PROVENANCE,
-    SKILL_ID,
-    Fields,
-    Schema,
-    choice,
-    count,
-    flag,
-    function,
-    maybe,
-    obj,
-    some_object,
-    table,
-    text,
-    texts,
-)
+from iii_directory.worker.surfaces import declare
 
-_FINDING: Final[Fields] = {
+_FINDING: Final[declare.Fields] = {
     "kind": "What sort of finding it is, such as skipped, shadowed or front_matter.",
     "subject": "The path below the skills folder, the id or the namespace it is about.",
     "reason": "What is wrong or odd.",
     "fix": "What to do about it.",
-    "attention?": flag("Whether it needs attention; else it is good to know."),
-    "forbidden?": flag("True where the Agent Skills standard forbids it; else left out."),
-    "provenance?": PROVENANCE,
+    "attention?": declare.flag("Whether it needs attention; else it is good to know."),
+    "forbidden?": declare.flag("True where the Agent Skills standard forbids it; else left out."),
+    "provenance?": declare.PROVENANCE,
 }
 
 
-def _size(of_what: str) -> Schema:
-    return obj({"chars": count("Characters."), "tokens": count("About so many tokens.")}, of_what)
+def _size(of_what: str) -> declare.Schema:
+    return declare.obj(
+        {"chars": declare.count("Characters."), "tokens": declare.count("About so many tokens.")}, of_what
+    )
 
 
-_HOST: Final[Fields] = {
+_HOST: Final[declare.Fields] = {
     "name": "What the host is called here.",
-    "limit_chars": count("How many characters it keeps for the list of skills."),
-    "used_chars": count("How many the lines of all skills have that a model may call."),
-    "fits": flag("Whether they fit."),
+    "limit_chars": declare.count("How many characters it keeps for the list of skills."),
+    "used_chars": declare.count("How many the lines of all skills have that a model may call."),
+    "fits": declare.flag("Whether they fit."),
     "cut": {
         "type": "array",
-        "items": SKILL_ID,
+        "items": declare.SKILL_ID,
         "description": "The skills that do not, where the list is taken in order.",
     },
 }
-_FACTS: Final[Fields] = {
-    "scripts": table({"path": "The script.", "interpreter": "What runs it."}, "Scripts it brings."),
-    "executables": texts("Files of machine code."),
-    "bytecode": texts("Compiled files that cannot be read."),
-    "hosts": texts("Hosts whose addresses it names."),
-    "urls": texts("The addresses."),
-    "environment": texts("Environment variables it names."),
-    "allowed_tools": texts("Tools it asks to use without a question."),
-    "hooks": texts("Hooks it declares, with what they run."),
-    "shell_directives": texts("Commands that a host runs when it loads the document."),
-    "functions": table(
+_FACTS: Final[declare.Fields] = {
+    "scripts": declare.table({"path": "The script.", "interpreter": "What runs it."}, "Scripts it brings."),
+    "executables": declare.texts("Files of machine code."),
+    "bytecode": declare.texts("Compiled files that cannot be read."),
+    "hosts": declare.texts("Hosts whose addresses it names."),
+    "urls": declare.texts("The addresses."),
+    "environment": declare.texts("Environment variables it names."),
+    "allowed_tools": declare.texts("Tools it asks to use without a question."),
+    "hooks": declare.texts("Hooks it declares, with what they run."),
+    "shell_directives": declare.texts("Commands that a host runs when it loads the document."),
+    "functions": declare.table(
         {
             "id": "A function it names.",
-            "exists": maybe(flag("Whether the engine has it now; null where no engine was asked.")),
+            "exists": declare.maybe(
+                declare.flag("Whether the engine has it now; null where no engine was asked.")
+            ),
         },
         "Functions of the engine it names.",
     ),
-    "skills": texts("Other skills it names."),
-    "unread": table(
+    "skills": declare.texts("Other skills it names."),
+    "unread": declare.table(
         {"path": "The file.", "reason": "Why it was not read."},
         "Files that could not be looked into.",
     ),
 }
-_COST: Final[Fields] = {
-    "id": SKILL_ID,
+_COST: Final[declare.Fields] = {
+    "id": declare.SKILL_ID,
     "line": _size("Its line of a list: id and description."),
     "overview": _size("The document that stands for it, front matter included."),
     "whole": _size(
@@ -83,7 +71,7 @@ _COST: Final[Fields] = {
 }
 
 ADVICE: Final = (
-    *function(
+    *declare.function(
         ids={"directory::skills::explain": ()},
         handler=lambda services: services.upkeep.explain,
         description="Why a document is served as it is, or is not: every rule that hid, cut, shadowed or "
@@ -91,15 +79,15 @@ ADVICE: Final = (
         request={"id": "The id, address, prompt name or path that was asked for."},
         response={
             "asked": "What was asked for.",
-            "served": flag("Whether a reader is given just that."),
-            "id": maybe("What a reader is given: an id, a name or a path; null for nothing."),
+            "served": declare.flag("Whether a reader is given just that."),
+            "id": declare.maybe("What a reader is given: an id, a name or a path; null for nothing."),
             "summary": "That in one sentence.",
-            "provenance": maybe(PROVENANCE),
-            "rules": table(_FINDING, "Every rule that touched it."),
+            "provenance": declare.maybe(declare.PROVENANCE),
+            "rules": declare.table(_FINDING, "Every rule that touched it."),
         },
         example={"id": "greeter"},
     ),
-    *function(
+    *declare.function(
         ids={"directory::diagnostics": ()},
         handler=lambda services: services.upkeep.diagnostics,
         description="What the directory left out or found odd, each with its reason and what to do: skipped "
@@ -107,18 +95,18 @@ ADVICE: Final = (
         "files that were edited by hand. Call it when something is missing, with attention and a limit at "
         "first, because the whole can be long. Of one document, directory::skills::explain says more.",
         request={
-            "attention?": flag("Only what needs attention.", default=False),
-            "limit?": count("At most so many findings, what needs attention first."),
-            "check?": flag(
+            "attention?": declare.flag("Only what needs attention.", default=False),
+            "limit?": declare.count("At most so many findings, what needs attention first."),
+            "check?": declare.flag(
                 "True adds what the Agent Skills standard and hosts object to in each skill.",
                 default=False,
             ),
         },
         response={
-            "counts": some_object("How many findings there are of each kind."),
-            "attention": count("How many of them need attention."),
-            "findings": table(_FINDING, "The findings that were asked for."),
-            "left_out?": count("How many findings there are beside those; left out where none."),
+            "counts": declare.some_object("How many findings there are of each kind."),
+            "attention": declare.count("How many of them need attention."),
+            "findings": declare.table(_FINDING, "The findings that were asked for."),
+            "left_out?": declare.count("How many findings there are beside those; left out where none."),
             "installed_by?": (
                 "The function of the engine that says which workers are installed, such as "
                 "compose::status; left out where no function can say, and then no document is hidden for it."
@@ -126,21 +114,21 @@ ADVICE: Final = (
         },
         example={"attention": True, "limit": 20},
     ),
-    *function(
+    *declare.function(
         ids={"directory::metrics": ()},
         handler=lambda services: services.upkeep.metrics,
         description="Counters for monitoring: calls of the directory's functions by outcome and duration, "
         "searches by whether anything fitted, documents, prompts, connections and installs. The HTTP "
         "listener offers them at /metrics as Prometheus text.",
         response={
-            "metrics": table(
+            "metrics": declare.table(
                 {
                     "name": "The name of the metric.",
                     "type": "counter, gauge or histogram.",
                     "help": "What it counts.",
-                    "samples": table(
+                    "samples": declare.table(
                         {
-                            "labels": some_object("Labels by name."),
+                            "labels": declare.some_object("Labels by name."),
                             "value": {"type": "number", "description": "The value."},
                         },
                         "The values.",
@@ -150,7 +138,7 @@ ADVICE: Final = (
             )
         },
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::budget": ()},
         handler=lambda services: services.upkeep.budget,
         description="What skills cost a model that reads them, in characters and estimated tokens: the line, "
@@ -161,77 +149,77 @@ ADVICE: Final = (
             "index": _size("The text of directory::skills::index."),
             "tools": _size("What MCP clients are told of the tools offered by themselves, as JSON."),
             "resources": _size("The list of resources, as JSON."),
-            "hosts": table(_HOST, "What known hosts allow."),
-            "skills": table(_COST, "Every skill, the longest line first."),
+            "hosts": declare.table(_HOST, "What known hosts allow."),
+            "skills": declare.table(_COST, "Every skill, the longest line first."),
         },
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::usage": ()},
         handler=lambda services: services.usage.reply,
         description="How often each skill was offered, read and used here, and which searches found nothing. "
         "Counted on this machine alone; empty where the setting usage is off.",
         response={
-            "skills": table(
+            "skills": declare.table(
                 {
-                    "id": SKILL_ID,
-                    "offered": count("Calls of lists, the index and search that had it."),
-                    "read": count("Calls that read a document of it."),
-                    "used": count("Calls that read another file of it."),
+                    "id": declare.SKILL_ID,
+                    "offered": declare.count("Calls of lists, the index and search that had it."),
+                    "read": declare.count("Calls that read a document of it."),
+                    "used": declare.count("Calls that read another file of it."),
                 },
                 "Every skill, the most used first.",
             ),
-            "misses": table(
+            "misses": declare.table(
                 {
                     "words": "What was searched for.",
-                    "count": count("How often."),
+                    "count": declare.count("How often."),
                     "last": "When last: RFC 3339, UTC.",
                 },
                 "Searches for which nothing fitted, the newest first.",
             ),
-            "since": maybe("The first day that is counted; null where nothing is."),
+            "since": declare.maybe("The first day that is counted; null where nothing is."),
         },
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::facts": ()},
         handler=lambda services: services.upkeep.facts,
         description="List what a skill can do, without a verdict: its scripts, the hosts and environment "
         "variables it names, the tools and hooks it asks for, and whether the functions it names exist "
         "here. Findings are content that benign skills almost never have. No finding does not mean safe.",
-        request={"id": SKILL_ID},
+        request={"id": declare.SKILL_ID},
         response={
-            "id": SKILL_ID,
-            "facts": obj(_FACTS, "What the skill brings and names."),
-            "findings": table(
+            "id": declare.SKILL_ID,
+            "facts": declare.obj(_FACTS, "What the skill brings and names."),
+            "findings": declare.table(
                 {
                     "rule": "What was looked for, such as hidden-characters.",
                     "path": "The file of the skill.",
-                    "line?": count("The first line of it."),
+                    "line?": declare.count("The first line of it."),
                     "words": "What is there.",
-                    "accepted?": flag("True if the operator accepted it."),
+                    "accepted?": declare.flag("True if the operator accepted it."),
                 },
                 "Content to look at.",
             ),
-            "left_out?": some_object("How many rows a list has beside those."),
-            "accepted?": obj(
+            "left_out?": declare.some_object("How many rows a list has beside those."),
+            "accepted?": declare.obj(
                 {"at": "When: RFC 3339, UTC.", "reason": "Why."},
                 "When and why the operator accepted what it can do.",
             ),
         },
         example={"id": "greeter"},
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::links": ()},
         handler=lambda services: services.upkeep.links,
         description="Which documents link to a document, by an iii:// address or by its path. Call it before "
         "moving, renaming or deleting one.",
         request={"id": "The document, as in directory::skills::get."},
         response={
-            "id": SKILL_ID,
-            "documents": table(
-                {"id": SKILL_ID, "title": "Its title.", "provenance": PROVENANCE},
+            "id": declare.SKILL_ID,
+            "documents": declare.table(
+                {"id": declare.SKILL_ID, "title": "Its title.", "provenance": declare.PROVENANCE},
                 "The documents that link to it, sorted by id.",
             ),
-            "left_out?": count("How many there are beside those; left out where none."),
+            "left_out?": declare.count("How many there are beside those; left out where none."),
         },
         example={"id": "greeter"},
     ),
@@ -240,35 +228,35 @@ ADVICE: Final = (
 
 # The worker replaces the value by its setting allow_writing.
 _METADATA: Final = {WRITING: False}
-_CONTENT: Final = text(
+_CONTENT: Final = declare.text(
     f"The whole file: markdown, with front matter if wanted; at most {MAX_BODY_BYTES // KIB} KiB."
 )
-_EXPECTED: Final = text(
+_EXPECTED: Final = declare.text(
     "The sha256 of what was read before. If the skill was written since, nothing is changed (D118)."
 )
-_WRITTEN: Final[Fields] = {
-    "id": SKILL_ID,
+_WRITTEN: Final[declare.Fields] = {
+    "id": declare.SKILL_ID,
     "uri": "Its address.",
-    "bytes": count("The size of the file."),
+    "bytes": declare.count("The size of the file."),
     "sha256": "The hash of the file, 64 hex digits: what the next write of it can expect.",
-    "modified_at": MODIFIED_AT,
+    "modified_at": declare.MODIFIED_AT,
     "path?": "The file of the skill, where one was written.",
-    "executable?": flag("Whether that file is a program."),
+    "executable?": declare.flag("Whether that file is a program."),
     "note?": "What the caller may not expect: the new document belongs to no skill.",
-    "findings?": table(
+    "findings?": declare.table(
         {"kind": "Its kind.", "reason": "Why.", "fix": "What to do."},
         "What readers will be warned of, such as hidden text; left out where there is nothing.",
     ),
 }
-_FILE: Final[Fields] = {
+_FILE: Final[declare.Fields] = {
     "path?": "A file of the skill, relative to its folder; without it the document itself.",
-    "encoding?": choice("How content is written; without it, it is text.", "base64"),
-    "executable?": flag("Whether the file is a program; without it, an update keeps what it is."),
+    "encoding?": declare.choice("How content is written; without it, it is text.", "base64"),
+    "executable?": declare.flag("Whether the file is a program; without it, an update keeps what it is."),
 }
 _ALLOWED: Final = "Only where the operator set allow_writing."
 
 WRITING_SKILLS: Final = (
-    *function(
+    *declare.function(
         ids={"directory::skills::create": ()},
         handler=lambda services: services.writing.create,
         long_fields=("content",),
@@ -286,7 +274,7 @@ WRITING_SKILLS: Final = (
         metadata=_METADATA,
         example={"id": "notes/backups", "content": "# Backups\n\nRun them at night.\n"},
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::update": ()},
         handler=lambda services: services.writing.update,
         long_fields=("content",),
@@ -294,19 +282,19 @@ WRITING_SKILLS: Final = (
         "it first with "
         "directory::skills::get and raw, and pass its sha256 as expected_sha256, so that nothing is lost "
         f"when two write. Never creates: for that call directory::skills::create. {_ALLOWED}",
-        request={"id": SKILL_ID, "content": _CONTENT, **_FILE, "expected_sha256?": _EXPECTED},
+        request={"id": declare.SKILL_ID, "content": _CONTENT, **_FILE, "expected_sha256?": _EXPECTED},
         accepts_others=False,
         response=_WRITTEN,
         metadata=_METADATA,
         example={"id": "notes/restoring", "content": "# Restoring\n\nAsk before you do.\n"},
     ),
-    *function(
+    *declare.function(
         ids={"directory::skills::delete": ()},
         handler=lambda services: services.writing.delete,
         description="Delete a skill's file from the skills folder, with the folders it leaves empty. "
         "Other files of the skill stay. The reply tells what was there; to see what there is call "
         f"directory::skills::list. {_ALLOWED}",
-        request={"id": SKILL_ID, "expected_sha256?": _EXPECTED},
+        request={"id": declare.SKILL_ID, "expected_sha256?": _EXPECTED},
         accepts_others=False,
         response=_WRITTEN,
         metadata=_METADATA,
