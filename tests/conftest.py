@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from typing import TYPE_CHECKING
 
@@ -29,3 +30,10 @@ def engine() -> Iterator[EngineThread]:
     """A fresh embedded engine, in memory, on a free port."""
     with EngineThread() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _undo_freezing() -> Iterator[None]:
+    """Undo the gc.freeze() of a directory that ran in this process, which would keep all garbage."""
+    yield
+    gc.unfreeze()

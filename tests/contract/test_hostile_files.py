@@ -193,6 +193,7 @@ def test_a_device_is_no_file(directory: Reader) -> None:
 
 
 @requirement("files.hostile")
+@pytest.mark.parametrize("place", ["inside"], indirect=True)
 def test_a_hundred_thousand_files_of_one_skill_are_listed_and_read(directory: Reader) -> None:
     directory.skills.document("many/SKILL.md", "Many")
     folder = directory.skills.path("many/files")

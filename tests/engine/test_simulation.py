@@ -26,9 +26,9 @@ def play(seeds: range) -> Counter[str]:
     return outcomes
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_a_thousand_seeds_break_no_rule(part: int) -> None:
-    outcomes = play(range(part * 250, (part + 1) * 250))
+@pytest.mark.parametrize("part", range(2))
+def test_four_hundred_seeds_break_no_rule(part: int) -> None:
+    outcomes = play(range(part * 200, (part + 1) * 200))
 
     assert outcomes["result"] > 1_000
     assert outcomes["error"] > 1_000

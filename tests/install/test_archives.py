@@ -111,7 +111,9 @@ def test_the_archives_of_the_review_are_refused_within_time_and_memory(tmp_path:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("first", range(0, 500, 125))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(125, 500, 125))]
+)
 def test_generated_archives_are_installed_or_refused_within_time_and_memory(
     tmp_path: Path, first: int
 ) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CLIENTS = 8
 SOME = 50
-EACH = 1250
 IN_FLIGHT = 16
 
 
@@ -33,9 +32,16 @@ TWO_PROCESSES = (
 )
 
 
-@pytest.mark.parametrize("commands", [ONE_PROCESS, TWO_PROCESSES], ids=["inside", "joined"])
-def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(
-    tmp_path: Path, commands: tuple[tuple[str, ...], ...]
+@pytest.mark.parametrize(
+    ("commands", "each"),
+    [
+        pytest.param(ONE_PROCESS, 1250, id="inside-10000"),
+        pytest.param(TWO_PROCESSES, 125, id="joined-1000"),
+        pytest.param(TWO_PROCESSES, 1250, id="joined-10000", marks=pytest.mark.soak),
+    ],
+)
+def test_the_registrations_of_eight_clients_at_once_are_all_there_once_and_told_once(
+    tmp_path: Path, commands: tuple[tuple[str, ...], ...], each: int
 ) -> None:
     port = str(free_port())
     url = f"ws://127.0.0.1:{port}"
@@ -46,8 +52,8 @@ def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(
         watcher = opened.enter_context(SdkClient(url))
         plain = Listener(watcher, "skills::on-change")
         twin = Listener(watcher, "directory::skills::on-change")
-        register_at_once([opened.enter_context(SdkClient(url)) for _ in range(CLIENTS)])
-        ids = {f"client-{number}/skill-{index}" for number in range(CLIENTS) for index in range(EACH)}
+        register_at_once([opened.enter_context(SdkClient(url)) for _ in range(CLIENTS)], each)
+        ids = {f"client-{number}/skill-{index}" for number in range(CLIENTS) for index in range(each)}
         rows = watcher.call("skills::list")["skills"]
         assert [row["id"] for row in rows if row["source"] == "registered"] == sorted(ids)
         stored = Counter(record["id"] for record in watcher.call("state::list", scope="skills"))
@@ -57,18 +63,18 @@ def test_ten_thousand_from_eight_clients_are_all_there_once_and_told_once(
             assert told == Counter(("register", skill_id) for skill_id in ids)
 
 
-def register_at_once(clients: list[SdkClient]) -> None:
+def register_at_once(clients: list[SdkClient], each: int) -> None:
     working = [
-        asyncio.run_coroutine_threadsafe(register(client, number), client.sdk._loop)
+        asyncio.run_coroutine_threadsafe(register(client, number, each), client.sdk._loop)
         for number, client in enumerate(clients)
     ]
     for work in working:
         work.result(100)
 
 
-async def register(client: SdkClient, number: int) -> None:
+async def register(client: SdkClient, number: int, each: int) -> None:
     """Register this client's share, several at a time."""
-    indexes = iter(range(EACH))
+    indexes = iter(range(each))
 
     async def one_after_the_other() -> None:
         for index in indexes:
