@@ -130,6 +130,9 @@ MAX_QUESTION_CHARS: Final = 2000
 # A longer question is refused instead of being read in part; of the others this many words are used.
 MAX_ASKED_CHARS: Final = 64 * KIB
 MAX_QUESTION_WORDS: Final = 40
+# Inner: a long question is also asked in its parts, which have so many words together: each costs up to a
+# tenth of a millisecond for every kind of document.
+MAX_WORDS_OF_PARTS: Final = 60
 # One search answers this many requests, with so many rows of each kind and so many characters in all.
 MAX_CAPABILITIES: Final = 8
 MAX_SEARCH_HITS: Final = 25

@@ -104,7 +104,7 @@ def empty(file: Path) -> None:
 
 
 def come_from_another_version(file: Path) -> None:
-    file.write_bytes(file.read_bytes().replace(b"iii-directory 1 ", b"iii-directory 0 ", 1))
+    file.write_bytes(file.read_bytes().replace(b"iii-directory 2 ", b"iii-directory 1 ", 1))
 
 
 def let_others_write(file: Path) -> None:

@@ -7,6 +7,7 @@ import gc
 import itertools
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +21,9 @@ from tests.support.registry import RawServer, publish_worker
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.folder_source import layers_of
 from iii_directory.config import Settings
+from iii_directory.limits import INDEX_PAUSE_SECONDS
 from iii_directory.registry_server.registry_http import RegistryServer
+from iii_directory.search import document_indexes
 from iii_directory.search.document_indexes import DocumentIndexes
 from iii_directory.search.searching import EngineIndexes
 from iii_directory.worker.engine_view import EngineView
@@ -274,30 +277,66 @@ def test_many_documents_are_found_by_what_lists_show_before_their_bodies_are_tak
     assert ids(search(caller, query="okapi149")) == ["bulk/doc-149"]
 
 
+async def taken_in(folder: Path, activity: Callable[[], int] = lambda: 0) -> DocumentIndexes:
+    """What a start indexes, once that is complete."""
+    write(folder, {f"bulk/doc-{n}.md": f"# Zebra {n}\n\nbody word okapi{n}\n" for n in range(150)})
+    catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
+    look, indexes = await catalogue.current(), DocumentIndexes(activity)
+    others = asyncio.all_tasks()
+    indexes.follow(look)
+    async with asyncio.timeout(WAIT):
+        await asyncio.gather(*(asyncio.all_tasks() - others))
+    assert indexes.snapshot is look.snapshot
+    assert indexes.complete
+    catalogue.close()
+    return indexes
+
+
 def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) -> None:
     """Looking through the indexes of 10,000 documents holds the loop for longer than a turn may."""
-    write(folder, {f"bulk/doc-{n}.md": f"# Zebra {n}\n\nbody word okapi{n}\n" for n in range(150)})
-
-    async def taken_in() -> DocumentIndexes:
-        catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
-        look, indexes = await catalogue.current(), DocumentIndexes()
-        others = asyncio.all_tasks()
-        indexes.follow(look)
-        async with asyncio.timeout(WAIT):
-            await asyncio.gather(*(asyncio.all_tasks() - others))
-        assert indexes.snapshot is look.snapshot
-        assert indexes.complete
-        catalogue.close()
-        return indexes
-
     try:
-        indexes = asyncio.run(taken_in())
+        indexes = asyncio.run(taken_in(folder))
         looked_through = set(map(id, gc.get_objects()))
         parts = gc.get_referents(vars(indexes.skills))
         assert len(parts) > 5
         assert not [part for part in (*parts, *gc.get_referents(*parts)) if id(part) in looked_through]
     finally:
         gc.unfreeze()
+
+
+def test_garbage_of_the_time_of_a_start_is_freed_once_the_directory_is_closed(folder: Path) -> None:
+    ring: list[Any] = [threading.Event()]
+    ring.append(ring)
+    freed = weakref.ref(ring[0])
+    gc.disable()
+    try:
+        del ring
+        asyncio.run(taken_in(folder)).close()
+        assert freed() is not None
+        gc.collect()
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_work_that_the_machine_held_up_is_not_followed_by_a_pause_many_times_as_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count(step=10.0)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def paused(delay: float) -> None:
+        pauses.append(delay)
+        await sleep(0)
+
+    monkeypatch.setattr(document_indexes, "time", SimpleNamespace(monotonic=seconds.__next__))
+    monkeypatch.setattr(asyncio, "sleep", paused)
+
+    asyncio.run(taken_in(folder, itertools.count().__next__)).close()
+
+    assert len(pauses) > 100
+    assert max(pauses) <= INDEX_PAUSE_SECONDS
 
 
 def test_changes_are_indexed_when_calls_pause_or_a_search_asks(

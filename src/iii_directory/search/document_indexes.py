@@ -160,6 +160,9 @@ class DocumentIndexes:
 
     def close(self) -> None:
         self._tasks.cancel()
+        # Garbage of a moment at which `_Pace` froze is left to the collector again: a process may start many
+        # directories, one after the other.
+        gc.unfreeze()
 
     # Inner workings
 
@@ -248,6 +251,9 @@ class _Pace:
         self._slices += 1
         if self._slices % _SLICES_TO_FREEZE == 0:
             self.freeze()
+        # A slice that took long, as when the machine was busy elsewhere, must not make a search wait 25 times
+        # as long for what is under way here.
+        spent = min(spent, 2 * _SLICE_SECONDS)
         await asyncio.sleep(spent * (self._by_activity if times is None else times))
         before, self._seen = self._seen, self._activity()
         self._by_activity = _HALF if before == self._seen else _BUSY

@@ -111,8 +111,8 @@ def find(
     wanted = frozenset(kinds)
     found: list[_KindResult] = []
     for kind in KINDS:
-        if kind in wanted and kind in indexes:
-            index = indexes[kind]
+        index = indexes.get(kind)
+        if kind in wanted and index:
             among = None
             if shown is not None:
                 numbers = map(index.number, index.ids())

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _NUMBER_BITS: Final = 48
 _NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_FIELD_BITS: Final = 4
+_FIELD: Final = (1 << _FIELD_BITS) - 1
 # More new words than this are cheaper sorted together than inserted one by one.
 _MANY_WORDS: Final = 64
 _ENOUGH: Final = 100
@@ -42,8 +44,8 @@ class _Entry(NamedTuple):
 
     document: Document
     words: Numbers
+    """The place of each word, and in the lower bits the field that says it loudest."""
     strengths: Numbers
-    fields: bytes | memoryview
     pairs: Numbers
 
 
@@ -87,10 +89,12 @@ class Index:
         while number in self._entries:
             number = (number + 1) & _NUMBER
         weighed = weigh(document, body, self.thesaurus)
-        places = array("I", [self._place_of(word) for word in weighed.words])
-        for place, strength in zip(places, weighed.strengths, strict=True):
+        words: list[int] = []
+        for word, strength, field in zip(weighed.words, weighed.strengths, weighed.fields, strict=True):
+            place = self._place_of(word)
+            words.append(place << _FIELD_BITS | field)
             insort(self._changeable(place), (STRONGEST - strength) << _NUMBER_BITS | number)
-        self._add(number, _Entry(document, places, *weighed[1:]))
+        self._add(number, _Entry(document, array("I", words), weighed.strengths, weighed.pairs))
         self._without_vector[number] = None
 
     def relabel(self, document: Document) -> None:
@@ -113,7 +117,8 @@ class Index:
         others = tuple(one for one in self._named.pop(name) if one != document_id)
         if others:
             self._named[name] = others
-        for place, strength in zip(entry.words, entry.strengths, strict=True):
+        for said, strength in zip(entry.words, entry.strengths, strict=True):
+            place = said >> _FIELD_BITS
             postings = self._changeable(place)
             del postings[bisect_left(postings, (STRONGEST - strength) << _NUMBER_BITS | number)]
             if not postings:
@@ -172,22 +177,16 @@ class Index:
 
     def together(self, number: int, pairs: Mapping[int, float]) -> float:
         """Return what a document gains by words that are neighbours in it, see `pair_hash`."""
-        has = self._entries[number].pairs
-        gained = 0.0
-        for pair, added in pairs.items():
-            at = bisect_left(has, pair)
-            if at < len(has) and has[at] == pair:
-                gained += added
-        return gained
+        return sum(map(pairs.__getitem__, pairs.keys() & self._entries[number].pairs))
 
     def heard(self, number: int, words: Iterable[str]) -> dict[str, tuple[float, str]]:
         """Return which of some words a document says: how strongly, and the field that says it loudest."""
         entry = self._entries[number]
         wanted = {self._words[word] for word in words if word in self._words}
         return {
-            self._spelt[place]: (entry.strengths[at] / STRONGEST, loudest_field(entry.fields[at]))
-            for at, place in enumerate(entry.words)
-            if place in wanted
+            self._spelt[place]: (entry.strengths[at] / STRONGEST, loudest_field(said & _FIELD))
+            for at, said in enumerate(entry.words)
+            if (place := said >> _FIELD_BITS) in wanted
         }
 
     # Meaning
@@ -201,8 +200,9 @@ class Index:
         """Make vectors that are missing, of at most so many documents. The first call reads the table."""
         for number in list(islice(self._without_vector, most)):
             entry = self._entries[number]
-            words = map(self._spelt.__getitem__, entry.words)
-            self._vectors.put(number, vector_of(entry.document, words, entry.fields))
+            words = [self._spelt[said >> _FIELD_BITS] for said in entry.words]
+            fields = [said & _FIELD for said in entry.words]
+            self._vectors.put(number, vector_of(entry.document, words, fields))
             del self._without_vector[number]
 
     def closeness(self, vector: Vector) -> Closeness:
@@ -295,6 +295,11 @@ class Index:
         entries = self._entries.values()
         keys = [key if (key := form_key(word)) != word else "" for word in words]
         postings = [self._postings[place] for place in places]
+        renumbered = (
+            places[said >> _FIELD_BITS] << _FIELD_BITS | said & _FIELD
+            for entry in entries
+            for said in entry.words
+        )
         return [
             "\n".join(words).encode("utf-8", "surrogatepass"),
             "\n".join(keys).encode("utf-8", "surrogatepass"),
@@ -302,9 +307,8 @@ class Index:
             b"".join(postings),
             array("Q", self._entries).tobytes(),
             array("I", (len(entry.words) for entry in entries)).tobytes(),
-            array("I", (places[place] for entry in entries for place in entry.words)).tobytes(),
+            array("I", renumbered).tobytes(),
             b"".join(entry.strengths for entry in entries),
-            b"".join(entry.fields for entry in entries),
             array("I", (len(entry.pairs) for entry in entries)).tobytes(),
             b"".join(entry.pairs for entry in entries),
             *self._vectors.blocks(),
@@ -328,16 +332,16 @@ class Index:
                 if key:
                     index._forms.setdefault(key, []).append(word)
         index._postings = _cut(blocks[3].cast("Q"), blocks[2])
-        parts = [blocks[6].cast("I"), blocks[7].cast("H"), blocks[8]]
         rows = zip(
             documents,
-            *(_cut(part, blocks[5]) for part in parts),
-            _cut(blocks[10].cast("I"), blocks[9]),
+            _cut(blocks[6].cast("I"), blocks[5]),
+            _cut(blocks[7].cast("H"), blocks[5]),
+            _cut(blocks[9].cast("I"), blocks[8]),
             strict=True,
         )
         for number, row in zip(blocks[4].cast("Q"), rows, strict=True):
             index._add(number, _Entry(*row))
-        index._vectors = DocumentVectors(*blocks[11:])
+        index._vectors = DocumentVectors(*blocks[10:])
         return index
 
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "search-index"
 _NEW_NAME: Final = "search-index.new"
 # To be raised whenever the words or the vector of a document, or the layout of the file, change.
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _HEADER: Final = struct.Struct("<32sII")
 """What the file is, its checksum, and the number of its blocks."""
-_BLOCKS: Final = 14
+_BLOCKS: Final = 13
 """The blocks of one index: its documents, and what `Index.blocks` returns."""
 _KEY_CHARS: Final = 32
 
@@ -60,9 +60,20 @@ def search_documents(
 
 def library_of(view: CatalogueView, data: Path | None = None) -> Library:
     """Index all documents of a view, with the help of the index that is kept in the folder ``data``."""
-    # A command ends soon. Collections would scan all that was loaded, for a third of its time.
-    gc.disable()
     documents = DocumentIndexes()
+    # Indexing frees little, and collections would scan all that was loaded, for a third of the time.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        _fill(documents, view, data)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return Library(documents, view)
+
+
+def _fill(documents: DocumentIndexes, view: CatalogueView, data: Path | None) -> None:
+    """Index all documents of a view, and keep the index where it changed."""
     kept = [] if data is None else _read(data)
     is_same, keys_of = bool(kept), list[dict[str, str]]()
     for at, (kind, records) in enumerate(zip(documents.kinds, records_of(view), strict=True)):
@@ -87,8 +98,6 @@ def library_of(view: CatalogueView, data: Path | None = None) -> Library:
     documents.take_all(view)
     if data is not None and not is_same and sum(map(len, keys_of)) >= LEAST_KEPT_DOCUMENTS:
         _write(data, documents, keys_of)
-    gc.enable()
-    return Library(documents, view)
 
 
 def _content_key(view: CatalogueView, path: str | None, document: Document) -> str:

@@ -36,6 +36,7 @@ _LONGEST_WORD: Final = 40
 # 2 ** 17. Then the cosines from about .26 to 1 are floats whose highest byte is 71, ordered by the next one.
 _LENGTH: Final = 2**8.5 * 0.98
 _SAME: Final = _LENGTH**2
+_GREATEST: Final = 127
 _CLOSE_BYTE: Final = 71
 _LEVELS: Final = bytes(range(256))
 _IS_CLOSE: Final = bytes(255 if byte == _CLOSE_BYTE else 0 for byte in range(256))
@@ -113,7 +114,10 @@ def _unit(numbers: Iterable[float]) -> Vector:
     if not length:
         return _NOTHING
     scale = _LENGTH / length
-    return array("b", [max(-127, min(127, round(number * scale))) for number in numbers])
+    whole = [round(number * scale) for number in numbers]
+    if max(whole) > _GREATEST or min(whole) < -_GREATEST:
+        whole = [max(-_GREATEST, min(_GREATEST, number)) for number in whole]
+    return array("b", whole)
 
 
 def blended(first: Vector, second: Vector, share: float) -> Vector:

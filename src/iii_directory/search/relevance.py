@@ -11,6 +11,7 @@ repository's own; docs/guide/finding.md has what came of it on the other half.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from heapq import nlargest
 from math import log1p, sqrt
 from operator import add
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from iii_directory.search.index import Index
+    from iii_directory.search.meaning import Vector
     from iii_directory.search.search_request import Question
 
 
@@ -173,8 +175,7 @@ class Ranking:
         self._heard: dict[int, dict[str, tuple[float, str]]] = {}
         said = by_words(index, question, self.groups, among)
         spelt = {group.word: slip for group in self.groups if (slip := corrected(group))}
-        vector = word_vectors().vector(spelt.get(word, word) for word in question.all_words)
-        closeness = index.closeness(vector)
+        closeness = index.closeness(_vector(tuple(spelt.get(word, word) for word in question.all_words)))
         usual = sqrt(max(said.values(), default=0.0) * sum(group.information for group in self.groups)) or 1.0
         found: list[Match] = []
         for number in {*said, *closeness.closest(CANDIDATES, among)}:
@@ -217,14 +218,22 @@ class Ranked(NamedTuple):
 
 def merged(rankings: Sequence[Ranking]) -> list[Ranked]:
     """Return the documents that answer a question or a part of it, best first; all of it comes first."""
-    best: dict[int, Ranked] = {}
-    for at, ranking in enumerate(rankings):
+    whole, *parts = rankings
+    best = {match.number: Ranked(match, whole) for match in whole.matches}
+    for ranking in parts:
         for match in ranking.matches:
-            score = match.score if at == 0 else match.score * PART_SHARE
+            score = match.score * PART_SHARE
             known = best.get(match.number)
             if known is None or known.match.score < score:
                 best[match.number] = Ranked(match._replace(score=score), ranking)
-    return sorted(best.values(), key=lambda ranked: ranked.match.place())
+    # Without parts they are in this order already.
+    return sorted(best.values(), key=lambda ranked: ranked.match.place()) if parts else list(best.values())
+
+
+@lru_cache(maxsize=64)
+def _vector(words: tuple[str, ...]) -> Vector:
+    """Return the vector of a question, which is nearly always the same for every kind of document."""
+    return word_vectors().vector(words)
 
 
 def corrected(group: WordGroup) -> str | None:

@@ -158,28 +158,30 @@ def snippet(body: str, words: Sequence[str]) -> str:
 def within(results: Sequence[Row], budget: int) -> bool:
     """Cut results in place so that they take no more than ``budget`` bytes; return whether it was needed."""
 
-    def is_over() -> bool:
-        return len(orjson.dumps(results)) > budget
+    def size(value: object) -> int:
+        return len(orjson.dumps(value))
 
-    if not is_over():
+    if (excess := size(results) - budget) <= 0:
         return False
     lists = [section["hits"] for result in results for section in result["sections"]]
     lists += [result["nearest"] for result in results]
     for limit in _SHORTER_CHARS:
         for row in (row for rows in lists for row in rows if row.get("description")):
             row["description"] = shortened(row["description"], limit)
-        if not is_over():
+        if (excess := size(results) - budget) <= 0:
             return True
+    # From here on only what goes is measured: there may be a thousand rows. A comma goes with each.
     # The last row of the longest list is missed least, of the last of those.
-    while is_over() and (longest := max(map(len, lists), default=0)) > 1:
-        [rows for rows in lists if len(rows) == longest][-1].pop()
+    while excess > 0 and (longest := max(map(len, lists), default=0)) > 1:
+        excess -= size([rows for rows in lists if len(rows) == longest][-1].pop()) + 1
     for row in (row for rows in lists for row in rows):
         # Of best rows alone the description says least: the id and the title stay.
-        if is_over() and row.get("description"):
+        if excess > 0 and row.get("description"):
+            excess -= size(row["description"]) - size("")
             row["description"] = ""
     # Then the kind that fits least goes, of the request with most of them.
-    while is_over() and (most := max((len(one["sections"]) for one in results), default=0)) > 1:
-        [one for one in results if len(one["sections"]) == most][-1]["sections"].pop()
+    while excess > 0 and (most := max((len(one["sections"]) for one in results), default=0)) > 1:
+        excess -= size([one for one in results if len(one["sections"]) == most][-1]["sections"].pop()) + 1
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.documents.payload_fields import flag, optional_text, optional_texts
@@ -16,6 +16,7 @@ from iii_directory.limits import (
     MAX_QUESTION_CHARS,
     MAX_QUESTION_WORDS,
     MAX_SEARCH_HITS,
+    MAX_WORDS_OF_PARTS,
 )
 from iii_directory.search.words import content, units, whole
 from iii_directory.shapes import is_count
@@ -173,4 +174,6 @@ def parts_of(question: Question) -> list[Question]:
         return []
     pieces = _BETWEEN_PARTS.split(question.text[:MAX_QUESTION_CHARS])
     parts = [part for part in map(parse_question, pieces) if len(part.words) >= _SHORTEST_PART]
+    ends = accumulate(len(part.words) for part in parts)
+    parts = [part for part, end in zip(parts, ends, strict=True) if end <= MAX_WORDS_OF_PARTS]
     return parts[:_MOST_PARTS] if len(parts) > 1 else []

@@ -12,7 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.bus.tasks import Tasks
+from iii_directory.bus.tasks import Tasks, each_in_turns
 from iii_directory.catalog.file_replies import with_places
 from iii_directory.documents.uris import LOCAL, WRITING
 from iii_directory.errors import DirectoryError
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 _ASK_AGAIN_SECONDS: Final = 5.0
 # The registry's list is asked for again after so long, whether or not there was an answer.
 _PUBLISHED_SECONDS: Final = 300.0
-# Documents that are indexed before the event loop may serve others, a few tenths of a millisecond each.
-_IN_A_ROW: Final = 16
 
 
 class Searching:
@@ -210,12 +208,13 @@ class EngineIndexes:
         after = self._known[kind] = {document.id: document for document in documents}
         for gone in before.keys() - after.keys():
             index.drop(gone)
-        changed = [document for document in after.values() if before.get(document.id) != document]
-        for at, document in enumerate(changed, 1):
+
+        def take_in(document: Document) -> None:
             index.put(document)
-            if at % _IN_A_ROW == 0:
-                index.make_vectors()
-                await asyncio.sleep(0)
+            index.make_vectors()
+
+        changed = [document for document in after.values() if before.get(document.id) != document]
+        await each_in_turns(changed, take_in)
 
     async def _list_published(self) -> None:
         try:
