@@ -1,8 +1,8 @@
 """The ranking once more, plainly and slowly, for the fast one to be compared with.
 
-Shared with the product: how text is cut into words, the key of a word's forms, the table of fields and the
-two files of words. Everything else is written down again and looks at every document and every word each
-time: no postings, nothing kept from one question to the next.
+Shared with the product: how text is cut into words, the key of a word's forms and its singular, the table of
+fields and the two files of words. Everything else is written down again and looks at every document and every
+word each time: no postings, nothing kept from one question to the next.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from math import log
 from zlib import adler32, crc32
 
 from iii_directory.search.fields import FIELDS, Document
-from iii_directory.search.words import Thesaurus, content, form_key, plain_words, thesaurus, units, words
+from iii_directory.search.words import (
+    Thesaurus,
+    content,
+    form_key,
+    plain_words,
+    singular,
+    thesaurus,
+    units,
+    words,
+)
 
 CONSIDERED = 60
 
@@ -116,7 +125,8 @@ class Model:
     def alternatives(self, word: str, text: str, sequence: list[str]) -> dict[str, float]:
         found: dict[str, float] = {word: 1.0} if word in self.known else {}
         for form in (word, *self.thesaurus.short_of(word)):
-            found |= {other: 0.7 for other in self.forms(form) if other not in found}
+            for other in self.forms(form):
+                found.setdefault(other, 0.9 if singular(other) == singular(form) else 0.7)
         spelt = {} if found or self.thesaurus.knows(word) else self.spellings(word)
         found |= {other: 0.6 for other in self.continuations(word) if other not in found}
         found |= {other: max(weight, found.get(other, 0.0)) for other, weight in spelt.items()}

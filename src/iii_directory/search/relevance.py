@@ -53,8 +53,8 @@ _PER_WORD: Final = 1.4
 _MOST_WORDS: Final = 6
 FLOOR: Final = -0.3
 """What is below this does not fit."""
-HIGH_SHARE: Final = 0.85
-HIGH_LEAD: Final = 0.2
+HIGH_SHARE: Final = 0.6
+HIGH_LEAD: Final = 0.28
 """A first row with this share of what was asked, so far ahead of the next one, has high confidence."""
 _FEW_WORDS: Final = 2
 

@@ -166,7 +166,7 @@ def form_key(word: str) -> str:
         return word[len(article) :] if is_long and _ARABIC.match(word) else word
     if len(word) < _SHORTEST_FORM or not word.isalpha():
         return word
-    stem = _without_ending(_singular(word))
+    stem = _without_ending(singular(word))
     return stem[:-1] if stem.endswith("e") and len(stem) > _SHORTEST_STEM else stem
 
 
@@ -181,7 +181,8 @@ _NO_FORMS: Final = frozenset(
 _VOWELS: Final = frozenset("aeiouy")
 
 
-def _singular(word: str) -> str:
+def singular(word: str) -> str:
+    """Return a word without the ending of its plural."""
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > _SHORTEST_FORM:
@@ -284,6 +285,7 @@ def _lines(name: str) -> list[str]:
 
 
 FORM: Final = 0.7
+NUMBER: Final = 0.9
 LONGER: Final = 0.6
 ONE_SLIP: Final = 0.8
 TWO_SLIPS: Final = 0.64
@@ -314,7 +316,7 @@ def alternatives(index: Index, word: str, *, maybe_misspelt: bool) -> dict[str, 
     found: dict[str, float] = {word: 1.0} if word in index else {}
     for form in (word, *index.thesaurus.short_of(word)):
         for other in index.forms_of(form_key(form)):
-            found.setdefault(other, FORM)
+            found.setdefault(other, NUMBER if singular(form) == singular(other) else FORM)
     spelt = {} if found or not maybe_misspelt else _spellings(index, word)
     for other in _continuations(index, word):
         found.setdefault(other, LONGER)
