@@ -1,7 +1,6 @@
 """This tree against the commit before the one wire codec, both sides measured in one run.
 
-The earlier commit is unpacked into a temporary directory. ``registered.register-before`` and
-``registered.state-set-before`` compare writes in the same way.
+The earlier commit is unpacked into a temporary directory.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from benchmarks.processes import (
     engine_with_echo,
     flood,
     process,
+    up_on_disk,
 )
 from benchmarks.trees import tree
 
@@ -38,8 +38,9 @@ MESSAGES = 1000
 IN_FLIGHT = 32
 ROUNDS = 21
 DELAYED_ROUNDS = 5
-DELAYED_CALLS = 100
+DELAYED_CALLS = 500
 JOINS = 7
+KEYS = 5000
 PAYLOAD = {"text": "x" * 200}
 BODY = f"# A skill\n\nWhat it is for, in a sentence or two.\n\n{'Some words of explanation. ' * 60}\n"
 _numbers = itertools.count()
@@ -55,6 +56,18 @@ def two_hops() -> Measurement:
 def in_process() -> Measurement:
     """Calls of a function inside the engine's process."""
     return _compared(_engine_with_echo, lambda: call_frame(PAYLOAD))
+
+
+@goal("before.register-in-up", at_least=1.3)
+def register_in_up() -> Measurement:
+    """``skills::register`` in ``iii-directory up`` with 32 in flight."""
+    return _compared(_up, _registration)
+
+
+@goal("before.state-set", at_least=1.3)
+def state_set() -> Measurement:
+    """``state::set`` in ``iii-directory up`` with 32 in flight."""
+    return _compared(_up, _write)
 
 
 @goal("before.delayed-register", at_least=2.5)
@@ -113,8 +126,19 @@ def _engine_with_echo(stack: ExitStack, source: Path | None) -> str:
     return stack.enter_context(process(engine_with_echo, source=source))
 
 
+def _up(stack: ExitStack, source: Path | None) -> str:
+    data = stack.enter_context(tempfile.TemporaryDirectory())
+    return stack.enter_context(process(up_on_disk, Path(data), source=source))
+
+
 def _registration() -> str:
-    return call_frame({"id": f"bench/{next(_numbers)}", "skill": BODY}, "skills::register")
+    number = next(_numbers)
+    return call_frame({"id": f"bench/{number % KEYS}", "skill": f"{BODY}\n{number}\n"}, "skills::register")
+
+
+def _write() -> str:
+    key = f"bench/{next(_numbers) % KEYS}"
+    return call_frame({"scope": "bare", "key": key, "value": {"id": key, "skill": BODY}}, "state::set")
 
 
 def _one_at_a_time(url: str) -> float:

@@ -120,16 +120,16 @@ def up_on_disk(report: Connection, data: Path) -> None:
 def run_up(report: Connection, skills: Path, database: Database | None = None) -> None:
     """The engine with the directory of a folder inside it, as ``iii-directory up`` runs them, for ever."""
     from iii_directory.config import Settings
-    from iii_directory.worker.directory_worker import DirectoryWorker, bus_inside
 
+    module = worker_module()
     # A benchmark shows its lines and nothing else.
     logging.disable()
 
     async def main() -> None:
         server = EngineServer(port=0, database=database)
-        bus = bus_inside(server)
+        bus = module.bus_inside(server)
         await server.start()
-        worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, Settings(skills_folder=skills))
+        worker = await asyncio.to_thread(module.DirectoryWorker.run_on, bus, Settings(skills_folder=skills))
         if not await asyncio.to_thread(worker.wait_ready, READY_SECONDS):
             raise TimeoutError("the directory did not start")
         await asyncio.to_thread(settle)
@@ -151,7 +151,7 @@ def engine_with_echo(report: Connection) -> None:
     """The engine with a worker inside it whose one function, ``bench::echo``, answers with its payload."""
     from iii_directory.bus.seam import Function
 
-    local_bus = _local_bus()
+    local_bus = module_of("bus.local_bus", "bus.message_bus").LocalBus
 
     async def echo(payload: dict[str, Any]) -> dict[str, Any]:
         return payload
@@ -167,12 +167,17 @@ def engine_with_echo(report: Connection) -> None:
     asyncio.run(main())
 
 
-def _local_bus() -> Any:
-    """Return the bus inside an engine, which an earlier commit has in a module of its own."""
-    for name in ("local_bus", "message_bus"):
+def module_of(*names: str) -> Any:
+    """Import the first module that exists: an earlier commit may have it under another name."""
+    for name in names:
         with contextlib.suppress(ImportError):
-            return importlib.import_module(f"iii_directory.bus.{name}").LocalBus
-    raise ImportError("there is no bus inside an engine")
+            return importlib.import_module(f"iii_directory.{name}")
+    raise ImportError(f"there is none of {', '.join(names)}")
+
+
+def worker_module() -> Any:
+    """Import the module of ``DirectoryWorker`` and ``bus_inside``."""
+    return module_of("worker.directory_worker", "worker.main")
 
 
 def echo_worker(report: Connection, url: str) -> None:

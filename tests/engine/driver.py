@@ -12,7 +12,6 @@ from iii_directory.limits import LONG_FRAME_BYTES
 from iii_directory.wire.codec import UndecodableError, decode_in_turns, encode
 
 if TYPE_CHECKING:
-    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.store import Store
     from iii_directory.wire.messages import Message
 
@@ -49,7 +48,6 @@ class Driver:
         state: Store | None = None,
         configuration: Store | None = None,
         environment: dict[str, str] | None = None,
-        dialect: Dialect = "0.22",
     ) -> None:
         self.ids = 0
         self.calls = 0
@@ -61,7 +59,6 @@ class Driver:
             state=state or MemoryStore(),
             configuration=configuration or MemoryStore(),
             environment=self.environment,
-            dialect=dialect,
         )
         self.router = build_engine(world, VERSION)
         self.clients: dict[str, Client] = {}

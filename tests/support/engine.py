@@ -11,21 +11,27 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from iii import InvocationError
+from tests.support.dialects import speak
 from websockets.sync.client import ClientConnection, connect
 
 from iii_directory.bus.client import call_function
 from iii_directory.config import Scopes
 from iii_directory.engine.server import EngineServer
+from iii_directory.wire.json_text import ABSENT
 from iii_directory.worker.directory_worker import bus_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from tests.support.dialects import Dialect
+
     from iii_directory.bus.seam import WorkerBus
-    from iii_directory.engine.builtins.workers import Dialect
+    from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.peer import Peer, SocketLimits
+    from iii_directory.engine.server import Link
     from iii_directory.engine.sqlite_store import Database
+    from iii_directory.wire.messages import Message
 
 T = TypeVar("T")
 REAL_ENGINE: Final = os.environ.get("III_ENGINE_WS_URL")
@@ -74,9 +80,34 @@ def clear(url: str, settings: dict[str, Scopes]) -> None:
 class NagleEngine(EngineServer):
     """An engine whose sockets hold a small frame back until the one before it is acknowledged.
 
-    The real engine's do, because it leaves TCP_NODELAY unset. A client that neither answers nor acknowledges
-    at once makes it wait for the delayed ACK, 40 ms.
+    The real engine's do, because it leaves TCP_NODELAY unset and writes every message by itself. A client
+    that neither answers nor acknowledges at once makes it wait for the delayed ACK, 40 ms. It also answers
+    who publishes before it calls the subscribers, as the real one does.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        builtins = self._router.calls.builtins
+        publish = builtins["publish"]
+
+        def publish_later(request: BuiltinRequest) -> object:
+            def call_subscribers() -> None:
+                publish(request)
+
+            asyncio.get_running_loop().call_soon(self._carry_on, call_subscribers)
+            return ABSENT
+
+        builtins["publish"] = publish_later
+
+    def opened(self, link: Link, address: str | None) -> str:
+        connection_id, deliver = super().opened(link, address), link.deliver
+
+        def deliver_alone(message: Message, is_event: bool) -> None:
+            deliver(message, is_event)
+            link.flush()
+
+        link.deliver = deliver_alone
+        return connection_id
 
     def peer_made(self, peer: Peer) -> bool:
         peer._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
@@ -155,8 +186,8 @@ class EngineThread:
                 asks_everybody=self._asks_everybody,
                 database=self._database,
                 limits=self._limits,
-                dialect=self._dialect,
             )
+            speak(self.server._router, self._dialect)
             await self.server.start()
         except BaseException as error:  # noqa: BLE001 (whoever waits for the start raises it)
             self._failure = error

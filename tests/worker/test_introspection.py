@@ -435,40 +435,21 @@ class FailingEngine(ListingEngine):
         raise CallError("TIMEOUT", "no answer")
 
 
-class EngineWithoutDetails(ListingEngine):
-    """An engine that knows namespaces and lists everything, and has no details to tell."""
+class EngineOfTwins(ListingEngine):
+    """An engine with two workers of one name, and no details of either."""
 
     ANSWERS: Mapping[str, Any] = {
-        "engine::functions::list": {
-            "functions": [
-                {"function_id": f"mail::{home}", "worker_name": "mail", "namespace": home} for home in "abc"
-            ]
-        },
-        "engine::triggers::list": {
-            "triggers": [{"id": f"came-{home}", "worker_name": "mail", "namespace": home} for home in "abc"]
-        },
-        "engine::registered-triggers::list": {
-            "registered_triggers": [
-                {"id": home, "function_id": "mail::x", "worker_name": "mail", "namespace": home}
-                for home in "abc"
-            ]
-        },
         "engine::workers::list": {"workers": [{"id": h, "name": "mail", "namespace": h} for h in "ab"]},
     }
 
 
-def test_what_is_listed_of_a_worker_is_of_its_namespace_alone() -> None:
-    async def ask() -> None:
-        view = EngineView(EngineCalls(EngineWithoutDetails(), Settings()))
-        detail = await view.worker("mail", "b")
-        assert detail["worker"]["id"] == "b"
-        assert [row["function_id"] for row in detail["functions"]] == ["mail::b"]
-        assert [row["id"] for row in detail["trigger_types"]] == ["came-b"]
-        assert [row["id"] for row in detail["registered_triggers"]] == ["b"]
-        with pytest.raises(DirectoryError, match="D100 invalid_input: field 'namespace' must be one of"):
-            await view.worker("mail")
+def test_of_workers_with_one_name_the_namespace_must_be_named() -> None:
+    view = EngineView(EngineCalls(EngineOfTwins(), Settings()))
 
-    asyncio.run(ask())
+    with pytest.raises(DirectoryError, match="D100 invalid_input: field 'namespace' must be one of"):
+        asyncio.run(view.worker("mail"))
+    with pytest.raises(DirectoryError, match="D411 not_found: worker 'mail' not found in the namespace 'c'"):
+        asyncio.run(view.worker("mail", "c"))
 
 
 def test_an_engine_that_does_not_answer_is_d410() -> None:

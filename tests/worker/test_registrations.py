@@ -329,7 +329,7 @@ def test_a_load_that_the_connection_cut_short_is_begun_again_after_a_rest() -> N
 
 
 def test_more_than_a_listing_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.worker.registrations.MAX_REGISTERED_BYTES", 300)
+    monkeypatch.setattr("iii_directory.catalog.registered.MAX_REGISTERED_BYTES", 300)
 
     async def test() -> None:
         desk = Desk()

@@ -21,8 +21,8 @@ from iii_directory.documents.ids import check_registered_id
 from iii_directory.documents.model import NO_AUTHOR, UNKNOWN, Author, Finding, ParsedFile
 from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
 from iii_directory.documents.payload_fields import prompt_fields, skill_fields
-from iii_directory.errors import DirectoryError
-from iii_directory.limits import MAX_REMEMBERED_DELETIONS
+from iii_directory.errors import BAD_BODY, DirectoryError, Step
+from iii_directory.limits import MAX_REGISTERED_BYTES, MAX_REMEMBERED_DELETIONS
 from iii_directory.shapes import is_list, is_object, is_text_map, items_of, object_of, rows_of, text_of
 from iii_directory.text import nanoseconds_of, quoted, rfc3339
 
@@ -212,7 +212,11 @@ class Table:
         return self._named(old if new is None else new) or key
 
     def draft(self, fields: dict[str, Any], now: int, author: Author = NO_AUTHOR) -> Record:
-        """Make a record of checked fields, registered now and later than everything known of its key."""
+        """Make a record of checked fields, registered now and later than everything known of its key.
+
+        Raises:
+            DirectoryError: with this record, everything would be too large to list.
+        """
         key = fields[self.kind.key_field]
         known = max(self._last_stamp, self._known_stamp(key))
         # The clock may stand still or go back. A record that is not later than all known ones of its key
@@ -220,6 +224,15 @@ class Table:
         self._last_stamp = max(now // _MICROSECOND, known // _MICROSECOND + 1) * _MICROSECOND
         value = self._seal.signed({**fields, "registered_at": rfc3339(self._last_stamp)}, author)
         record = Record(key, self._last_stamp, value, size_of(value), fields, author=author)
+        held = self._held.get(key)
+        size = self._size - (held.size if held else 0) + record.size
+        if size > MAX_REGISTERED_BYTES:
+            raise DirectoryError(
+                BAD_BODY,
+                f"with this, everything registered would be too large to list: {size} bytes, "
+                f"at most {MAX_REGISTERED_BYTES}",
+                next_steps=(Step("for what is not needed any more", "skills::unregister"),),
+            )
         self._drafts[key] = record
         return record
 
@@ -228,11 +241,6 @@ class Table:
         if self._drafts.get(record.key) is record:
             del self._drafts[record.key]
             self._contested.discard(record.key)
-
-    def size_with(self, record: Record) -> int:
-        """Return the size of a listing in bytes, with this record in it."""
-        held = self._held.get(record.key)
-        return self._size - (held.size if held else 0) + record.size
 
     @property
     def has_changes(self) -> bool:

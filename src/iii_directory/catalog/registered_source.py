@@ -12,16 +12,24 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from iii_directory.catalog.registered import PROMPTS, SKILLS, UNSEALED, Seal, Table
+from iii_directory.catalog.registered import (
+    PROMPTS,
+    SKILLS,
+    UNSEALED,
+    RecordChange,
+    Seal,
+    Table,
+    stamp_of,
+)
 from iii_directory.documents.model import Finding
 from iii_directory.errors import SKILL_NOT_FOUND, DirectoryError
 from iii_directory.limits import MAX_REMEMBERED_WRITES, REMEMBERED_WRITE_SECONDS
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from iii_directory.catalog.registered import Record
+    from iii_directory.catalog.registered import Record, RecordKind
     from iii_directory.documents.model import ParsedFile
 
 
@@ -107,6 +115,53 @@ class RecentWrites:
         return self._endangered.values()
 
 
+class FollowedTable(Table):
+    """A table of records that others write too, with the recent writes of this worker."""
+
+    def __init__(self, kind: RecordKind, seal: Seal = UNSEALED) -> None:
+        super().__init__(kind, seal)
+        self.recent = RecentWrites()
+
+    def wrote(self, record: Record, sent: float, acknowledged: float) -> RecordChange:
+        """Take a draft that the state took from us; a doubtful key is superseded once it is settled."""
+        outcome = self.written(record)
+        self.recent.put(Write(record.key, record.stamp, record, sent, acknowledged))
+        if record.key not in self._doubts:
+            self.recent.superseded(record.key, self.get(record.key))
+        self.drop_draft(record)
+        return outcome
+
+    def removed(self, key: str, old: object, sent: float, acknowledged: float) -> RecordChange:
+        """Take a deletion that the state did for us, with the value that was there."""
+        outcome = self.deleted(key, old)
+        if old is not None:
+            self.recent.put(Write(key, stamp_of(old), None, sent, acknowledged))
+            self.recent.superseded(key, self.get(key))
+        return outcome
+
+    def heard(self, key: str, old: object, new: object) -> tuple[str, RecordChange]:
+        """Take an event; return the key of its record and the effect."""
+        key = self.key_of(key, old, new)
+        return key, self._of_others(key, self.seen(key, old, new))
+
+    def settled(self, key: str, value: object) -> RecordChange:
+        """Take the state's value of a doubtful key."""
+        outcome = self.settle(key, value)
+        # An engine that may have lost what we wrote says nothing by a missing value; the listing will tell.
+        return outcome if value is None and self.recent.endangered else self._of_others(key, outcome)
+
+    def news_in(self, values: Iterable[object]) -> Iterator[tuple[str, RecordChange]]:
+        """Take in a listing, one step for each record."""
+        for key, outcome in self.listed(values):
+            yield key, self._of_others(key, outcome)
+
+    def _of_others(self, key: str, outcome: RecordChange) -> RecordChange:
+        """Forget our write of a key of which there is news."""
+        if outcome in (RecordChange.REGISTERED, RecordChange.UNREGISTERED):
+            self.recent.superseded(key, self.get(key))
+        return outcome
+
+
 _KEEP = "nothing; writes survive a crash at once where the engine's state has a store that flushes each"
 _FIX = "see that the engine runs iii-state; it is tried again until it answers"
 
@@ -115,8 +170,8 @@ class RegisteredSource:
     """Holds both tables of registered entries. The worker keeps them in step with iii-state."""
 
     def __init__(self, patience_seconds: float = 0.0, seal: Seal = UNSEALED) -> None:
-        self.skills = Table(SKILLS, seal)
-        self.prompts = Table(PROMPTS, seal)
+        self.skills = FollowedTable(SKILLS, seal)
+        self.prompts = FollowedTable(PROMPTS, seal)
         self.findings: tuple[Finding, ...] = ()
         """Why registered entries may be missing, and what was missing for a while."""
         self._problem: str | None = None

@@ -255,8 +255,6 @@ class TriggerType:
     request_schema: object
     check: Callable[[object], str | None] | None = None
     """For a built-in type: what is wrong with a config, or None."""
-    observed: str | None = None
-    """The observable function whose observers are the bindings; None for a type of its own."""
     size: int = 0
 
     @property
@@ -280,13 +278,10 @@ class Binding:
     provider: TypeKey | None = None
     waiting: Outcome | None = None
     """Who waits for the owner's word, on the function path."""
-    observes: bool = False
     size: int = 0
 
 
-def binding_of(
-    message: RegisterTrigger, subscriber: str | None, home: str, *, observes: bool = False
-) -> Binding:
+def binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> Binding:
     return Binding(
         id=message.id,
         trigger_type=message.trigger_type,
@@ -297,7 +292,6 @@ def binding_of(
         wanted_namespace=message.trigger_namespace,
         subscriber=subscriber,
         home=home,
-        observes=observes,
     )
 
 

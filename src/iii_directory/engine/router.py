@@ -35,7 +35,6 @@ from iii_directory.limits import (
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
 )
-from iii_directory.shapes import text_of
 from iii_directory.text import skeleton
 from iii_directory.wire import messages as m
 from iii_directory.wire.access import same_secret
@@ -45,7 +44,6 @@ from iii_directory.wire.protocol import (
     DESERIALIZATION_ERROR,
     ENGINE_PREFIX,
     FUNCTION_CONFLICT,
-    OBSERVE_FEATURE,
     WORKER_CONFLICT,
 )
 
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.builtins.table import BuiltinWorker
     from iii_directory.engine.engine_state import Effect
-    from iii_directory.wire.json_text import Json
 
 
 Direction = Literal["read", "write"]
@@ -121,11 +118,7 @@ WORKERS_AVAILABLE: Final = "engine::workers-available"
 class Router:
     """One engine. Its parts, all but this class itself, are what the built-ins are made on."""
 
-    def __init__(
-        self, new_id: Callable[[], str], now_ms: Callable[[], int], *, observes: bool = False
-    ) -> None:
-        """``observes`` is the feature of 0.25: functions can be observed."""
-        self._observes = observes
+    def __init__(self, new_id: Callable[[], str], now_ms: Callable[[], int]) -> None:
         self.engine_state = EngineState(new_id, now_ms)
         self.calls = CallTable(self.engine_state)
         self.triggers = Triggers(self.engine_state)
@@ -153,11 +146,7 @@ class Router:
         engine_state.connections[connection.id] = connection
         engine_state.send(
             connection.id,
-            m.WorkerRegistered(
-                worker_id=connection.id,
-                reattach_token=connection.reattach_token,
-                features=[OBSERVE_FEATURE] if self._observes else [],
-            ),
+            m.WorkerRegistered(worker_id=connection.id, reattach_token=connection.reattach_token),
         )
         engine_state.start_timer("namespace-grace", connection.id, NAMESPACE_GRACE_SECONDS)
         self.worker_event("worker_connected", connection)
@@ -256,8 +245,6 @@ class Router:
 
     def _handle(self, connection: Connection, message: m.Message) -> None:
         if type(message) is m.InvokeFunction:
-            if message.activation is not None:
-                self._address(connection, message, message.activation)
             self.calls.invoke(connection, message)
             return
         if type(message) is m.InvocationResult:
@@ -270,8 +257,6 @@ class Router:
                 self._reattach(connection, message)
             case m.Ping():
                 self.engine_state.send(connection.id, m.Pong())
-            case m.Observe() | m.Unobserve() if not self._observes:
-                pass
             case (
                 m.RegisterFunction()
                 | m.UnregisterFunction()
@@ -279,8 +264,6 @@ class Router:
                 | m.UnregisterTriggerType()
                 | m.RegisterTrigger()
                 | m.UnregisterTrigger()
-                | m.Observe()
-                | m.Unobserve()
             ):
                 self._register_or_queue(connection, message)
             case _:
@@ -318,34 +301,14 @@ class Router:
                 held = self.engine_state.functions.get((namespace, message.id))
                 if held is not None and held.owner == connection.id:
                     self.engine_state.remove_function(namespace, message.id)
-                    self.triggers.remove_observable(namespace, message.id)
             case m.RegisterTriggerType():
                 self.triggers.add_type(connection, namespace, message)
             case m.UnregisterTriggerType():
                 self.triggers.remove_type(connection.id, message.namespace or namespace, message.id)
             case m.RegisterTrigger():
                 self.triggers.bind(connection, namespace, message)
-            case m.Observe():
-                self._observe(connection, namespace, message)
             case _:
                 self.triggers.unbind_for(connection, message.id)
-
-    def _observe(self, connection: Connection, namespace: str, message: m.Observe) -> None:
-        """Bind an observer of a function to the trigger type that the function stands for."""
-        binding = m.RegisterTrigger(
-            id=message.id,
-            trigger_type=message.source.function_id,
-            function_id=message.target.function_id,
-            metadata=message.metadata,
-            namespace=message.target.namespace,
-            trigger_namespace=message.source.namespace,
-            config=message.source.args,
-        )
-        self.triggers.bind(connection, namespace, binding, observes=True)
-        bound = self.triggers.bindings.get(message.id)
-        is_active = bound is not None and bound.provider is not None
-        told = m.ObserveResult(id=message.id, state="active" if is_active else "pending")
-        self.engine_state.send(connection.id, told)
 
     def _register_function(self, connection: Connection, namespace: str, message: m.RegisterFunction) -> None:
         if not message.id.strip():
@@ -379,34 +342,6 @@ class Router:
                 size=size,
             )
         )
-        if self._observes and message.observe is not None:
-            self._make_observable(connection, namespace, message, message.observe)
-
-    def _make_observable(
-        self, connection: Connection, namespace: str, message: m.RegisterFunction, observe: Json
-    ) -> None:
-        """Provide the types a function stands for; its owner is told of their observers and bindings."""
-        revision = self.triggers.next_revision()
-        # Its observers are told of one by one.
-        registered = m.FunctionRegistered(id=message.id, namespace=namespace, revision=revision)
-        self.engine_state.send(connection.id, registered)
-        for type_id in dict.fromkeys((message.id, text_of(observe.get("legacy_trigger_type")) or message.id)):
-            kind = m.RegisterTriggerType(
-                id=type_id,
-                description=message.description or "",
-                trigger_request_format=observe.get("args_format"),
-                call_request_format=message.request_format,
-            )
-            self.triggers.add_type(connection, namespace, kind, observed=message.id)
-
-    def _address(self, connection: Connection, message: m.InvokeFunction, activation: m.Activation) -> None:
-        """Address an observer that is told of something by its own function, with its own metadata."""
-        bound = self.triggers.bindings.get(text_of(activation.observer_id) or "")
-        if bound is None or bound.provider is None:
-            return
-        if self.triggers.types[bound.provider].owner == connection.id:
-            message.function_id, message.namespace = bound.function_id, bound.namespace
-            message.metadata = bound.metadata
 
     def _settle_namespace(self, connection: Connection, namespace: str) -> None:
         if connection.namespace is None:

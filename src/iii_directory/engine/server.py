@@ -30,7 +30,6 @@ from iii_directory.wire.ownership import can_tell, user_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.engine_state import Effect
     from iii_directory.engine.sqlite_store import Database
     from iii_directory.wire.access import Admitted, Refused
@@ -82,7 +81,6 @@ class EngineServer:
         database: Database | None = None,
         environment: Mapping[str, str] | None = None,
         limits: SocketLimits | None = None,
-        dialect: Dialect = "0.22",
     ) -> None:
         """Without ``asks_everybody`` the user who starts it needs no token, and others do.
 
@@ -103,7 +101,6 @@ class EngineServer:
             configuration=database.store("configuration") if database else MemoryStore(),
             environment=environment or {},
             set_aside=lambda: database.set_aside.name if database and database.set_aside else None,
-            dialect=dialect,
             state_queue=self.state_queue,
         )
         self._router = build_engine(world, __version__)

@@ -22,8 +22,6 @@ from iii_directory.engine.engine_state import (
 from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
 from iii_directory.wire.json_text import Json, encode_value
 from iii_directory.wire.messages import (
-    ObserverAdded,
-    ObserverRemoved,
     RegisterTrigger,
     TriggerRegistrationResult,
     UnregisterTrigger,
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
         TypeKey,
     )
     from iii_directory.wire.json_text import Json
-    from iii_directory.wire.messages import RegisterTriggerType
+    from iii_directory.wire.messages import Message, RegisterTriggerType
 
 
 class Triggers:
@@ -55,7 +53,6 @@ class Triggers:
         self._of_type: dict[str, dict[str, Binding]] = {}
         """The bindings by their trigger types, in the order they were made."""
         self._durable = 0
-        self._revision = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
         """The bindings that are not parked, in the order they were made."""
@@ -66,17 +63,8 @@ class Triggers:
 
     # Types
 
-    def add_type(
-        self,
-        connection: Connection,
-        namespace: str,
-        message: RegisterTriggerType,
-        observed: str | None = None,
-    ) -> None:
-        """Let a connection provide a type; the one that provided it before is replaced and not told.
-
-        The observers of ``observed``, a function, are the bindings of the type.
-        """
+    def add_type(self, connection: Connection, namespace: str, message: RegisterTriggerType) -> None:
+        """Let a connection provide a type; the one that provided it before is replaced and not told."""
         key = (message.namespace or namespace, message.id)
         held = self.types.get(key)
         if held is not None and held.owner is None:
@@ -101,7 +89,6 @@ class Triggers:
             description=message.description,
             configuration_schema=message.trigger_request_format,
             request_schema=message.call_request_format,
-            observed=observed,
             size=size,
         )
         self._count_type(self.types[key], 1)
@@ -113,12 +100,6 @@ class Triggers:
         held = self.types.get((namespace, type_id))
         if held is not None and held.owner == connection_id:
             self._drop_type(held)
-
-    def remove_observable(self, namespace: str, function_id: str) -> None:
-        """A function went, and what it stood for with it."""
-        for held in [held for held in self.types.values() if held.observed == function_id]:
-            if held.namespace == namespace:
-                self._drop_type(held)
 
     def _drop_type(self, held: TriggerType) -> None:
         del self.types[held.key]
@@ -141,11 +122,9 @@ class Triggers:
 
     # Bindings
 
-    def bind(
-        self, connection: Connection, home: str, message: RegisterTrigger, *, observes: bool = False
-    ) -> None:
+    def bind(self, connection: Connection, home: str, message: RegisterTrigger) -> None:
         """Bind a function for a connection; an id that is taken is taken over."""
-        binding = binding_of(message, connection.id, home, observes=observes)
+        binding = binding_of(message, connection.id, home)
         if self._belongs_inside(message.id, connection):
             self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
             return
@@ -171,7 +150,7 @@ class Triggers:
         binding.waiting = outcome
         self._bind(binding)
         key = binding.provider
-        if key is None or self.types[key].owner is None or self.types[key].observed is not None:
+        if key is None or self.types[key].owner is None:
             self._accepted(binding)
         else:
             self._engine_state.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
@@ -290,52 +269,29 @@ class Triggers:
             return
         binding.provider = key
         kind = self.types[key]
-        if kind.owner is None:
-            return
-        if kind.observed is None:
-            made = RegisterTrigger(
-                id=binding.id,
-                trigger_type=binding.trigger_type,
-                function_id=binding.function_id,
-                metadata=binding.metadata,
-                namespace=binding.namespace if binding.namespace != DEFAULT_NAMESPACE else None,
-                trigger_namespace=key[0] if key[0] != DEFAULT_NAMESPACE else None,
-                config=binding.config,
-            )
-            self._engine_state.send(kind.owner, made)
-        else:
-            observer: Json = {"id": binding.id, "args": {}, "filters": {}, "target": binding.function_id}
-            if not binding.observes:
-                observer["legacy"] = {"trigger_type": binding.trigger_type, "config": binding.config}
-            added = ObserverAdded(
-                function_id=kind.observed,
-                observer=observer,
-                namespace=key[0],
-                revision=self.next_revision(),
-            )
-            self._engine_state.send(kind.owner, added)
+        if kind.owner is not None:
+            self._engine_state.send(kind.owner, self._bound(binding, kind))
 
     def _detach(self, binding: Binding) -> None:
         provider = self.types.get(binding.provider) if binding.provider else None
         binding.provider = None
-        if provider is None or provider.owner is None:
-            return
-        if provider.observed is None:
-            ended = UnregisterTrigger(id=binding.id, trigger_type=binding.trigger_type)
-            self._engine_state.send(provider.owner, ended)
-        else:
-            removed = ObserverRemoved(
-                function_id=provider.observed,
-                id=binding.id,
-                namespace=provider.namespace,
-                revision=self.next_revision(),
-            )
-            self._engine_state.send(provider.owner, removed)
+        if provider is not None and provider.owner is not None:
+            self._engine_state.send(provider.owner, self._unbound(binding, provider))
 
-    def next_revision(self) -> int:
-        """Owners of observable functions tell old news from new by it."""
-        self._revision += 1
-        return self._revision
+    def _bound(self, binding: Binding, kind: TriggerType) -> Message:
+        """Return how the owner of a type is told of a binding."""
+        return RegisterTrigger(
+            id=binding.id,
+            trigger_type=binding.trigger_type,
+            function_id=binding.function_id,
+            metadata=binding.metadata,
+            namespace=binding.namespace if binding.namespace != DEFAULT_NAMESPACE else None,
+            trigger_namespace=kind.namespace if kind.namespace != DEFAULT_NAMESPACE else None,
+            config=binding.config,
+        )
+
+    def _unbound(self, binding: Binding, _kind: TriggerType) -> Message:
+        return UnregisterTrigger(id=binding.id, trigger_type=binding.trigger_type)
 
     def _accepted(self, binding: Binding) -> None:
         waiting, binding.waiting = binding.waiting, None

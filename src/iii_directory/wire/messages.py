@@ -135,7 +135,7 @@ class RegistrationRejected(_Message):
     message: str | None = None
 
 
-# The family of 0.25, in which functions are observed instead of triggers bound
+# The family of 0.25, in which functions are observed instead of triggers bound; our own engine ignores it
 
 
 class ObservedFunction(msgspec.Struct):

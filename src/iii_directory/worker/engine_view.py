@@ -106,10 +106,8 @@ class EngineView:
             return {
                 **found,
                 **_trigger_type_row(found),
-                "configuration_schema": found.get(
-                    "configuration_schema", found.get("trigger_request_format")
-                ),
-                "request_schema": found.get("request_schema", found.get("call_request_format")),
+                "configuration_schema": found.get("configuration_schema"),
+                "request_schema": found.get("request_schema"),
                 "response_schema": found.get("response_schema"),
                 "instance_count": found.get("instance_count", 0),
             }
@@ -151,15 +149,9 @@ class EngineView:
     async def worker(self, name: str, namespace: str | None = None) -> Row:
         """Return one worker with what it registered."""
         found = await self._find("engine::workers::info", {"name": name, **_in(namespace)})
-        if found is not None:
-            return _worker_detail(found)
-        row = _only_worker(await self.workers(), name, namespace)
-        return {
-            "worker": row,
-            "functions": [one for one in await self.functions() if _is_of(one, row)],
-            "trigger_types": [one for one in await self.trigger_types() if _is_of(one, row)],
-            "registered_triggers": [one for one in await self.bindings() if _is_of(one, row)],
-        }
+        if found is None:
+            raise _no_worker(await self.workers(), name, namespace)
+        return _worker_detail(found)
 
     async def findings(self) -> list[Finding]:
         """Return what the engine reports about itself: a state database that it had to set aside."""
@@ -254,8 +246,8 @@ def _function_detail(row: Row) -> Row:
     return {
         **row,
         **function_row(row),
-        "request_schema": row.get("request_schema", row.get("request_format")),
-        "response_schema": row.get("response_schema", row.get("response_format")),
+        "request_schema": row.get("request_schema"),
+        "response_schema": row.get("response_schema"),
         "metadata": row.get("metadata"),
         "registered_triggers": [
             {key: binding.get(key) for key in ("id", "trigger_type", "config")}
@@ -313,12 +305,6 @@ def _worker_detail(answer: Row) -> Row:
     }
 
 
-def _is_of(row: Row, worker: Row) -> bool:
-    """Return whether a worker registered it: workers of several namespaces may have one name."""
-    there, home = row.get("namespace"), worker.get("namespace")
-    return row["worker_name"] == worker["name"] and (there == home or None in (there, home))
-
-
 def _in(namespace: object) -> Row:
     return {"namespace": namespace} if isinstance(namespace, str) else {}
 
@@ -349,22 +335,18 @@ def _not_found(what: str, identifier: str, known: set[str], lister: str) -> Dire
     )
 
 
-def _only_worker(rows: list[Row], name: str, namespace: str | None) -> Row:
-    """Return the row of the worker that is meant, if it is clear which one."""
-    named = [row for row in rows if row["name"] == name]
-    here = [row for row in named if namespace in (None, row.get("namespace"))]
-    homes = sorted({row["namespace"] for row in named if "namespace" in row})
-    if here and (namespace is not None or len(homes) < 2):
-        return here[0]
+def _no_worker(rows: list[Row], name: str, namespace: str | None) -> DirectoryError:
+    """Return why a worker is not described: it is unknown, elsewhere, or in several namespaces."""
+    homes = sorted({row["namespace"] for row in rows if row["name"] == name and "namespace" in row})
     more = len(homes) - MAX_SUGGESTIONS
     listed = ", ".join(map(quoted, homes[:MAX_SUGGESTIONS])) + (f" and {more} more" if more > 0 else "")
-    if here:
-        raise invalid_field("namespace", f"one of those that have a worker {quoted(name)}: {listed}")
+    if namespace is None and len(homes) > 1:
+        return invalid_field("namespace", f"one of those that have a worker {quoted(name)}: {listed}")
     if namespace is not None and homes:
-        raise DirectoryError(
+        return DirectoryError(
             ENGINE_NOT_FOUND,
             f"worker {quoted(name)} not found in the namespace {quoted(namespace)}; it is in {listed}",
             next_steps=(Step("pass the namespace that is meant"),),
         )
     known = {str(row["name"]) for row in rows if row["name"] and namespace in (None, row.get("namespace"))}
-    raise _not_found("worker", name, known, "directory::worker-list")
+    return _not_found("worker", name, known, "directory::worker-list")

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks, each_in_turns
-from iii_directory.catalog.registered import RecordChange, stamp_of, values_of
-from iii_directory.catalog.registered_source import RecentWrites, Write
+from iii_directory.catalog.registered import RecordChange, values_of
 from iii_directory.documents.model import NO_AUTHOR
-from iii_directory.errors import BAD_BODY, ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError, Step
-from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS, MAX_HINTS, MAX_REGISTERED_BYTES
+from iii_directory.errors import ENGINE_FAILED, OUTCOME_UNKNOWN, DirectoryError
+from iii_directory.limits import HINTED_LOOK_SECONDS, LOOK_SECONDS, MAX_HINTS
 from iii_directory.shapes import is_count, object_of, rows_of, text_of
 from iii_directory.wire.access import REGISTRANTS_KEY
 from iii_directory.wire.ownership import ExposedError, made_secret, new_secret
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.bus.seam import Bus, Payload
-    from iii_directory.catalog.registered import Record, Table
-    from iii_directory.catalog.registered_source import RegisteredSource
+    from iii_directory.catalog.registered_source import FollowedTable, RegisteredSource, Write
     from iii_directory.config import Settings
     from iii_directory.documents.model import Author
     from iii_directory.worker.change_events import ChangeEvents
@@ -57,7 +55,7 @@ class RegisteredCollection:
     def __init__(
         self,
         scope: str,
-        table: Table,
+        table: FollowedTable,
         topic: str,
         *,
         engine: EngineCalls,
@@ -74,7 +72,6 @@ class RegisteredCollection:
         self._hints = hints
         self._look_again = look_again
         self._clock = clock
-        self._recent = RecentWrites()
         self._asking = Tasks()
         self._settling: dict[str, asyncio.Task[None]] = {}
         """The one task for each doubtful key that asks the state for it."""
@@ -84,43 +81,28 @@ class RegisteredCollection:
     async def register(self, fields: dict[str, Any], author: Author = NO_AUTHOR) -> str:
         """Store checked fields as a record of this author; the answer is its ``registered_at``."""
         record = self._table.draft(fields, self._clock(), author)
+        registered_at, sent = record.registered_at, time.monotonic()
+        hint = Hint(self.scope, record.key, registered_at)
         try:
-            return await self._register(record)
-        finally:
+            await self._write("state::set", hint, value=record.value)
+        except BaseException:
             self._table.drop_draft(record)
-
-    async def _register(self, record: Record) -> str:
-        size = self._table.size_with(record)
-        if size > MAX_REGISTERED_BYTES:
-            raise DirectoryError(
-                BAD_BODY,
-                f"with this, everything registered would be too large to list: {size} bytes, "
-                f"at most {MAX_REGISTERED_BYTES}",
-                next_steps=(Step("for what is not needed any more", "skills::unregister"),),
-            )
-        sent = time.monotonic()
-        hint = Hint(self.scope, record.key, record.registered_at)
-        await self._write("state::set", hint, value=record.value)
-        outcome = self._table.written(record)
-        self._recent.put(Write(record.key, record.stamp, record, sent, time.monotonic()))
+            raise
+        outcome = self._table.wrote(record, sent, time.monotonic())
         self._hints.wrote(hint)
         self._learned(record.key, outcome)
         if record.key in self._settling:
             # Another worker wrote the key meanwhile: the caller may read only what the state holds now.
             await asyncio.wait([self._settling[record.key]])
-        else:
-            self._recent.superseded(record.key, self._table.get(record.key))
-        return record.registered_at
+        return registered_at
 
     async def unregister(self, key: str) -> bool:
         """Delete a record; return whether it existed."""
         sent = time.monotonic()
         hint = Hint(self.scope, key, None)
         old = await self._write("state::delete", hint)
-        outcome = self._table.deleted(key, old)
+        outcome = self._table.removed(key, old, sent, time.monotonic())
         if old is not None:
-            self._recent.put(Write(key, stamp_of(old), None, sent, time.monotonic()))
-            self._recent.superseded(key, self._table.get(key))
             self._hints.wrote(hint)
         self._learned(key, outcome)
         return old is not None
@@ -129,8 +111,7 @@ class RegisteredCollection:
 
     def changed(self, key: str, old: object, new: object) -> None:
         """Take an event of the engine, which tells of every write to the scope."""
-        known_as = self._table.key_of(key, old, new)
-        self._learned_of_others(known_as, self._table.seen(known_as, old, new))
+        self._learned(*self._table.heard(key, old, new))
 
     def hinted(self, hint: Hint) -> None:
         """Ask the state for a key that a directory on another engine says it wrote, if that is news."""
@@ -142,13 +123,13 @@ class RegisteredCollection:
 
     def engine_gone(self) -> None:
         """Note that the latest writes may be lost with the engine, and the hints of them as well."""
-        self._recent.engine_gone(time.monotonic())
-        for write in self._recent.endangered:
+        self._table.recent.engine_gone(time.monotonic())
+        for write in self._table.recent.endangered:
             self._hints.wrote(self._hint_of(write))
 
     def nothing_lost(self) -> None:
         """Note that the state has lost nothing: what is missing was deleted."""
-        self._recent.believe()
+        self._table.recent.believe()
 
     async def load(self, *, first: bool) -> int:
         """Take over what the state holds, and return how many lost writes were made again before that.
@@ -158,13 +139,13 @@ class RegisteredCollection:
         """
         self._table.listing_asked()
         values = values_of(await self._engine.call("state::list", {"scope": self.scope}))
-        lost = self._recent.lost(self._table.stamps_in(values)) if self._recent.endangered else []
+        lost = self._table.recent.lost(self._table.stamps_in(values)) if self._table.recent.endangered else []
         for start in range(0, len(lost), MAX_HINTS):
             await asyncio.gather(*map(self._restore, lost[start : start + MAX_HINTS]))
-        self._recent.believe()
+        self._table.recent.believe()
         # The first load is not a change; later ones tell of what happened meanwhile.
-        changes = self._table.listed(values)
-        await each_in_turns(changes, lambda change: None if first else self._learned_of_others(*change))
+        changes = self._table.news_in(values)
+        await each_in_turns(changes, lambda change: None if first else self._learned(*change))
         return len(lost)
 
     def close(self) -> None:
@@ -180,17 +161,11 @@ class RegisteredCollection:
         else:
             await self._engine.call("state::set", {**address, "value": write.record.value})
         self._table.keep(write.key)
-        self._recent.put(write._replace(sent=sent, acknowledged=time.monotonic()))
+        self._table.recent.put(write._replace(sent=sent, acknowledged=time.monotonic()))
         self._hints.wrote(self._hint_of(write))
 
     def _hint_of(self, write: Write) -> Hint:
         return Hint(self.scope, write.key, None if write.record is None else write.record.registered_at)
-
-    def _learned_of_others(self, key: str, outcome: RecordChange) -> None:
-        """Act on news that is not the answer to a write of ours."""
-        if outcome in (RecordChange.REGISTERED, RecordChange.UNREGISTERED):
-            self._recent.superseded(key, self._table.get(key))
-        self._learned(key, outcome)
 
     def _learned(self, key: str, outcome: RecordChange) -> None:
         match outcome:
@@ -202,11 +177,11 @@ class RegisteredCollection:
                 pass
 
     async def _settle(self, key: str) -> None:
-        value, outcome = None, RecordChange.DOUBTFUL
+        outcome = RecordChange.DOUBTFUL
         try:
             while outcome is RecordChange.DOUBTFUL:
                 value = await self._engine.call("state::get", {"scope": self.scope, "key": key})
-                outcome = self._table.settle(key, value)
+                outcome = self._table.settled(key, value)
         except CallError as error:
             log.warning("%s may have changed, and iii-state does not answer: %s", key, error)
             self._table.leave_doubtful(key)
@@ -214,11 +189,7 @@ class RegisteredCollection:
             return
         finally:
             del self._settling[key]
-        if value is None and self._recent.endangered:
-            # The engine may have lost what we wrote; the listing will tell.
-            self._learned(key, outcome)
-        else:
-            self._learned_of_others(key, outcome)
+        self._learned(key, outcome)
 
     async def _write(self, function_id: str, hint: Hint, **more: Any) -> Any:
         try:
@@ -260,7 +231,7 @@ class Registrations:
         self._namespace = namespace
         self._follow = follow
 
-        def collection(scope: str, table: Table, topic: str) -> RegisteredCollection:
+        def collection(scope: str, table: FollowedTable, topic: str) -> RegisteredCollection:
             return RegisteredCollection(
                 scope,
                 table,

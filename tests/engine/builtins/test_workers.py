@@ -331,21 +331,5 @@ def test_the_connected_workers_stand_for_the_installed_ones(driver: Driver) -> N
         assert [row["name"] for row in rows] == ["b", "a"]
 
 
-def test_from_0_23_on_compose_tells_what_is_installed_and_nothing_else_does() -> None:
-    driver = Driver(dialect="0.23")
-    client = driver.connect("asker")
-    driver.connect("mailer", pid=77)
-    driver.connect()
-
-    status = client.result("compose::status", {})
-
-    assert status["containers"] == [
-        {"container": "asker", "worker": "path://.", "state": "ready", "pid": 1, "owned": False},
-        {"container": "mailer", "worker": "path://.", "state": "ready", "pid": 77, "owned": False},
-    ]
-    assert client.error("worker::list", {})["code"] == "function_not_found"
-    assert "worker" not in {row["id"] for row in client.result("engine::triggers::list", {})["triggers"]}
-
-
 def test_up_to_0_22_there_is_no_compose(client: Client) -> None:
     assert client.error("compose::status", {})["code"] == "function_not_found"

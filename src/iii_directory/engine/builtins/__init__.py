@@ -22,7 +22,6 @@ from iii_directory.engine.store import Unqueued
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from iii_directory.engine.builtins.workers import Dialect
     from iii_directory.engine.store import Store, StoreQueue
 
 
@@ -37,16 +36,15 @@ class World:
     environment: Mapping[str, str]
     set_aside: Callable[[], str | None] = lambda: None
     """The name of a file of state that was damaged or taken away, and is kept beside."""
-    dialect: Dialect = "0.22"
     state_queue: StoreQueue = field(default_factory=Unqueued)
     """How the state's store is used."""
 
 
 def build_engine(world: World, version: str) -> Router:
     """A router with its built-ins, ready for a shell."""
-    router = Router(world.new_id, world.now_ms, observes=world.dialect == "0.25")
+    router = Router(world.new_id, world.now_ms)
     provide_introspection(router)
-    provide_workers(router, version, world.dialect)
+    provide_workers(router, version)
     provide_state(router, world.state, world.state_queue)
     provide_pubsub(router)
     provide_configuration(router, world.configuration, world.environment)

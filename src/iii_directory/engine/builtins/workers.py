@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine.builtins.table import (
     BuiltinFunction,
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from iii_directory.engine.engine_state import Connection
     from iii_directory.engine.router import Router
     from iii_directory.wire.json_text import Json
-
-Dialect = Literal["0.22", "0.23", "0.25"]
-"""Which engine the built-ins speak like: from 0.23 on Compose tells what is installed."""
 
 _OPERATIONS: Final = ("operations", "operation")
 _STAGES: Final = ("stages", "stage")
@@ -119,26 +116,6 @@ class Workers:
                 for connection in self._engine_state.visible_connections()
                 if connection.name is not None
             ]
-        }
-
-    def composed(self, request: BuiltinRequest) -> Json:  # noqa: ARG002 (there is one project, and no file of it)
-        """Answer ``compose::status``: the connected workers stand for the containers of a project.
-
-        Without a project's file, which would name the worker of each container, each is itself.
-        """
-        return {
-            "namespace": DEFAULT_NAMESPACE,
-            "containers": [
-                {
-                    "container": connection.name,
-                    "worker": "path://.",
-                    "state": "ready",
-                    "pid": connection.pid,
-                    "owned": False,
-                }
-                for connection in self._engine_state.visible_connections()
-                if connection.name is not None
-            ],
         }
 
     def _builtin_row(self, worker: BuiltinWorker) -> Json:
@@ -237,7 +214,7 @@ def _worker_matches(config: Json, event: Json) -> bool:
     return True
 
 
-def provide_workers(router: Router, version: str, dialect: Dialect) -> None:
+def provide_workers(router: Router, version: str) -> None:
     """Put the worker functions and their trigger types on the engine."""
     it = Workers(router, version)
     functions = [
@@ -268,11 +245,6 @@ def provide_workers(router: Router, version: str, dialect: Dialect) -> None:
         schema(event="string", worker_id="string"),
     )
     provide(router, BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
-    provide(router, _installed(it) if dialect == "0.22" else _composed(it))
-
-
-def _installed(it: Workers) -> BuiltinWorker:
-    """What engines up to 0.22 say of installed workers."""
     names = {"type": "array", "items": {"type": "string"}}
     installed = BuiltinFunction(
         "worker::list",
@@ -286,15 +258,4 @@ def _installed(it: Workers) -> BuiltinWorker:
         schema(operations=names, stages=names, workers=names),
         schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
     )
-    return BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added])
-
-
-def _composed(it: Workers) -> BuiltinWorker:
-    """What engines from 0.23 on say of them, by the daemon of Compose."""
-    status = BuiltinFunction(
-        "compose::status",
-        "The containers of this project: the connected workers.",
-        it.composed,
-        schema(file="string", namespace="string"),
-    )
-    return BuiltinWorker("compose", "Workers of this project.", [status])
+    provide(router, BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added]))
