@@ -97,7 +97,12 @@ def _in_force(config_path: Path, url: str | None) -> tuple[list[config.InForce],
     waiting = _waiting(now, run)
     said = config.Origin(file, {key: value for key, value in document.items() if key not in waiting})
     usual: list[config.Origin] = []
-    elsewhere = list(_of_run(now, run, waiting))
+    elsewhere: list[config.Origin] = []
+    if run is not None:
+        # An option of the running directory may have named another folder.
+        other = run.skills_folder != str(now.skills_folder)
+        folder = {"skills_folder": run.skills_folder} if other else {}
+        elsewhere.append(config.Origin(f"the start of pid {run.pid}", {**waiting, **folder}))
     if address is not None:
         token = engine_token(address, home, named=common.is_named(url))
         usual += _usual_on(address, token)
@@ -116,15 +121,6 @@ def _waiting(now: config.Settings, run: Run | None) -> Json:
         for key, value in config.at_next_start(now).items()
         if before.get(key, value) != value
     }
-
-
-def _of_run(now: config.Settings, run: Run | None, waiting: Json) -> Iterator[config.Origin]:
-    """Yield what a running directory was started with, where the file says something else."""
-    if run is not None:
-        # An option may have named another folder.
-        other = run.skills_folder != str(now.skills_folder)
-        folder = {"skills_folder": run.skills_folder} if other else {}
-        yield config.Origin(f"the start of pid {run.pid}", {**waiting, **folder})
 
 
 def _engine_of(home: Path, url: str | None) -> str | None:

@@ -258,7 +258,8 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open nothing.")
 def open_page(as_json: bool) -> None:
-    address = page_address(_nearest_run())
+    # The page is beside the MCP endpoint.
+    address = (_nearest_run().mcp or "").removesuffix("mcp")
     if as_json:
         print_json({"url": address})
         return
@@ -266,11 +267,6 @@ def open_page(as_json: bool) -> None:
 
     say(address)
     webbrowser.open(address)
-
-
-def page_address(run: processes.Run) -> str:
-    """Return the address of the page beside the MCP endpoint of a running directory."""
-    return (run.mcp or "").removesuffix("mcp")
 
 
 def _nearest_run() -> processes.Run:

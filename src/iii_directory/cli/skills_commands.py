@@ -172,7 +172,10 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
     elif host is None:
         _print_costs(reply)
     else:
-        _print_host(hosts[host], reply["skills"])
+        lines = {row["id"]: row["line"] for row in reply["skills"]}
+        if hosts[host]["cut"]:
+            output.print_table(("id", "line"), [(key, _cost(lines[key])) for key in hosts[host]["cut"]])
+        output.note(_fate(hosts[host]))
 
 
 @skills.command(
@@ -258,13 +261,6 @@ def _print_costs(reply: dict[str, Any]) -> None:
     for host in reply["hosts"]:
         output.note(_fate(host))
     output.note(f"in tokens, which are estimated: {reply['estimate']}")
-
-
-def _print_host(host: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    lines = {row["id"]: row["line"] for row in rows}
-    if host["cut"]:
-        output.print_table(("id", "line"), [(key, _cost(lines[key])) for key in host["cut"]])
-    output.note(_fate(host))
 
 
 def _cost(size: dict[str, int]) -> str:

@@ -156,17 +156,12 @@ def load(block: str, first_line: int = 2) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + first_line})" if mark is not None else ""
         raise FrontMatterError(f"it is not valid YAML{where}") from None
-    if _json_bytes(values) > max(
-        limits.MAX_FRONT_MATTER_GROWTH * len(block.encode()), limits.SMALL_FRONT_MATTER_BYTES
-    ):
+    size = len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > max(limits.MAX_FRONT_MATTER_GROWTH * len(block.encode()), limits.SMALL_FRONT_MATTER_BYTES):
         raise FrontMatterError(
             f"it is more than {limits.MAX_FRONT_MATTER_GROWTH} times as large once it is JSON"
         )
     return values
-
-
-def _json_bytes(values: dict[str, Any]) -> int:
-    return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _fence_end(text: str, start: int) -> int | None:

@@ -193,7 +193,11 @@ def parse_detail(answer: object, name: str) -> Json:
     if versions:
         detail["versions"] = versions
     reference = extra.get("api_reference")
-    detail["api_reference"] = _api_reference(reference if is_object(reference) else extra)
+    fields = reference if is_object(reference) else extra
+    detail["api_reference"] = {
+        "functions": _references(fields, "functions", _FUNCTION_FIELDS),
+        "triggers": _references(fields, "triggers", _TRIGGER_FIELDS),
+    }
     return detail
 
 
@@ -241,13 +245,6 @@ def parse_row(value: object) -> Json | None:
     if isinstance(value.get("image"), str):
         row["image"] = value["image"]
     return row
-
-
-def _api_reference(fields: Json) -> Json:
-    return {
-        "functions": _references(fields, "functions", _FUNCTION_FIELDS),
-        "triggers": _references(fields, "triggers", _TRIGGER_FIELDS),
-    }
 
 
 def _references(reference: Json, key: str, fields: tuple[str, ...]) -> list[Json]:

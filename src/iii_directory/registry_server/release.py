@@ -204,17 +204,13 @@ def _check(contents: dict[str, bytes]) -> None:
     prompts = [
         published_workers.prompt_of(path, text.decode())
         for path, text in contents.items()
-        if _is_prompt(path)
+        if path.startswith("prompts/") and path.endswith(".md")
     ]
     names = [prompt["name"] for prompt in prompts]
     for name in names:
         problem = prompt_name_problem(name) if isinstance(name, str) else "name must be a string"
         if problem is not None or names.count(name) > 1:
             raise _unfit(f"a prompt cannot be published: {problem or f'there are two of the name {name}'}")
-
-
-def _is_prompt(path: str) -> bool:
-    return path.startswith("prompts/") and path.endswith(".md")
 
 
 def _unfit(problem: str) -> DirectoryError:
