@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iii_directory import limits
-from iii_directory.install.merge import merged
+from iii_directory.install.reports import merged
 
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 texts = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n"]), max_size=12).map(

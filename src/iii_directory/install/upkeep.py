@@ -22,7 +22,6 @@ from iii_directory.documents.facts import listed_facts
 from iii_directory.documents.ids import is_namespace
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.bundle import news_of
-from iii_directory.install.merge import Sides, plan_merge
 from iii_directory.install.plan import (
     Disk,
     FileChanges,
@@ -33,7 +32,7 @@ from iii_directory.install.plan import (
     plan_restore,
     verify_entry,
 )
-from iii_directory.install.reports import Report, unified_diff, with_merges
+from iii_directory.install.reports import Report, Sides, plan_merge, unified_diff, with_merges
 from iii_directory.install.sources import AskedOnce
 from iii_directory.install.tree import silent
 from iii_directory.registry.registry_messages import is_older

@@ -26,10 +26,9 @@ from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION, LOCAL, REA
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
-from iii_directory.worker.auto_download import AutoDownload
 from iii_directory.worker.change_events import ChangeEvents, DiskEditEvents, InstallEvents
 from iii_directory.worker.engine_view import EngineCalls, EngineView
-from iii_directory.worker.installed_workers import InstalledWorkers
+from iii_directory.worker.installed_workers import AutoDownload, InstalledWorkers
 from iii_directory.worker.live_settings import LISTENER as SETTINGS_LISTENER
 from iii_directory.worker.live_settings import LiveSettings
 from iii_directory.worker.registration_conflicts import RegistrationConflicts

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from iii_directory.install.service import Installer
     from iii_directory.install.writes import Writes, WrittenFile
     from iii_directory.registry.registry_client import RegistryClient
-    from iii_directory.worker.auto_download import AutoDownload
     from iii_directory.worker.change_events import DiskEditEvents, InstallEvents
-    from iii_directory.worker.installed_workers import InstalledWorkers
+    from iii_directory.worker.installed_workers import AutoDownload, InstalledWorkers
     from iii_directory.worker.registrations import Registrations
 
 
