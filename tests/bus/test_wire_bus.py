@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., WireBus]]:
     """Buses that are closed at the end, and that try again without much of a pause."""
-    monkeypatch.setattr("iii_directory.bus.wire_bus.FIRST_RECONNECT_SECONDS", 0.01)
+    monkeypatch.setattr("iii_directory.limits.FIRST_RECONNECT_SECONDS", 0.01)
     monkeypatch.setattr("iii_directory.bus.wire_bus._TAKE_OVER_SECONDS", 0.02)
     made: list[WireBus] = []
 
@@ -126,7 +126,7 @@ def test_functions_are_offered_only_when_what_waits_for_a_connection_is_done(
 def test_functions_come_though_what_waits_for_a_connection_hangs(
     engine: EngineThread, make: Callable[..., WireBus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.bus.wire_bus.CONNECTED_SECONDS", 0.01)
+    monkeypatch.setattr("iii_directory.limits.CONNECTED_SECONDS", 0.01)
     bus = make(engine.url)
 
     async def hang() -> None:
@@ -246,7 +246,7 @@ def test_an_engine_that_is_not_heard_of_any_more_is_given_up(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iii_directory.bus.wire_bus.KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr("iii_directory.limits.KEEP_ALIVE_SECONDS", 0.05)
     bus, held = make(engine.url), threading.Event()
     bus.start()
     assert call(bus, "engine::health::check")

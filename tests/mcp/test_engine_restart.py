@@ -84,7 +84,7 @@ def _soon(one: Session, method: str) -> Future[Any]:
 def test_a_client_that_came_before_the_engine_is_told_when_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_ENGINE_SECONDS", 0.1)
+    monkeypatch.setattr("iii_directory.limits.MCP_ENGINE_SECONDS", 0.1)
     port = free_port()
     with http_bridge(f"ws://127.0.0.1:{port}") as url, session(url, "2026") as client:
         problem = client.refusal("list_resources")
@@ -201,7 +201,7 @@ def test_a_worker_that_comes_back_late_is_waited_for(machine: Restartable, upstr
 def test_a_read_whose_answer_is_lost_is_asked_again(
     machine: Restartable, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.2)
+    monkeypatch.setattr("iii_directory.limits.MCP_READ_SECONDS", 0.2)
     with OtherWorker(machine.url, "deaf") as other, Gate() as gate:
         asked = threading.Semaphore(0)
 
@@ -219,8 +219,8 @@ def test_a_read_whose_answer_is_lost_is_asked_again(
 def test_what_never_answers_is_given_up(
     machine: Restartable, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_READ_SECONDS", 0.1)
-    monkeypatch.setattr("iii_directory.mcp.upstream.MCP_WORK_SECONDS", 0.1)
+    monkeypatch.setattr("iii_directory.limits.MCP_READ_SECONDS", 0.1)
+    monkeypatch.setattr("iii_directory.limits.MCP_WORK_SECONDS", 0.1)
     with OtherWorker(machine.url, "deaf") as other, Gate() as gate:
         other.offer("deaf::never", lambda _: gate.wait())
 

@@ -221,7 +221,7 @@ def test_a_client_is_told_of_a_changed_resource_it_subscribed_to(world: tuple[Ho
 def test_a_cursor_is_void_once_a_listed_skill_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.catalog.skill_manifests.MAX_MANIFEST_PAGE_SKILLS", 2)
+    monkeypatch.setattr("iii_directory.limits.MAX_MANIFEST_PAGE_SKILLS", 2)
     with host_of(tmp_path) as (host, reader):
         for number in range(5):
             reader.skills.write(f"s{number}/SKILL.md", f"# S\n\nNumber {number}.\n")
@@ -354,7 +354,7 @@ def test_a_skill_that_is_only_offered_by_name_is_not_listed_and_still_answered(t
 def test_a_skill_of_too_many_files_is_listed_without_a_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iii_directory.catalog.skill_manifests.MAX_BUNDLE_FILES", 3)
+    monkeypatch.setattr("iii_directory.limits.MAX_BUNDLE_FILES", 3)
     with host_of(tmp_path) as (host, reader):
         reader.skills.write("big/SKILL.md", "# Big\n\nHas many files.\n")
         for number in range(3):

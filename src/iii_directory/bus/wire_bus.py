@@ -21,19 +21,9 @@ from websockets.exceptions import InvalidStatus, InvalidURI
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
+from iii_directory import limits
 from iii_directory.bus.message_bus import REGISTER_WORKER, MessageBus
 from iii_directory.bus.seam import CallError
-from iii_directory.limits import (
-    CONNECTED_SECONDS,
-    FIRST_RECONNECT_SECONDS,
-    HANDSHAKE_SECONDS,
-    KEEP_ALIVE_SECONDS,
-    LEAVE_SECONDS,
-    LONGEST_RECONNECT_SECONDS,
-    MAX_FRAME_BYTES,
-    MAX_MESSAGE_BYTES,
-    MAX_UNSENT_BYTES,
-)
 from iii_directory.text import shown_url
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import UndecodableError, decode, encode
@@ -94,15 +84,17 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
     if (token or where.password) and await asyncio.to_thread(is_strangers, url):
         raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
     loop = asyncio.get_running_loop()
-    socket = WireSocket(ClientProtocol(where, max_size=MAX_MESSAGE_BYTES, logger=_wire_log), owner, token)
+    socket = WireSocket(
+        ClientProtocol(where, max_size=limits.MAX_MESSAGE_BYTES, logger=_wire_log), owner, token
+    )
     handed_over = False
     try:
-        async with asyncio.timeout(HANDSHAKE_SECONDS):
+        async with asyncio.timeout(limits.HANDSHAKE_SECONDS):
             await loop.create_connection(lambda: socket, where.host, where.port, ssl=where.secure or None)
             await socket.opened
             handed_over = True
     except TimeoutError:
-        raise UnreachableError(f"it did not answer within {HANDSHAKE_SECONDS:g} s") from None
+        raise UnreachableError(f"it did not answer within {limits.HANDSHAKE_SECONDS:g} s") from None
     except OSError as error:
         raise UnreachableError(os.strerror(error.errno) if error.errno else str(error)) from None
     finally:
@@ -118,11 +110,11 @@ class WireSocket(MessageSocket):
     def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
         super().__init__(
             protocol,
-            frame_bytes=MAX_MESSAGE_BYTES,
+            frame_bytes=limits.MAX_MESSAGE_BYTES,
             read_into=memoryview(bytearray(READ_BYTES)),
             writers=Writers(),
-            unsent_bytes=MAX_UNSENT_BYTES,
-            unsent_event_bytes=MAX_UNSENT_BYTES,
+            unsent_bytes=limits.MAX_UNSENT_BYTES,
+            unsent_event_bytes=limits.MAX_UNSENT_BYTES,
         )
         self._protocol = protocol
         self._owner = owner
@@ -147,7 +139,7 @@ class WireSocket(MessageSocket):
         """Send a message of JSON; what one pass of the loop says is written together, up to some messages."""
         if not self.is_open:
             return
-        if len(text) <= MAX_FRAME_BYTES:
+        if len(text) <= limits.MAX_FRAME_BYTES:
             self.framing.send(text)
         else:
             self.framing.send_in_fragments(text)
@@ -162,7 +154,7 @@ class WireSocket(MessageSocket):
         if self.is_open:
             self._protocol.send_close()
             self.flush()
-            await asyncio.wait([self.ended], timeout=LEAVE_SECONDS)
+            await asyncio.wait([self.ended], timeout=limits.LEAVE_SECONDS)
         self.abort()
 
     def abort(self) -> None:
@@ -208,7 +200,7 @@ class WireSocket(MessageSocket):
         if problem is None:
             self._was_open = True
             self.opened.set_result(None)
-            self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
+            self._timer = self._loop.call_later(limits.KEEP_ALIVE_SECONDS, self._keep_alive)
         elif isinstance(problem, InvalidStatus) and event.status_code == HTTPStatus.UNAUTHORIZED:
             self.opened.set_exception(UnreachableError("it asks for a token: set III_TOKEN"))
         else:
@@ -250,7 +242,7 @@ class WireSocket(MessageSocket):
         if self.is_open:
             self._protocol.send_ping(b"")
             self.flush()
-        self._timer = self._loop.call_later(KEEP_ALIVE_SECONDS, self._keep_alive)
+        self._timer = self._loop.call_later(limits.KEEP_ALIVE_SECONDS, self._keep_alive)
 
 
 _TAKE_OVER_SECONDS: Final = 2.0
@@ -351,7 +343,7 @@ class WireBus(MessageBus):
     # Connecting
 
     async def _stay_connected(self) -> None:
-        pause, said = FIRST_RECONNECT_SECONDS, False
+        pause, said = limits.FIRST_RECONNECT_SECONDS, False
         while True:
             self._welcomed.clear()
             try:
@@ -362,9 +354,9 @@ class WireBus(MessageBus):
                 said = True
                 # Not all at the same moment, when many wait for one engine.
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
-                pause = min(pause * 2, LONGEST_RECONNECT_SECONDS)
+                pause = min(pause * 2, limits.LONGEST_RECONNECT_SECONDS)
                 continue
-            pause, said = FIRST_RECONNECT_SECONDS, False
+            pause, said = limits.FIRST_RECONNECT_SECONDS, False
             if await self._introduced():
                 await self._offer(socket)
                 await asyncio.shield(socket.ended)
@@ -390,7 +382,7 @@ class WireBus(MessageBus):
             await self._calls.make(
                 REGISTER_WORKER,
                 lambda call_id: self._send(self._announcement(call_id, isolation)),
-                HANDSHAKE_SECONDS * 1000,
+                limits.HANDSHAKE_SECONDS * 1000,
             )
         except CallError as error:
             if error.code in (protocol.WORKER_CONFLICT, protocol.CONNECTION_LOST):
@@ -410,7 +402,7 @@ class WireBus(MessageBus):
         actions = asyncio.gather(*(self._tasks.start(action()) for action in self._on_connected))
         # One that hangs must not keep the functions away for ever.
         ways = (actions, socket.ended)
-        await asyncio.wait(ways, timeout=CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ways, timeout=limits.CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if socket.ended.done():
             actions.cancel()
             # Its outcome does not matter any more.
@@ -447,7 +439,7 @@ class WireBus(MessageBus):
         except (TypeError, ValueError):
             self._cannot_send(message, protocol.SERIALIZATION_ERROR, "it is not JSON")
             return
-        if len(text) > MAX_MESSAGE_BYTES:
+        if len(text) > limits.MAX_MESSAGE_BYTES:
             self._cannot_send(message, protocol.PAYLOAD_TOO_LARGE, f"it has {len(text)} bytes")
             return
         self._socket.send(text)

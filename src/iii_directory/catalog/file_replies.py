@@ -8,16 +8,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from iii_directory.catalog import skill_folders
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
-from iii_directory.catalog.skill_folders import (
-    file_of,
-    files_of,
-    folder_of,
-    is_skill,
-    relative_path,
-    skill_at,
-    skill_of,
-)
 from iii_directory.documents.file_pages import FilePart, least_page, media_type, page_of, text_of
 from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
@@ -28,7 +20,6 @@ from iii_directory.text import close_names, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iii_directory.catalog.skill_folders import SkillFile
     from iii_directory.catalog.skill_replies import Row
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
@@ -39,7 +30,7 @@ if TYPE_CHECKING:
 
 def file_as_text(view: CatalogueView, path: str, *, with_raw: bool) -> Row:
     """Answer ``directory::skills::get`` for a path that is not a document."""
-    part_of = skill_at(view.snapshot, path)
+    part_of = skill_folders.skill_at(view.snapshot, path)
     entry = view.snapshot.files[path]
     if entry.size is None or entry.size > MAX_BODY_BYTES:
         raise no_text(view.snapshot, path)
@@ -66,7 +57,7 @@ def file_as_text(view: CatalogueView, path: str, *, with_raw: bool) -> Row:
 
 def file_provenance(view: CatalogueView, path: str, sha256: str | None) -> Provenance | None:
     """Return the provenance of a file by the hash of its bytes; None for a file outside of skills."""
-    owner = skill_at(view.snapshot, path)
+    owner = skill_folders.skill_at(view.snapshot, path)
     return None if owner is None else _provenance(view, owner, path, sha256)
 
 
@@ -77,9 +68,9 @@ def _provenance(view: CatalogueView, owner: Skill, path: str, sha256: str | None
 
 def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
     """Return the error for a file that cannot be read as one text, with the function to call instead."""
-    part_of = skill_at(snapshot, path)
+    part_of = skill_folders.skill_at(snapshot, path)
     owner = "" if part_of is None else snapshot.display_id(part_of)
-    inner = path if part_of is None else relative_path(part_of, path)
+    inner = path if part_of is None else skill_folders.relative_path(part_of, path)
     return DirectoryError(
         NO_TEXT,
         f"file {quoted(path)} is binary or larger than {MAX_BODY_BYTES} bytes",
@@ -90,7 +81,7 @@ def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
 def skill_files(view: CatalogueView, payload: Payload) -> Row:
     """Answer ``directory::skills::files``."""
     owner = skill_meant(view, payload)
-    found = files_of(view.snapshot, owner)
+    found = skill_folders.files_of(view.snapshot, owner)
     are_hashed = len(found) <= MAX_BUNDLE_FILES and sum(file.size for file in found) <= MAX_BUNDLE_BYTES
     listed: list[Row] = []
     for file in found:
@@ -115,7 +106,7 @@ def skill_files(view: CatalogueView, payload: Payload) -> Row:
     key = view.snapshot.display_id(owner)
     provenance = owner.provenance.as_json()
     reply: Row = {"id": key, "uri": SCHEME + key, "provenance": provenance, "files": listed}
-    return reply | view.files.place_of(folder_of(owner) or owner.path)
+    return reply | view.files.place_of(skill_folders.folder_of(owner) or owner.path)
 
 
 def skill_file(view: CatalogueView, payload: Payload) -> Row:
@@ -144,7 +135,9 @@ def skill_file(view: CatalogueView, payload: Payload) -> Row:
     }
 
 
-def of_file(view: CatalogueView, owner: Skill, file: SkillFile, sha256: str | None) -> Provenance:
+def of_file(
+    view: CatalogueView, owner: Skill, file: skill_folders.SkillFile, sha256: str | None
+) -> Provenance:
     """Return the provenance of one of the files of a skill, by the hash of its bytes."""
     if file.place is not None:
         return _provenance(view, owner, file.place, sha256)
@@ -156,8 +149,8 @@ def skill_meant(view: CatalogueView, payload: Payload) -> Skill:
     asked = text(payload, "id")
     target = resolve_skill(view.snapshot, asked, view.installed or frozenset())
     if isinstance(target, Found) and target.note is None:
-        return skill_of(view.snapshot, target.skill) or target.skill
-    part_of = skill_at(view.snapshot, target.path) if isinstance(target, FoundFile) else None
+        return skill_folders.skill_of(view.snapshot, target.skill) or target.skill
+    part_of = skill_folders.skill_at(view.snapshot, target.path) if isinstance(target, FoundFile) else None
     if part_of is None:
         raise not_found(view.snapshot, asked)
     return part_of
@@ -175,21 +168,21 @@ def _owner_and_path(view: CatalogueView, payload: Payload) -> tuple[Skill, str]:
     while "/" in skill_id:
         skill_id = skill_id.rpartition("/")[0]
         owner = view.snapshot.find(skill_id)
-        if owner is not None and is_skill(view.snapshot, owner):
+        if owner is not None and skill_folders.is_skill(view.snapshot, owner):
             return owner, asked.removeprefix(f"{skill_id}/")
     raise not_found(view.snapshot, asked)
 
 
-def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
+def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> skill_folders.SkillFile:
     wanted = path.strip().removeprefix("./")
-    found = file_of(snapshot, owner, path) or file_of(snapshot, owner, wanted)
+    found = skill_folders.file_of(snapshot, owner, path) or skill_folders.file_of(snapshot, owner, wanted)
     if found is not None:
         return found
     # Accept any case, and a path below the skills folder instead of the skill's.
     folded = wanted.casefold()
-    known = files_of(snapshot, owner)
+    known = skill_folders.files_of(snapshot, owner)
     by_folded = {file.path.casefold(): file for file in known}
-    found = by_folded.get(folded) or by_folded.get(folded.removeprefix(f"{folder_of(owner)}/"))
+    found = by_folded.get(folded) or by_folded.get(folded.removeprefix(f"{skill_folders.folder_of(owner)}/"))
     if found is not None:
         return found
     key = snapshot.display_id(owner)
@@ -199,7 +192,7 @@ def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> SkillFile:
     )
 
 
-def read_part(view: CatalogueView, file: SkillFile, offset: int, limit: int) -> FilePart:
+def read_part(view: CatalogueView, file: skill_folders.SkillFile, offset: int, limit: int) -> FilePart:
     """Return at most ``limit`` bytes of a skill's file from ``offset`` on, with the hash of the whole."""
     if file.place is not None:
         return view.files.read(file.place, offset, limit)
@@ -214,7 +207,9 @@ def with_places(view: CatalogueView, answer: Row) -> Row:
 
     def placed(hit: Row, kind: str) -> Row:
         skill = view.snapshot.find(hit["id"]) if kind == "skill" else None
-        return hit if skill is None else hit | view.files.place_of(folder_of(skill) or skill.path)
+        return (
+            hit if skill is None else hit | view.files.place_of(skill_folders.folder_of(skill) or skill.path)
+        )
 
     results: list[Row] = []
     for result in answer["results"]:

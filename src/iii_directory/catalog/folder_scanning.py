@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.catalog.folder_watching import CannotWatchError
-from iii_directory.disk.files import (
-    GONE,
-    LINK,
-    SPECIAL,
-    TOO_LARGE,
-    Reason,
-    RefusedError,
-    refusal,
-    settled_stamp,
-    stamp_of,
-)
+from iii_directory.disk import files
 from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.disk.lock_files import WORK_FOLDER
 from iii_directory.disk.safe_open import directory_below, open_directory, read_regular
@@ -37,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from iii_directory.catalog.folder_watching import Watches
-    from iii_directory.disk.files import Stamp
 
     Parse = Callable[[str, bytes, int, str, Provenance], ParsedFile]
 
@@ -63,7 +52,7 @@ class Directory:
         self.prefix: str = "" if parent is None else f"{parent.prefix}{name}/"
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.entries: dict[str, ParsedFile] = {}
-        self.stamps: dict[str, Stamp | Reason] = {}
+        self.stamps: dict[str, files.Stamp | files.Reason] = {}
         """The state each entry was parsed from; missing for files that must always be read again."""
         self.subdirectories: dict[str, Directory] = {}
         self.watch: int | None = None
@@ -96,7 +85,12 @@ class Tree:
         """Set when a directory at the root came or went; the reader of the flag clears it."""
 
     def record(
-        self, directory: Directory, name: str, path: str, entry: ParsedFile, stamp: Stamp | Reason | None
+        self,
+        directory: Directory,
+        name: str,
+        path: str,
+        entry: ParsedFile,
+        stamp: files.Stamp | files.Reason | None,
     ) -> None:
         """Store the entry of a file, unless its directory was detached meanwhile."""
         known = directory.entries.get(name)
@@ -170,26 +164,28 @@ _DOCUMENT: Final = ".md"
 # Written by installs at the root of the folder; neither documents nor mistakes.
 _OWN: Final = frozenset({LOCKFILE, WORK_FOLDER})
 
-HIDDEN: Final = Reason("hidden files and directories are not served", "nothing if intended", urgent=False)
-BAD_NAME: Final = Reason("its name is not UTF-8", "rename it")
-MERGE: Final = Reason(
+HIDDEN: Final = files.Reason(
+    "hidden files and directories are not served", "nothing if intended", urgent=False
+)
+BAD_NAME: Final = files.Reason("its name is not UTF-8", "rename it")
+MERGE: Final = files.Reason(
     "it holds both sides of a merge with conflicts", "settle it in the file beside it, then remove it"
 )
-TOO_DEEP: Final = Reason("it lies too many directories deep", "move it further up")
+TOO_DEEP: Final = files.Reason("it lies too many directories deep", "move it further up")
 
 
-def why_not_taken(name: str, is_file: bool, is_link: bool) -> Reason | None:  # noqa: FBT001 - a hot path
+def why_not_taken(name: str, is_file: bool, is_link: bool) -> files.Reason | None:  # noqa: FBT001 - a hot path
     """Return why something other than a directory is not served as a file, or None if it is."""
     if name[0] == ".":
         return HIDDEN
     if not is_file:
-        return LINK if is_link else SPECIAL
+        return files.LINK if is_link else files.SPECIAL
     if name.endswith(MERGE_SUFFIX):
         return MERGE
     return None if name.isascii() or decodable_name(name) == name else BAD_NAME
 
 
-def why_not_entered(name: str, depth: int) -> Reason | None:
+def why_not_entered(name: str, depth: int) -> files.Reason | None:
     """Return why a directory at this depth below the folder is not entered, or None if it is."""
     if name[0] == ".":
         return HIDDEN
@@ -216,7 +212,7 @@ class Scanner:
         self.racy = 0
         """Set at the start of each round: files with a later ctime are always read again (`racy_after`)."""
         self._provenance = Provenance("file", root=root)
-        self._lock_stamp: Stamp | tuple[()] | None = None
+        self._lock_stamp: files.Stamp | tuple[()] | None = None
         self._parse = parse
 
     # Names that changed
@@ -229,7 +225,7 @@ class Scanner:
             with directory_below(self.path, directory.names) as fd:
                 documents = [name for name in names if self._look_at_name(directory, fd, name)]
                 self._read(directory, fd, documents)
-        except RefusedError as refused:
+        except files.RefusedError as refused:
             if refused.reason.passing:
                 self.again.update((directory, name) for name in names)
             elif directory.parent is None:
@@ -248,7 +244,7 @@ class Scanner:
         try:
             state = os.lstat(name, dir_fd=fd)
         except (OSError, ValueError) as error:
-            self._refuse(directory, name, refusal(error).reason)
+            self._refuse(directory, name, files.refusal(error).reason)
             return False
         if stat.S_ISDIR(state.st_mode):
             self._descend(directory, fd, name)
@@ -275,7 +271,7 @@ class Scanner:
                 self._enter(self.tree.root, fd)
                 self._check_lock_file(fd)
                 return state.st_dev, state.st_ino
-        except RefusedError:
+        except files.RefusedError:
             # Nothing can be read any more, so every entry is told as removed, and comes back with the folder.
             root = self.tree.root
             for name in [*root.entries, *root.subdirectories]:
@@ -304,7 +300,7 @@ class Scanner:
         try:
             with directory_below(self.path, directory.names) as there:
                 return os.path.samestat(os.fstat(there), os.fstat(fd))
-        except RefusedError:
+        except files.RefusedError:
             return False
 
     def _visit(self, directory: Directory, fd: int) -> None:
@@ -349,16 +345,16 @@ class Scanner:
         is_document = name.endswith(_DOCUMENT)
         known = directory.stamps.get(name) if is_document else None
         # Without a stamp it is read again anyway, so its status need not be asked for.
-        if is_document and (known is None or isinstance(known, Reason)):
+        if is_document and (known is None or isinstance(known, files.Reason)):
             return True
         try:
             state = item.stat(follow_symlinks=False)
         except OSError as error:
             if not is_document:
-                self._refuse(directory, name, refusal(error).reason)
+                self._refuse(directory, name, files.refusal(error).reason)
             return is_document
         if is_document:
-            return stamp_of(state) != known
+            return files.stamp_of(state) != known
         self._keep_plain(directory, name, state)
         return False
 
@@ -370,7 +366,7 @@ class Scanner:
         if reason is None:
             try:
                 child_fd = open_directory(name, fd)
-            except RefusedError as refused:
+            except files.RefusedError as refused:
                 reason = refused.reason
         if reason is not None:
             self._detach(parent, name)
@@ -394,7 +390,7 @@ class Scanner:
             for name in names[start : start + _TOGETHER]:
                 try:
                     found.append((name, *read_regular(fd, name, limits.MAX_BODY_BYTES)))
-                except RefusedError as refused:
+                except files.RefusedError as refused:
                     self._refuse(directory, name, refused.reason, fd)
             for name, state, raw in found:
                 path = directory.prefix + name
@@ -403,7 +399,7 @@ class Scanner:
                     parsed = parsed._replace(executable=True)
                 # The status was taken before the read. A file that changed moments ago gets no stamp: it
                 # could change once more within the clock's resolution and have the same one.
-                self.tree.record(directory, name, path, parsed, settled_stamp(state, self.racy))
+                self.tree.record(directory, name, path, parsed, files.settled_stamp(state, self.racy))
 
     def _keep_plain(
         self, directory: Directory, name: str, state: os.stat_result, findings: tuple[Finding, ...] = ()
@@ -412,12 +408,12 @@ class Scanner:
         entry = ParsedFile(None, None, findings, state.st_size, bool(state.st_mode & stat.S_IXUSR))
         self.tree.record(directory, name, directory.prefix + name, entry, None)
 
-    def _refuse(self, directory: Directory, name: str, reason: Reason, fd: int | None = None) -> None:
+    def _refuse(self, directory: Directory, name: str, reason: files.Reason, fd: int | None = None) -> None:
         """Record why an entry is left out; an entry that is gone is removed without a finding.
 
         A file that is only too large for a document stays readable as a file of the directory ``fd``.
         """
-        if reason is GONE:
+        if reason is files.GONE:
             self._forget(directory, name)
             return
         if reason.passing:
@@ -426,7 +422,7 @@ class Scanner:
             return
         path = directory.prefix + name
         finding = Finding("skipped", decodable_name(path), reason.text, reason.fix, urgent=reason.urgent)
-        if reason is TOO_LARGE and fd is not None:
+        if reason is files.TOO_LARGE and fd is not None:
             with suppress(OSError):
                 # Its size may change while the reason stays, so it is checked every time.
                 self._keep_plain(directory, name, os.lstat(name, dir_fd=fd), (finding,))
@@ -449,7 +445,7 @@ class Scanner:
         stamp = None
         if root is not None:
             with suppress(OSError):
-                stamp = stamp_of(os.lstat(LOCKFILE, dir_fd=root))
+                stamp = files.stamp_of(os.lstat(LOCKFILE, dir_fd=root))
         if stamp != self._lock_stamp:
             self._lock_stamp = stamp
             self.tree.changed[LOCKFILE] = None if stamp is None else ParsedFile()

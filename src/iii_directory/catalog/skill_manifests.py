@@ -18,30 +18,17 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
+from iii_directory import limits
 from iii_directory.catalog.file_replies import of_file, read_part, skill_meant
 from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of
 from iii_directory.catalog.skill_replies import meta_of
 from iii_directory.catalog.snapshot import once_per_snapshot
 from iii_directory.catalog.view import REGISTERED
+from iii_directory.documents import skill_package
 from iii_directory.documents.file_pages import media_type, text_of
 from iii_directory.documents.ids import OVERVIEW, bare_id, namespace_of
-from iii_directory.documents.skill_package import (
-    DESCRIPTION_CHARS,
-    PackedFile,
-    digest_of,
-    overview_of,
-    packed,
-    slug,
-)
 from iii_directory.documents.uris import SCHEME, SKILL_SCHEME, skill_path
 from iii_directory.errors import FILE_NOT_FOUND, SKILL_NOT_FOUND, TOO_LARGE, DirectoryError, invalid_field
-from iii_directory.limits import (
-    MAX_BUNDLE_BYTES,
-    MAX_BUNDLE_FILES,
-    MAX_MANIFEST_PAGE_BYTES,
-    MAX_MANIFEST_PAGE_SKILLS,
-    MAX_SKILL_NAME_CHARS,
-)
 from iii_directory.text import cut, quoted
 
 if TYPE_CHECKING:
@@ -122,7 +109,12 @@ def publication(snapshot: Snapshot) -> SkillAddresses:
     for _, skill in every_skill(snapshot):
         base = _base(skill)
         last = base.rpartition("/")[2]
-        if last == slug(last) and skill.name in (None, last) and base not in taken and skill.path is not None:
+        if (
+            last == skill_package.slug(last)
+            and skill.name in (None, last)
+            and base not in taken
+            and skill.path is not None
+        ):
             taken[base] = AddressedSkill(base, skill)
         else:
             waiting.append(skill)
@@ -143,12 +135,12 @@ def _candidates(skill: Skill, *, apart: bool) -> Iterator[str]:
     """Yield the paths that a skill may have: by its own name, by its folder's, then with a hash behind it."""
     above, slash, last = ("", "", _base(skill)) if apart else _base(skill).rpartition("/")
     digest = hashlib.sha256(skill.id.encode()).hexdigest()
-    made = slug(last) or f"skill-{digest[:_HASH_CHARS]}"
+    made = skill_package.slug(last) or f"skill-{digest[:_HASH_CHARS]}"
     for name in (skill.name, made):
         if name is not None:
             yield f"{above}{slash}{name}"
     for length in range(_HASH_CHARS, len(digest)):
-        yield f"{above}{slash}{made[: MAX_SKILL_NAME_CHARS - length - 1].strip('-')}-{digest[:length]}"
+        yield f"{above}{slash}{made[: limits.MAX_SKILL_NAME_CHARS - length - 1].strip('-')}-{digest[:length]}"
 
 
 # What is at an address
@@ -182,9 +174,11 @@ def _bytes_of(view: CatalogueView, item: AddressedSkill, file: SkillFile | None)
     """Return the bytes that are served of a skill, and their SHA-256."""
     if file is None:
         return _overview(view, item)[:2]
-    part = read_part(view, file, 0, MAX_BUNDLE_BYTES)
+    part = read_part(view, file, 0, limits.MAX_BUNDLE_BYTES)
     if part.sha256 is None:
-        raise DirectoryError(TOO_LARGE, f"file {quoted(file.path)} has more than {MAX_BUNDLE_BYTES} bytes")
+        raise DirectoryError(
+            TOO_LARGE, f"file {quoted(file.path)} has more than {limits.MAX_BUNDLE_BYTES} bytes"
+        )
     return part.raw, part.sha256
 
 
@@ -196,7 +190,7 @@ def _overview(view: CatalogueView, item: AddressedSkill) -> tuple[bytes, str, Ro
     else:
         part = view.files.read(skill.path)
         raw, known = part.raw, part.sha256
-    served, front_matter = overview_of(raw, item.name, skill.description)
+    served, front_matter = skill_package.overview_of(raw, item.name, skill.description)
     if served is not raw or known is None:
         known = hashlib.sha256(served).hexdigest()
     return served, known, front_matter
@@ -272,7 +266,9 @@ class Publisher:
         size = 0
         for entry in entries[start:]:
             size += len(json.dumps(entry.row, ensure_ascii=False))
-            if rows and (len(rows) >= MAX_MANIFEST_PAGE_SKILLS or size > MAX_MANIFEST_PAGE_BYTES):
+            if rows and (
+                len(rows) >= limits.MAX_MANIFEST_PAGE_SKILLS or size > limits.MAX_MANIFEST_PAGE_BYTES
+            ):
                 break
             rows.append(entry.row)
         end = start + len(rows)
@@ -335,7 +331,7 @@ class Publisher:
         with self._lock:
             entry = self._entry(view, item)
         if entry.row["resources"] == _DYNAMIC:
-            bounds = f"{MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES} bytes"
+            bounds = f"{limits.MAX_BUNDLE_FILES} files or {limits.MAX_BUNDLE_BYTES} bytes"
             raise DirectoryError(TOO_LARGE, f"skill {quoted(asked)} has more than {bounds}")
         content = _archive(view, item)
         return {
@@ -363,12 +359,12 @@ class Publisher:
         resources: list[Row] = entry.row["resources"]
         digest = resources[0]["digest"]
         if len(resources) > 1:
-            digest = digest_of(_archive(view, entry.published))
+            digest = skill_package.digest_of(_archive(view, entry.published))
         row: Row = {
             "id": view.snapshot.display_id(entry.published.skill),
             "path": path,
             "name": entry.published.name,
-            "description": cut(entry.row["frontmatter"]["description"], DESCRIPTION_CHARS),
+            "description": cut(entry.row["frontmatter"]["description"], skill_package.DESCRIPTION_CHARS),
             "type": "archive" if len(resources) > 1 else "skill-md",
             "digest": digest,
         }
@@ -415,7 +411,7 @@ def _new_entry(view: CatalogueView, item: AddressedSkill) -> ManifestEntry:
     overview_uri = uri_of(f"{item.path}{_OVERVIEW_SUFFIX}")
     rows: list[Row] = [{"uri": overview_uri, "digest": f"sha256:{sha256}", "size": len(raw)}]
     known = sum(file.size for file in files.values() if file is not None) + len(raw)
-    is_dynamic = len(files) > MAX_BUNDLE_FILES or known > MAX_BUNDLE_BYTES
+    is_dynamic = len(files) > limits.MAX_BUNDLE_FILES or known > limits.MAX_BUNDLE_BYTES
     for inner in () if is_dynamic else sorted(files.keys() - {OVERVIEW}):
         path, file = f"{item.path}/{inner}", files[inner]
         if file is None or file.place is None:
@@ -442,9 +438,9 @@ def _child(view: CatalogueView, path: str, file: SkillFile | None, *, is_folder:
 
 
 def _archive(view: CatalogueView, item: AddressedSkill) -> bytes:
-    return packed(
+    return skill_package.packed(
         {
-            inner: PackedFile(
+            inner: skill_package.PackedFile(
                 _bytes_at(view, f"{item.path}/{inner}")[0], file is not None and file.executable
             )
             for inner, file in _files_in(view.snapshot, item).items()

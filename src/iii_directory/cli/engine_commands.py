@@ -13,18 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from iii_directory.cli import common, processes
+from iii_directory.cli import common, output, processes
 from iii_directory.cli.command_help import complete_functions
 from iii_directory.cli.common import EXIT_CODES, engine_url, fail, is_named, listens, program, url_option
-from iii_directory.cli.output import (
-    json_text,
-    no_pager_option,
-    note,
-    print_json,
-    print_string,
-    print_table,
-    say,
-)
 from iii_directory.cli.tokens import engine_options, engine_token, rule_for
 from iii_directory.config import at_next_start, real_path
 from iii_directory.shapes import is_object
@@ -69,7 +60,7 @@ async def _run_engine(server: EngineServer, home: Path, kept: Path | None, rule:
     stopped = processes.stop_signal()
     await listen(server)
     if rule.kept_in is not None:
-        say(f"token {rule.told()}")
+        output.say(f"token {rule.told()}")
     run = processes.Run(
         pid=os.getpid(),
         home=str(home),
@@ -81,10 +72,10 @@ async def _run_engine(server: EngineServer, home: Path, kept: Path | None, rule:
         mcp=None,
     )
     with processes.announced(run):
-        say(f"engine at {server.url}, state {f'in {kept}' if kept else 'in memory'}. Ctrl-C stops it.")
+        output.say(f"engine at {server.url}, state {f'in {kept}' if kept else 'in memory'}. Ctrl-C stops it.")
         await stopped.wait()
         await server.stop()
-    say("stopped")
+    output.say("stopped")
 
 
 def new_engine(
@@ -165,7 +156,7 @@ async def _run_worker(settings: Settings, config: Path, url: str, *, named: bool
     )
     stopped = processes.stop_signal()
     processes.reread_on_hangup(worker.reread_settings, stopped)
-    say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
+    output.say(f"worker iii-directory for the engine at {shown_url(url)}. Ctrl-C stops it.")
     run = processes.Run(
         pid=os.getpid(),
         home=str(config.parent),
@@ -183,10 +174,10 @@ async def _run_worker(settings: Settings, config: Path, url: str, *, named: bool
         with suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), common.CONNECT_SECONDS)
         if not stopped.is_set() and not await asyncio.to_thread(worker.wait_ready, _READY_SECONDS):
-            say(await asyncio.to_thread(_why_not_joined, url, token))
+            output.say(await asyncio.to_thread(_why_not_joined, url, token))
         await stopped.wait()
     await asyncio.to_thread(worker.stop)
-    say("stopped")
+    output.say("stopped")
 
 
 def _why_not_joined(url: str, token: str | None) -> str:
@@ -215,14 +206,14 @@ def status(as_json: bool, url: str | None) -> None:
     state, sentence = _state_of(address, named=common.is_named(url))
     if as_json:
         shown = [{**run._asdict(), "url": shown_url(run.url)} for run in runs]
-        print_json({"url": shown_url(address), "state": state, "runs": shown})
+        output.print_json({"url": shown_url(address), "state": state, "runs": shown})
     elif runs:
         rows = [
             (shown_url(run.url), run.skills_folder or "(an engine alone)", run.mcp, str(run.pid))
             for run in runs
         ]
-        print_table(("url", "folder", "mcp", "pid"), rows, whole=True)
-    note(sentence)
+        output.print_table(("url", "folder", "mcp", "pid"), rows, whole=True)
+    output.note(sentence)
     if state != "directory":
         raise SystemExit(1)
 
@@ -261,11 +252,11 @@ def open_page(as_json: bool) -> None:
     # The page is beside the MCP endpoint.
     address = (_nearest_run().mcp or "").removesuffix("mcp")
     if as_json:
-        print_json({"url": address})
+        output.print_json({"url": address})
         return
     import webbrowser
 
-    say(address)
+    output.say(address)
     webbrowser.open(address)
 
 
@@ -318,7 +309,7 @@ def _translated(args: list[str]) -> Iterator[str]:
 
 
 def _payload(document: str) -> tuple[str, str]:
-    note("--json prints the whole reply now; a payload is given with --payload")
+    output.note("--json prints the whole reply now; a payload is given with --payload")
     return "--payload", document
 
 
@@ -342,7 +333,7 @@ def _payload(document: str) -> tuple[str, str]:
     show_default=True,
     help="How long to wait for the answer.",
 )
-@no_pager_option
+@output.no_pager_option
 @url_option
 def trigger(
     function: str | None,
@@ -382,13 +373,13 @@ def trigger(
     except RemoteError as error:
         body = {key: value for key, value in error.body.items() if key != "stacktrace"}
         if as_json:
-            say(json_text(body), err=True)
+            output.say(output.json_text(body), err=True)
             raise SystemExit(1) from None
         fail(str(error))
     if isinstance(result, str) and not as_json:
-        print_string(result)
+        output.print_string(result)
     elif result is not None or as_json:
-        print_json(result)
+        output.print_json(result)
 
 
 def build_payload(document: str | None, fields: tuple[str, ...]) -> Any:

@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from iii_directory.cli import common
 from iii_directory.cli.client_files import CLIENTS, connecting_lines, edit_file, print_config, target_for
-from iii_directory.cli.common import (
-    Command,
-    engine_url,
-    fail,
-    is_named,
-    listens,
-    log,
-    project_of,
-    set_up_log,
-)
 from iii_directory.cli.output import say
 from iii_directory.cli.processes import directory_for
 from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_option
@@ -43,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
     from iii_directory.bus.seam import Payload, WorkerBus
-    from iii_directory.cli.common import Project
     from iii_directory.cli.processes import Run
     from iii_directory.engine.server import EngineServer
     from iii_directory.mcp.bridge import Bridge
@@ -57,10 +47,10 @@ _JOIN_SECONDS: Final = 2.0
 _REFUSED_SECONDS: Final = 15.0
 
 
-def http_options(*, fixed_port: bool) -> Callable[[Command], Command]:
+def http_options(*, fixed_port: bool) -> Callable[[common.Command], common.Command]:
     """Add ``--http-port`` and ``--http-host``; without ``fixed_port`` the next free port is taken."""
 
-    def add(command: Command) -> Command:
+    def add(command: common.Command) -> common.Command:
         port = click.option(
             "--http-port",
             type=click.IntRange(0, 65535),
@@ -144,9 +134,9 @@ def command(
     yes: bool,
 ) -> None:
     del up
-    set_up_log()
-    address = engine_url(url) if is_named(url) else None
-    project = project_of(config_path, skills_folder)
+    common.set_up_log()
+    address = common.engine_url(url) if common.is_named(url) else None
+    project = common.project_of(config_path, skills_folder)
     client = print_for or install or uninstall
     if client is not None:
         where = (http_host, http_port) if http else None
@@ -169,7 +159,7 @@ class Face(NamedTuple):
     """What a client is to see: the directory of the engine at ``url``, or without one the project's."""
 
     url: str | None
-    project: Project
+    project: common.Project
     expose: Sequence[str]
     show_all: bool
 
@@ -193,7 +183,7 @@ async def start_beside(
     try:
         listener = _listener(host, port, rule)
     except _NotServedError as error:
-        log.warning("MCP is not served: %s", error)
+        common.log.warning("MCP is not served: %s", error)
         return None
     bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
     if inside is not None:
@@ -228,7 +218,7 @@ async def _serve_http(face: Face, host: str, port: int, rule: TokenRule) -> None
     try:
         listener = _listener(host, port, rule)
     except _NotServedError as error:
-        fail(str(error))
+        common.fail(str(error))
     async with _bridge(face) as bridge:
         await bridge.start_http(listener, connecting_lines(listener.url))
         if rule.kept_in is not None:
@@ -328,7 +318,7 @@ class OwnDirectory(NamedTuple):
 class Handover:
     """Gives ``upstream`` the bus of the project's directory, now and after every change."""
 
-    def __init__(self, upstream: Upstream, project: Project) -> None:
+    def __init__(self, upstream: Upstream, project: common.Project) -> None:
         self._upstream = upstream
         self._project = project
         self._own: OwnDirectory | None = None
@@ -372,7 +362,7 @@ class Handover:
         if run.instance == refused and loop.time() < until:
             return None
         bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
-        if not await asyncio.to_thread(listens, run.url):
+        if not await asyncio.to_thread(common.listens, run.url):
             return None
         token = engine_token(run.url, self._project.home, named=True)
         bus: WorkerBus = bridges.joined_bus(run.url, token=token, loop=loop)
@@ -400,7 +390,7 @@ class Handover:
             self._refused = run.instance, loop.time() + _REFUSED_SECONDS
             await self._close(bus)
             return None
-        log.info("joined the directory of %s at %s", run.home, run.url)
+        common.log.info("joined the directory of %s at %s", run.home, run.url)
         self._joined = bus
         self._upstream.use(bus, secret=run.secret)
         # The own directory may still be answering; new calls go to the one that was joined.
@@ -420,7 +410,7 @@ class Handover:
         engine = new_engine(settings, host="127.0.0.1", port=0, rule=TokenRule(None), database=None)
         bus = bus_inside(engine)
         worker = await asyncio.to_thread(DirectoryWorker.run_on, bus, settings, self._project.config)
-        log.info("serving %s", settings.skills_folder)
+        common.log.info("serving %s", settings.skills_folder)
         return OwnDirectory(engine, worker, bridge_inside(engine))
 
     async def _retire(self, own: OwnDirectory) -> None:

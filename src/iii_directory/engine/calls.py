@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from iii_directory import limits
 from iii_directory.engine.engine_state import EngineFault, Send, bad_input, limit_exceeded, too_long
-from iii_directory.limits import (
-    LARGE_VALUE_BYTES,
-    MAX_EVENT_DEPTH,
-    MAX_NESTED_EVENTS,
-    MAX_PENDING_CALLS,
-    MAX_READ_ANSWER_BYTES,
-    MAX_TOLD_FAILURES,
-    MAX_UNANSWERED_EVENTS,
-)
 from iii_directory.shapes import is_object
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import with_field
@@ -103,8 +95,10 @@ class CallTable:
             caller.active_invocations += 1
             caller.held.pending_calls += 1
         try:
-            if caller.held.pending_calls > MAX_PENDING_CALLS:
-                raise limit_exceeded(f"a connection waits for at most {MAX_PENDING_CALLS} calls at once")
+            if caller.held.pending_calls > limits.MAX_PENDING_CALLS:
+                raise limit_exceeded(
+                    f"a connection waits for at most {limits.MAX_PENDING_CALLS} calls at once"
+                )
             namespace = DEFAULT_NAMESPACE if message.namespace is None else message.namespace
             if not namespace.strip():
                 raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
@@ -209,9 +203,11 @@ class CallTable:
     def _record(self, executor_id: str, call_id: str, call: OpenCall) -> None:
         executor = self._engine_state.connections[executor_id]
         if call.asked_id is None:
-            if executor.held.unanswered_events >= MAX_UNANSWERED_EVENTS:
+            if executor.held.unanswered_events >= limits.MAX_UNANSWERED_EVENTS:
                 if call.outcome is not None:
-                    raise limit_exceeded(f"a worker may leave {MAX_UNANSWERED_EVENTS} events unanswered")
+                    raise limit_exceeded(
+                        f"a worker may leave {limits.MAX_UNANSWERED_EVENTS} events unanswered"
+                    )
                 # It is sent all the same, but its answer is not waited for.
                 return
             executor.held.unanswered_events += 1
@@ -243,8 +239,8 @@ class CallTable:
         caller.active_invocations -= 1
         caller.held.pending_calls -= 1
         result = message.result
-        if caller.inside and type(result) is msgspec.Raw and takes_long(result, MAX_READ_ANSWER_BYTES):
-            message.error = too_long("the answer is read", MAX_READ_ANSWER_BYTES).body()
+        if caller.inside and type(result) is msgspec.Raw and takes_long(result, limits.MAX_READ_ANSWER_BYTES):
+            message.error = too_long("the answer is read", limits.MAX_READ_ANSWER_BYTES).body()
         if message.error is not None:
             message.result = ABSENT
         if caller.id in self._engine_state.connections:
@@ -264,7 +260,7 @@ class CallTable:
         """Read what a built-in function is given; the large values that it only keeps stay unread."""
         kept = self.unread_fields.get(function_id)
         fields: dict[str, object] | None = None
-        if kept and type(data) is msgspec.Raw and len(data) > LARGE_VALUE_BYTES:
+        if kept and type(data) is msgspec.Raw and len(data) > limits.LARGE_VALUE_BYTES:
             fields = kept.reader(data)
             if fields is None:
                 return None
@@ -305,7 +301,7 @@ class CallTable:
         # A subscriber that is gone fails with every event: one warning is enough until others come.
         failure = f"call of {call.function_id} failed, and no caller waits for it: {fault}"
         self._engine_state.log("debug" if failure in self._logged else "warning", failure)
-        if len(self._logged) >= MAX_TOLD_FAILURES:
+        if len(self._logged) >= limits.MAX_TOLD_FAILURES:
             self._logged.clear()
         self._logged.add(failure)
 
@@ -370,7 +366,7 @@ class BuiltinEvents:
             self._cause.events += 1
         else:
             self._cause = Cause()
-        if self._depth > MAX_EVENT_DEPTH or self._cause.events > MAX_NESTED_EVENTS:
+        if self._depth > limits.MAX_EVENT_DEPTH or self._cause.events > limits.MAX_NESTED_EVENTS:
             self._engine_state.log("warning", f"events of {trigger_type} cause each other and were stopped")
             return
         provider = (DEFAULT_NAMESPACE, trigger_type)

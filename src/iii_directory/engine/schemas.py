@@ -21,15 +21,7 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from iii_directory.limits import (
-    MAX_CHECKED_SCHEMA_BYTES,
-    MAX_CHECKED_VALUE_BYTES,
-    MAX_PATTERN_CHARS,
-    MAX_PATTERN_STEPS,
-    MAX_SCHEMA_STEPS,
-    QUOTED_CHARS,
-    STEPS_PER_SUBSCHEMA,
-)
+from iii_directory import limits
 from iii_directory.wire.json_text import encode_value
 
 if TYPE_CHECKING:
@@ -151,7 +143,7 @@ def _holds(step: Anchor | Look, text: str, position: int, spend: Spend) -> bool:
 
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Program:
-    if len(pattern) > MAX_PATTERN_CHARS:
+    if len(pattern) > limits.MAX_PATTERN_CHARS:
         raise PatternError("it is too long")
     try:
         return _Reader(pattern).whole()
@@ -250,7 +242,7 @@ def _times(program: Program, least: int, most: int | None) -> Program:
 
 
 def _check_size(steps: int) -> None:
-    if steps > MAX_PATTERN_STEPS:
+    if steps > limits.MAX_PATTERN_STEPS:
         raise PatternError("it is too large")
 
 
@@ -267,11 +259,11 @@ def schema_problem(schema: object, value: object) -> str | None:
     usable = cast("Json | bool", schema)
     if usable in (True, {}):
         return None
-    if len(encode_value(usable)) > MAX_CHECKED_SCHEMA_BYTES:
-        return f"a schema has at most {MAX_CHECKED_SCHEMA_BYTES} bytes"
-    if len(encode_value(value)) > MAX_CHECKED_VALUE_BYTES:
-        return f"a value that is checked against a schema has at most {MAX_CHECKED_VALUE_BYTES} bytes"
-    _steps_left.set(MAX_SCHEMA_STEPS)
+    if len(encode_value(usable)) > limits.MAX_CHECKED_SCHEMA_BYTES:
+        return f"a schema has at most {limits.MAX_CHECKED_SCHEMA_BYTES} bytes"
+    if len(encode_value(value)) > limits.MAX_CHECKED_VALUE_BYTES:
+        return f"a value that is checked against a schema has at most {limits.MAX_CHECKED_VALUE_BYTES} bytes"
+    _steps_left.set(limits.MAX_SCHEMA_STEPS)
     _patterns_paid.set(set())
     # An empty registry: a schema that refers elsewhere must not make the engine fetch anything.
     nothing: Registry[Any] = Registry()
@@ -316,7 +308,9 @@ def _fits(pattern: str, text: str) -> bool:
             _spend(pattern_size(pattern))
         return search(pattern, text, _spend)
     except PatternError as error:
-        raise UnusableSchemaError(f"the pattern {pattern[:QUOTED_CHARS]!r} cannot be used: {error}") from None
+        raise UnusableSchemaError(
+            f"the pattern {pattern[: limits.QUOTED_CHARS]!r} cannot be used: {error}"
+        ) from None
 
 
 def _names(schema: object, keyword: str) -> bool:
@@ -389,7 +383,7 @@ def _evolve(validator: Any, **changes: Any) -> Any:
     """The validator of a part. One that names its dialect would get another class, without our patterns."""
     from jsonschema import Draft202012Validator
 
-    _spend(STEPS_PER_SUBSCHEMA)
+    _spend(limits.STEPS_PER_SUBSCHEMA)
     schema = changes.get("schema", validator.schema)
     if isinstance(schema, dict):
         changes["schema"] = _without(cast("Json", schema), "$schema")
@@ -401,7 +395,7 @@ def _iter_errors(validator: Any, *arguments: Any) -> Any:
     """A whole check, such as every one that ``contains`` makes of an item without a part of its own."""
     from jsonschema import Draft202012Validator
 
-    _spend(STEPS_PER_SUBSCHEMA)
+    _spend(limits.STEPS_PER_SUBSCHEMA)
     theirs: Any = Draft202012Validator
     return theirs.iter_errors(validator, *arguments)
 

@@ -21,28 +21,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.disk import safe_open
 from iii_directory.disk.files import NOT_SUPPORTED
 from iii_directory.disk.install_record import LOCKFILE, Entry, parse_entry, render_lock, unbroken
 from iii_directory.disk.lock_files import RECORD, WORK_FOLDER, held, read_lock
-from iii_directory.disk.safe_open import (
-    carry,
-    opened_folder,
-    read_file,
-    remove_tree,
-    status_or_none,
-    write_file,
-)
 from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
-from iii_directory.install.tree import (
-    Branch,
-    Builder,
-    Progress,
-    Scan,
-    lay_out,
-    rescue,
-    scan_namespace,
-    silent,
-)
+from iii_directory.install import tree
 from iii_directory.shapes import object_of
 from iii_directory.text import quoted
 
@@ -131,23 +115,23 @@ def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
         return None
 
 
-def commit(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> None:
+def commit(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tree.Progress) -> None:
     """Carry out the plan, reporting every file written. Raises OSError or D340 with nothing changed."""
     try:
         _perform(job, plan, scan, progress)
     except BaseException:
         if not job.undo:
             with suppress(OSError):
-                remove_tree(job.files, job.work_name, job.work_folder)
+                safe_open.remove_tree(job.files, job.work_name, job.work_folder)
         raise
     # The new state stands. What cannot be cleared away now goes with the next start.
     with suppress(OSError):
         _clear(job)
 
 
-def _perform(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> None:
+def _perform(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tree.Progress) -> None:
     job.files.make_folder(job.work_name, job.work_folder)
-    with opened_folder(job.files, job.work_name, job.work_folder) as work:
+    with safe_open.opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
         # Staging may take long, so the record, which all namespaces share, is locked only after it.
         staged = _stage(job, plan, scan, progress) if plan.touches_files else 0
@@ -183,20 +167,22 @@ def _take_back(job: Transaction, error: BaseException) -> None:
         job.undo.pop()
 
 
-def _stage(job: Transaction, plan: InstallPlan, scan: Scan, progress: Progress) -> int:
+def _stage(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tree.Progress) -> int:
     """Build the new namespace beside the old one and return its inode."""
     job.files.make_folder(_NEW, job.work)
-    with opened_folder(job.files, _NEW, job.work) as new:
-        _build(job, lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
+    with safe_open.opened_folder(job.files, _NEW, job.work) as new:
+        _build(job, tree.lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
         return os.fstat(new).st_ino
 
 
-def _build(job: Transaction, branch: Branch, opened: int, scan: Scan, progress: Progress) -> None:
-    builder = Builder(job.files, scan.folders, progress, branch.count_writes())
+def _build(
+    job: Transaction, branch: tree.Branch, opened: int, scan: tree.Scan, progress: tree.Progress
+) -> None:
+    builder = tree.Builder(job.files, scan.folders, progress, branch.count_writes())
     if not scan.disk.exists:
         builder.fill(opened, branch)
         return
-    with opened_folder(job.files, job.namespace, job.root) as old:
+    with safe_open.opened_folder(job.files, job.namespace, job.root) as old:
         builder.fill(opened, branch, old)
 
 
@@ -206,16 +192,16 @@ def _prepare_record(job: Transaction, entry: Entry | None) -> None:
     rendered = render_lock(changed)
     if len(rendered) > limits.MAX_LOCKFILE_BYTES:
         raise refused(f"{LOCKFILE} would be too large to be read again; remove what is not needed first")
-    write_file(job.files, _NEW_RECORD, job.work, rendered)
-    if status_or_none(job.files, LOCKFILE, job.root) is not None:
-        carry(job.files, LOCKFILE, job.root, _OLD_RECORD, job.work)
+    safe_open.write_file(job.files, _NEW_RECORD, job.work, rendered)
+    if safe_open.status_or_none(job.files, LOCKFILE, job.root) is not None:
+        safe_open.carry(job.files, LOCKFILE, job.root, _OLD_RECORD, job.work)
 
 
-def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
+def _switch(job: Transaction, journal: Journal, scan: tree.Scan) -> None:
     files, root, work = job.files, job.root, job.work
     # The journal must be on the disk before a name changes: recovery has nothing else to tell by what was
     # meant, and a journal without a change is simply dropped.
-    write_file(files, _JOURNAL, work, _render_journal(journal))
+    safe_open.write_file(files, _JOURNAL, work, _render_journal(journal))
     for folder in (work, job.work_folder, root):
         files.sync(folder)
     # Undone in reverse, so this is the last step: the names that were put back reach the disk.
@@ -230,7 +216,7 @@ def _switch(job: Transaction, journal: Journal, scan: Scan) -> None:
         _rescue_saved(job, journal)
 
 
-def _swap(job: Transaction, scan: Scan) -> None:
+def _swap(job: Transaction, scan: tree.Scan) -> None:
     def swap() -> None:
         job.files.exchange(_NEW, job.work, job.namespace, job.root)
 
@@ -246,11 +232,11 @@ def _swap(job: Transaction, scan: Scan) -> None:
         job.undo.append(swap)
 
 
-def _move_aside(job: Transaction, scan: Scan) -> None:
+def _move_aside(job: Transaction, scan: tree.Scan) -> None:
     files = job.files
 
     def back() -> None:
-        remove_tree(files, job.namespace, job.root)
+        safe_open.remove_tree(files, job.namespace, job.root)
         files.rename(_OLD, job.work, job.namespace, job.root)
 
     try:
@@ -262,14 +248,14 @@ def _move_aside(job: Transaction, scan: Scan) -> None:
         # A folder of a lower layer of an overlay cannot be moved: it is copied, and then removed.
         _copy_aside(job, scan)
         job.undo.append(back)
-        remove_tree(files, job.namespace, job.root)
+        safe_open.remove_tree(files, job.namespace, job.root)
 
 
-def _copy_aside(job: Transaction, scan: Scan) -> None:
+def _copy_aside(job: Transaction, scan: tree.Scan) -> None:
     """A second tree with the old files; under its name only once it is complete."""
     job.files.make_folder(_OLD_PART, job.work)
-    with opened_folder(job.files, _OLD_PART, job.work) as copy:
-        _build(job, lay_out(scan.disk, {}, ()), copy, scan, silent)
+    with safe_open.opened_folder(job.files, _OLD_PART, job.work) as copy:
+        _build(job, tree.lay_out(scan.disk, {}, ()), copy, scan, tree.silent)
     job.files.rename(_OLD_PART, job.work, _OLD, job.work)
     job.files.sync(job.work)
 
@@ -281,14 +267,14 @@ def _move_in(job: Transaction) -> None:
 
 def _rescue_saved(job: Transaction, journal: Journal) -> None:
     """Carry over what someone saved in the old tree meanwhile, wherever the switch put it."""
-    aside = status_or_none(job.files, _OLD, job.work) is not None
-    with opened_folder(job.files, _OLD if aside else _NEW, job.work) as old:
-        rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
+    aside = safe_open.status_or_none(job.files, _OLD, job.work) is not None
+    with safe_open.opened_folder(job.files, _OLD if aside else _NEW, job.work) as old:
+        tree.rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
 
 
 def _put_record(job: Transaction) -> None:
     files, root, work = job.files, job.root, job.work
-    had_record = status_or_none(files, _OLD_RECORD, work) is not None
+    had_record = safe_open.status_or_none(files, _OLD_RECORD, work) is not None
 
     def back() -> None:
         if had_record:
@@ -309,51 +295,51 @@ def _clear(job: Transaction) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise
-    with opened_folder(job.files, job.work_name, job.work_folder) as work:
-        if status_or_none(job.files, _JOURNAL, work) is not None:
+    with safe_open.opened_folder(job.files, job.work_name, job.work_folder) as work:
+        if safe_open.status_or_none(job.files, _JOURNAL, work) is not None:
             job.files.unlink(_JOURNAL, work)
             job.files.sync(work)
-    remove_tree(job.files, job.work_name, job.work_folder)
+    safe_open.remove_tree(job.files, job.work_name, job.work_folder)
 
 
 def recover(job: Transaction) -> None:
     """Finish what a crashed install had switched, and drop what it had not."""
-    if status_or_none(job.files, job.work_name, job.work_folder) is None:
+    if safe_open.status_or_none(job.files, job.work_name, job.work_folder) is None:
         return
-    with opened_folder(job.files, job.work_name, job.work_folder) as work:
+    with safe_open.opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
         # A journal says which files to replace, so one that another user wrote is not acted upon.
-        found = (os.fstat(work), status_or_none(job.files, _JOURNAL, work))
+        found = (os.fstat(work), safe_open.status_or_none(job.files, _JOURNAL, work))
         if any(state is not None and state.st_uid != os.geteuid() for state in found):
             raise refused(
                 f"another user left an unfinished install of {quoted(job.namespace)} in {WORK_FOLDER}: "
                 "they finish it with iii-directory skills verify, or you remove it"
             )
         journal = _parse_journal(
-            read_file(job.files, _JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace
+            safe_open.read_file(job.files, _JOURNAL, work, limits.MAX_JOURNAL_BYTES), job.namespace
         )
         if journal is not None and _was_switched(job, journal):
             _finish(job, journal)
             _clear(job)
-    remove_tree(job.files, job.work_name, job.work_folder)
+    safe_open.remove_tree(job.files, job.work_name, job.work_folder)
     job.undo.clear()
 
 
 def _was_switched(job: Transaction, journal: Journal) -> bool:
     """Whether the name stands for the new tree; a switch cut in two is completed first."""
     files, root, work = job.files, job.root, job.work
-    there = status_or_none(files, job.namespace, root)
-    new = status_or_none(files, _NEW, work)
-    if status_or_none(files, _OLD, work) is None or new is None:
+    there = safe_open.status_or_none(files, job.namespace, root)
+    new = safe_open.status_or_none(files, _NEW, work)
+    if safe_open.status_or_none(files, _OLD, work) is None or new is None:
         # Only with both trees aside was the switch cut in two; with one, it was done or had not begun.
         return there is not None and (there.st_ino == journal.staged or _holds(job, journal))
     if there is not None:
-        with opened_folder(files, job.namespace, root) as rest:
+        with safe_open.opened_folder(files, job.namespace, root) as rest:
             if new.st_ino == journal.staged:
-                rescue(files, rest, work, _NEW, journal.marks, journal.given_up, work)
+                tree.rescue(files, rest, work, _NEW, journal.marks, journal.given_up, work)
             else:
-                rescue(files, rest, work, _NEW, {}, _also_in_old(job), work)
-        remove_tree(files, job.namespace, root)
+                tree.rescue(files, rest, work, _NEW, {}, _also_in_old(job), work)
+        safe_open.remove_tree(files, job.namespace, root)
     files.rename(_NEW, work, job.namespace, root)
     return True
 
@@ -364,14 +350,14 @@ def _also_in_old(job: Transaction) -> Collection[str]:
     A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted,
     so a file that exists only once is not removed.
     """
-    here = scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
-    old = scan_namespace(job.files, job.work, _OLD, None).disk.hashes
+    here = tree.scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
+    old = tree.scan_namespace(job.files, job.work, _OLD, None).disk.hashes
     return [path for path, digest in here.items() if old.get(path) == digest]
 
 
 def _holds(job: Transaction, journal: Journal) -> bool:
     """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
-    disk = scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
+    disk = tree.scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
     brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
     return brought and not journal.deletes & disk.nodes.keys()
 
@@ -379,7 +365,7 @@ def _holds(job: Transaction, journal: Journal) -> bool:
 def _finish(job: Transaction, journal: Journal) -> None:
     job.files.sync(job.root)
     there = job.files.status(job.namespace, job.root)
-    left = [name for name in (_OLD, _NEW) if status_or_none(job.files, name, job.work) is not None]
+    left = [name for name in (_OLD, _NEW) if safe_open.status_or_none(job.files, name, job.work) is not None]
     # In a copy of the folder every file has another inode, which does not mean that it was saved since.
     if left and there.st_ino == journal.staged:
         _rescue_saved(job, journal)
@@ -388,6 +374,6 @@ def _finish(job: Transaction, journal: Journal) -> None:
             return
         # What the transaction had prepared may be half of a record.
         for name in (_NEW_RECORD, _OLD_RECORD):
-            remove_tree(job.files, name, job.work)
+            safe_open.remove_tree(job.files, name, job.work)
         _prepare_record(job, journal.entry)
         _put_record(job)

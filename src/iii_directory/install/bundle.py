@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
 from iii_directory.disk.install_record import content_hash
-from iii_directory.documents import frontmatter
-from iii_directory.documents.ids import (
-    OVERVIEW,
-    is_hidden,
-    is_namespace,
-    prompt_name_problem,
-    vet_path,
-    vet_together,
-)
+from iii_directory.documents import frontmatter, ids
 from iii_directory.documents.model import Finding
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, Step, refused
 from iii_directory.limits import MAX_PLUGINS
@@ -78,13 +70,13 @@ def make_bundle(
     executable: Collection[str] = (),
 ) -> Bundle:
     """Check names, sizes and counts; raise D340 for the first thing that is not right."""
-    if not is_namespace(namespace):
+    if not ids.is_namespace(namespace):
         raise refused(f"{quoted(namespace)} cannot be the name of a namespace")
     found = list(entries)
     for path, _ in found:
-        vet_path(path)
-    wanted = [(path, content) for path, content in found if not is_hidden(path)]
-    vet_together(path for path, _ in wanted)
+        ids.vet_path(path)
+    wanted = [(path, content) for path, content in found if not ids.is_hidden(path)]
+    ids.vet_together(path for path, _ in wanted)
     _check_sizes(wanted)
     files = dict(sorted(wanted))
     return Bundle(
@@ -94,7 +86,7 @@ def make_bundle(
         files=files,
         hashes={path: content_hash(content) for path, content in files.items()},
         executable=frozenset(executable) & files.keys(),
-        left_out=tuple(sorted(path for path, _ in found if is_hidden(path))),
+        left_out=tuple(sorted(path for path, _ in found if ids.is_hidden(path))),
     )
 
 
@@ -166,7 +158,7 @@ def registry_bundle(source: Source, namespace: str, answer: BundleAnswer) -> Bun
 
 def prompt_file(prompt: PromptAnswer) -> tuple[str, bool]:
     """Return the markdown of a registry's prompt, and whether its argument schema fitted into it."""
-    problem = prompt_name_problem(prompt.name)
+    problem = ids.prompt_name_problem(prompt.name)
     if problem is not None:
         raise refused(f"a prompt of the bundle cannot be installed: {problem}")
     block = f"name: {prompt.name}\ndescription: {_scalar(_description(prompt))}\n"
@@ -224,7 +216,7 @@ class Offer:
 
     @property
     def is_installable(self) -> bool:
-        return is_namespace(self.name)
+        return ids.is_namespace(self.name)
 
 
 def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
@@ -235,7 +227,7 @@ def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
     own_name = declared if isinstance(declared, str) else None
     name = folder.rpartition("/")[2]
     if folder == ".":
-        name = own_name if own_name is not None and is_namespace(own_name) else root_name
+        name = own_name if own_name is not None and ids.is_namespace(own_name) else root_name
     return Offer(name, folder, one_line(description) if isinstance(description, str) else "", own_name)
 
 
@@ -264,7 +256,7 @@ def skill_folders(paths: Iterable[str], below: str = "") -> list[str]:
     A skill inside another one comes with it and is not named; inside the root's, which is the whole source,
     it stands for itself as well.
     """
-    found = sorted(_folder_of(path) for path in paths if path.rpartition("/")[2] == OVERVIEW)
+    found = sorted(_folder_of(path) for path in paths if path.rpartition("/")[2] == ids.OVERVIEW)
     wanted = [folder for folder in found if _is_below(folder, below) and _is_shown(folder)]
     tops: list[str] = []
     for folder in wanted:
@@ -310,7 +302,7 @@ def select(found: Offered, asked: Wanted, source: str) -> Selection:
     if not offers:
         raise DirectoryError(
             SOURCE_REFUSED,
-            f"{source} has no folder with a {OVERVIEW}",
+            f"{source} has no folder with a {ids.OVERVIEW}",
             next_steps=[
                 Step(f"skills add {place} for the plugin {name}") for name, place in found.elsewhere.items()
             ],

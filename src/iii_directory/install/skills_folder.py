@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.disk import safe_open
 from iii_directory.disk.files import (
     FileOps,
     FolderAtStart,
@@ -24,15 +25,6 @@ from iii_directory.disk.files import (
 )
 from iii_directory.disk.install_record import Entry, LockFile, content_hash, unbroken
 from iii_directory.disk.lock_files import LOCK_SUFFIX, RECORD, WORK_FOLDER, held, read_lock
-from iii_directory.disk.safe_open import (
-    open_directory,
-    opened_folder,
-    read_below,
-    read_file,
-    remove_tree,
-    status_or_none,
-    write_file,
-)
 from iii_directory.documents.ids import is_namespace, vet_path
 from iii_directory.errors import DirectoryError, refused
 from iii_directory.install.apply import WORK_SUFFIX, Transaction, commit, recover
@@ -166,9 +158,9 @@ class SkillsFolder:
     def recover(self) -> None:
         """Repair what crashed installs left; to be called at every start. Running installs are left alone."""
         with disk_errors(_UNCHANGED), self._existing() as root:
-            if root is None or status_or_none(self._files, WORK_FOLDER, root) is None:
+            if root is None or safe_open.status_or_none(self._files, WORK_FOLDER, root) is None:
                 return
-            with opened_folder(self._files, WORK_FOLDER, root) as work_folder:
+            with safe_open.opened_folder(self._files, WORK_FOLDER, root) as work_folder:
                 names = self._files.list_folder(work_folder)
             for name in sorted({_owner(name) for name in names}):
                 if is_namespace(name) or name == RECORD:
@@ -187,7 +179,7 @@ class SkillsFolder:
 
     def _read(self, root: int, path: str) -> bytes | None:
         try:
-            return read_below(root, path, limits.MAX_BUNDLE_BYTES, self._files)
+            return safe_open.read_below(root, path, limits.MAX_BUNDLE_BYTES, self._files)
         except RefusedError as refused:
             if refused.is_absence:
                 return None
@@ -276,10 +268,10 @@ def _keep_originals(files: FileOps, work_folder: int, namespace: str, texts: Map
         return
     with closing_fd(_open_originals(files, work_folder, namespace)) as kept:
         for digest, text in texts.items():
-            if read_file(files, _file_name(digest), kept, limits.MAX_BUNDLE_BYTES) != text:
+            if safe_open.read_file(files, _file_name(digest), kept, limits.MAX_BUNDLE_BYTES) != text:
                 with suppress(FileNotFoundError):
                     files.unlink(_file_name(digest), kept)
-                write_file(files, _file_name(digest), kept, text)
+                safe_open.write_file(files, _file_name(digest), kept, text)
         files.sync(kept)
 
 
@@ -290,9 +282,9 @@ def _open_originals(files: FileOps, work_folder: int, namespace: str) -> int:
         tries -= 1
         try:
             _make_folder(files, _ORIGINALS, work_folder)
-            with opened_folder(files, _ORIGINALS, work_folder) as originals:
+            with safe_open.opened_folder(files, _ORIGINALS, work_folder) as originals:
                 _make_folder(files, namespace, originals)
-                return open_directory(namespace, originals, files)
+                return safe_open.open_directory(namespace, originals, files)
         except OSError as error:
             # An update of another namespace removes the outer folder whenever it finds it empty.
             if not refusal(error).is_absence or not tries:
@@ -301,14 +293,14 @@ def _open_originals(files: FileOps, work_folder: int, namespace: str) -> int:
 
 def _keep_only(files: FileOps, work_folder: int, namespace: str, digests: Collection[str]) -> None:
     """Remove every text of a namespace but these."""
-    if status_or_none(files, _ORIGINALS, work_folder) is None:
+    if safe_open.status_or_none(files, _ORIGINALS, work_folder) is None:
         return
     wanted = {_file_name(digest) for digest in digests}
-    with opened_folder(files, _ORIGINALS, work_folder) as originals:
+    with safe_open.opened_folder(files, _ORIGINALS, work_folder) as originals:
         if not wanted:
-            remove_tree(files, namespace, originals)
-        elif status_or_none(files, namespace, originals) is not None:
-            with opened_folder(files, namespace, originals) as kept:
+            safe_open.remove_tree(files, namespace, originals)
+        elif safe_open.status_or_none(files, namespace, originals) is not None:
+            with safe_open.opened_folder(files, namespace, originals) as kept:
                 for name in sorted({*files.list_folder(kept)} - wanted):
                     files.unlink(name, kept)
     with suppress(OSError):

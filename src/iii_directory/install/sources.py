@@ -9,15 +9,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
-from iii_directory.disk.install_record import (
-    Entry,
-    FileSource,
-    LocalSource,
-    RegistrySource,
-    RepoSource,
-    SiteSource,
-    WrittenSource,
-)
+from iii_directory.disk import install_record
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install.bundle import Bundle, Offer, Offered, Wanted, make_bundle, registry_bundle, select
 from iii_directory.install.direct_file import DirectSkills, SiteSkills, fetch_direct, read_archive
@@ -92,7 +84,9 @@ class Sources:
         check_namespace(request.worker if isinstance(request, WorkerRequest) else request.skill)
         if isinstance(request, WorkerRequest):
             client = self._registry()
-            source = RegistrySource(request.worker, request.version, request.tag, client.address)
+            source = install_record.RegistrySource(
+                request.worker, request.version, request.tag, client.address
+            )
             answer = await client.bundle(request)
             return await asyncio.to_thread(registry_bundle, source, request.worker, answer)
         if isinstance(request, RepoRequest):
@@ -144,46 +138,46 @@ class Sources:
             await asyncio.wait([work])
             raise
 
-    async def recorded(self, entry: Entry) -> Bundle:
+    async def recorded(self, entry: install_record.Entry) -> Bundle:
         """Fetch exactly what was installed, from where it came."""
         source = entry.source
-        if isinstance(source, RepoSource):
+        if isinstance(source, install_record.RepoSource):
             return await self.bundle(self._repo_request(source, source.commit))
-        if isinstance(source, RegistrySource) and is_version(entry.resolved):
+        if isinstance(source, install_record.RegistrySource) and is_version(entry.resolved):
             return await self.bundle(worker_request(source.worker, entry.resolved))
         return await self.bundle(self.request_for(entry))
 
-    async def current(self, entry: Entry) -> str:
+    async def current(self, entry: install_record.Entry) -> str:
         """Return the version or commit that an update would bring; for a pinned version, the latest one."""
         source = entry.source
-        if isinstance(source, RegistrySource):
+        if isinstance(source, install_record.RegistrySource):
             client = self._registry()
             check_registry(source._replace(registry=client.address), source)
             return await client.current_version(worker_request(source.worker, tag=source.tag))
-        if isinstance(source, RepoSource):
+        if isinstance(source, install_record.RepoSource):
             request = self._repo_request(source, source.branch)
             return await self.in_thread(lambda stopped: self._git.resolve(request, stopped))
-        if isinstance(source, WrittenSource):
+        if isinstance(source, install_record.WrittenSource):
             return entry.resolved
         return (await self.bundle(self.request_for(entry))).resolved
 
-    def request_for(self, entry: Entry) -> DownloadRequest:
+    def request_for(self, entry: install_record.Entry) -> DownloadRequest:
         """Return the request that updates a namespace."""
         match entry.source:
-            case RegistrySource() as source:
+            case install_record.RegistrySource() as source:
                 return worker_request(source.worker, source.version, source.tag)
-            case RepoSource() as source:
+            case install_record.RepoSource() as source:
                 return self._repo_request(source, source.branch)
-            case LocalSource() as source:
+            case install_record.LocalSource() as source:
                 return OneOf(LocalFolder(source.path), source.skill)
-            case FileSource() as source:
+            case install_record.FileSource() as source:
                 return OneOf(DirectFile(source.url), source.skill)
-            case SiteSource() as source:
+            case install_record.SiteSource() as source:
                 return OneOf(Site(source.url), source.skill)
-            case WrittenSource():
+            case install_record.WrittenSource():
                 raise refused("it was written here, so no source has it")
 
-    def _repo_request(self, source: RepoSource, branch: str) -> RepoRequest:
+    def _repo_request(self, source: install_record.RepoSource, branch: str) -> RepoRequest:
         return repo_request(
             source.repo, source.skill, branch, path=source.folder, allow_file=self._settings.allow_file_repos
         )
@@ -192,7 +186,7 @@ class Sources:
 class AskedOnce:
     """Ask each repository, site and file once for all of the namespaces that came from it."""
 
-    def __init__(self, sources: Sources, entries: Iterable[Entry]) -> None:
+    def __init__(self, sources: Sources, entries: Iterable[install_record.Entry]) -> None:
         self._sources = sources
         self._named = Counter(_shared_source(entry) for entry in entries)
         self._commits: dict[RepoTree, asyncio.Future[str]] = {}
@@ -205,7 +199,7 @@ class AskedOnce:
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
-    async def current(self, entry: Entry) -> str:
+    async def current(self, entry: install_record.Entry) -> str:
         """Return the version or commit that an update would bring; as `Sources.current`."""
         shared = _shared_source(entry)
         if isinstance(shared, RepoTree):
@@ -216,7 +210,7 @@ class AskedOnce:
             return (await self.bundle(entry)).resolved
         return await self._sources.current(entry)
 
-    async def bundle(self, entry: Entry) -> Bundle:
+    async def bundle(self, entry: install_record.Entry) -> Bundle:
         """Fetch what an update of a namespace installs."""
         shared, request = _shared_source(entry), self._sources.request_for(entry)
         # A lone folder is fetched by itself: the list of all files of a large repository can be too long.
@@ -228,14 +222,14 @@ class AskedOnce:
         return await _the_bundle(await self._opened[shared], request)
 
 
-def _shared_source(entry: Entry) -> RepoTree | Site | DirectFile | None:
+def _shared_source(entry: install_record.Entry) -> RepoTree | Site | DirectFile | None:
     """Return the source of a namespace that other namespaces may have in common with it."""
     source = entry.source
-    if isinstance(source, RepoSource):
+    if isinstance(source, install_record.RepoSource):
         return RepoTree(source.repo, source.branch)
-    if isinstance(source, FileSource):
+    if isinstance(source, install_record.FileSource):
         return DirectFile(source.url)
-    return Site(source.url) if isinstance(source, SiteSource) else None
+    return Site(source.url) if isinstance(source, install_record.SiteSource) else None
 
 
 async def _the_bundle(found: OpenSource, request: RepoRequest | OneOf) -> Bundle:
@@ -301,5 +295,5 @@ class _OnDisk:
 def _repo_bundle(repo: str, skill: str, branch: str, fetched: Fetched) -> Bundle:
     """Make the bundle of a folder of a repository; its path is recorded where it is not the usual one."""
     path = None if fetched.folder == f"skills/{skill}" else fetched.folder
-    source = RepoSource(repo, skill, branch, fetched.commit, path)
+    source = install_record.RepoSource(repo, skill, branch, fetched.commit, path)
     return make_bundle(skill, source, fetched.commit, fetched.entries, fetched.executable)

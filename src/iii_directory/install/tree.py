@@ -6,15 +6,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from iii_directory.disk import safe_open
 from iii_directory.disk.files import Mark, closing_fd, mark_of
-from iii_directory.disk.safe_open import (
-    carry,
-    hash_file,
-    opened_folder,
-    remove_tree,
-    status_or_none,
-    write_file,
-)
 from iii_directory.errors import refused
 from iii_directory.install.plan import Disk, Node
 
@@ -49,13 +42,13 @@ def scan_namespace(files: FileOps, root: int, namespace: str, wanted: Collection
     executable: set[str] = set()
     marks: dict[str, Mark] = {}
     folders: dict[str, os.stat_result] = {}
-    top = status_or_none(files, namespace, root)
+    top = safe_open.status_or_none(files, namespace, root)
     if top is None:
         return Scan(Disk(), marks, folders)
     if not stat.S_ISDIR(top.st_mode):
         raise refused(f"a {_node(top)} stands where the namespace '{namespace}' belongs")
     folders[""] = top
-    with opened_folder(files, namespace, root) as opened:
+    with safe_open.opened_folder(files, namespace, root) as opened:
         for path, name, folder, state in _walk(files, opened, ""):
             nodes[path] = _node(state)
             if stat.S_ISDIR(state.st_mode):
@@ -65,7 +58,7 @@ def scan_namespace(files: FileOps, root: int, namespace: str, wanted: Collection
             if state.st_mode & stat.S_IXUSR:
                 executable.add(path)
             if stat.S_ISREG(state.st_mode) and (wanted is None or path in wanted):
-                hashes[path], state_read = hash_file(files, name, folder)
+                hashes[path], state_read = safe_open.hash_file(files, name, folder)
                 marks[path] = mark_of(state_read)
     disk = Disk(exists=True, nodes=nodes, hashes=hashes, executable=frozenset(executable))
     return Scan(disk, marks, folders)
@@ -85,7 +78,7 @@ def _walk(files: FileOps, folder: int, prefix: str) -> Iterator[tuple[str, str, 
         state = files.status(name, folder)
         yield f"{prefix}{name}", name, folder, state
         if stat.S_ISDIR(state.st_mode):
-            with opened_folder(files, name, folder) as opened:
+            with safe_open.opened_folder(files, name, folder) as opened:
                 yield from _walk(files, opened, f"{prefix}{name}/")
 
 
@@ -157,17 +150,17 @@ class Builder:
         files = self._files
         for name in branch.kept:
             assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
-            carry(files, name, source, name, opened)
+            safe_open.carry(files, name, source, name, opened)
         for name, content in branch.writes.items():
-            write_file(files, name, opened, content, executable=name in branch.executable)
+            safe_open.write_file(files, name, opened, content, executable=name in branch.executable)
             self._written += 1
             self._progress("write", self._written, self._total)
         for name, inner in branch.folders.items():
             path = f"{prefix}{name}"
             files.make_folder(name, opened)
-            with opened_folder(files, name, opened) as below:
+            with safe_open.opened_folder(files, name, opened) as below:
                 if path in self._states and source is not None:
-                    with opened_folder(files, name, source) as inner_source:
+                    with safe_open.opened_folder(files, name, source) as inner_source:
                         self.fill(below, inner, inner_source, f"{path}/")
                 else:
                     self.fill(below, inner, None, f"{path}/")
@@ -194,12 +187,12 @@ def rescue(
         if stat.S_ISDIR(state.st_mode) or path in given_up or marks.get(path) == mark_of(state):
             continue
         with closing_fd(_made(files, root, [namespace, *path.split("/")[:-1]])) as target:
-            there = status_or_none(files, name, target)
+            there = safe_open.status_or_none(files, name, target)
             if there is not None and there.st_ino == state.st_ino:
                 continue
             # Through the scratch folder, so that a crash leaves no half-named file among the documents.
-            remove_tree(files, "rescued", scratch)
-            carry(files, name, folder, "rescued", scratch)
+            safe_open.remove_tree(files, "rescued", scratch)
+            safe_open.carry(files, name, folder, "rescued", scratch)
             files.rename("rescued", scratch, name, target)
             files.sync(target)
 

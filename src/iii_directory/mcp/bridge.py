@@ -17,19 +17,11 @@ from mcp.server.stdio import stdio_server
 from iii_directory import __version__
 from iii_directory.documents.payload_fields import PROMPTS_CHANGED, SKILLS_CHANGED
 from iii_directory.documents.uris import LOCAL, LOOKING
+from iii_directory.mcp import request_handlers
 from iii_directory.mcp.exposure import RESOURCES_READ, read_payload
 from iii_directory.mcp.hello import INSTRUCTIONS, NAME, TITLE
 from iii_directory.mcp.http_endpoint import Discovery, HttpEndpoint
 from iii_directory.mcp.notifications import EVERYTHING, Announcer, Change
-from iii_directory.mcp.request_handlers import (
-    LIST_TTL_MS,
-    SKILLS_EXTENSION,
-    SKILLS_SETTINGS,
-    Handlers,
-    Tools,
-    UriParams,
-    around_message,
-)
 from iii_directory.mcp.upstream import BridgeError, Upstream
 
 if TYPE_CHECKING:
@@ -68,7 +60,7 @@ class Bridge:
         self._announcer = Announcer(
             lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
         )
-        tools = Tools(upstream, expose, show_all=show_all)
+        tools = request_handlers.Tools(upstream, expose, show_all=show_all)
         self._server = build_server(upstream, tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
         changed = self._changed
@@ -181,15 +173,15 @@ class BridgeServer(Server[dict[str, Any]]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
-def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> BridgeServer:
+def build_server(upstream: Upstream, tools: request_handlers.Tools, announcer: Announcer) -> BridgeServer:
     """Make the server for any number of sessions over any transport."""
-    handlers = Handlers(upstream, tools)
+    handlers = request_handlers.Handlers(upstream, tools)
     server = BridgeServer(
         NAME,
         version=__version__,
         title=TITLE,
         instructions=INSTRUCTIONS,
-        cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_TTL_MS)),
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(request_handlers.LIST_TTL_MS)),
         get_tool_input_schema=tools.schemas.get,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
@@ -205,11 +197,11 @@ def build_server(upstream: Upstream, tools: Tools, announcer: Announcer) -> Brid
     )
     # The SDK's only middleware makes a tracing span for every message. The bridge does not collect spans, and
     # they cost a twentieth of a read.
-    server.middleware[:] = [around_message]
-    server.extensions[SKILLS_EXTENSION] = SKILLS_SETTINGS
+    server.middleware[:] = [request_handlers.around_message]
+    server.extensions[request_handlers.SKILLS_EXTENSION] = request_handlers.SKILLS_SETTINGS
     server.add_request_handler("skills/list", types.PaginatedRequestParams, handlers.list_skills)
-    server.add_request_handler("skills/get", UriParams, handlers.get_skill)
-    server.add_request_handler("resources/directory/read", UriParams, handlers.read_folder)
+    server.add_request_handler("skills/get", request_handlers.UriParams, handlers.get_skill)
+    server.add_request_handler("resources/directory/read", request_handlers.UriParams, handlers.read_folder)
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, announcer.on_initialized
     )

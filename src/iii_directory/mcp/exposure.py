@@ -12,15 +12,10 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from iii_directory import limits
 from iii_directory.documents.ids import segments_problem
 from iii_directory.documents.model import META_KEY
 from iii_directory.documents.uris import READ_ONLY, SCHEME, WRITING, is_guarded
-from iii_directory.limits import (
-    MAX_COMPLETIONS,
-    MAX_TOOL_DESCRIPTION_CHARS,
-    MAX_TOOL_NAME_CHARS,
-    MAX_TOOL_SCHEMA_CHARS,
-)
 from iii_directory.shapes import is_count, is_object, is_text_list, object_of, rows_of
 from iii_directory.text import cut, visible
 
@@ -45,7 +40,7 @@ FETCHES: Final = (FETCH, "skills::fetch_skill", "directory::skills::fetch-skill"
 
 # Agents call this function first, so its tool has a short name.
 _SHORT_NAMES: Final = {SEARCH: "search"}
-TOOL_NAME: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_TOOL_NAME_CHARS}}}")
+TOOL_NAME: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{limits.MAX_TOOL_NAME_CHARS}}}")
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _HASH_CHARS: Final = 8
 _LABELS: Final = ("name", "title", "description")
@@ -159,7 +154,9 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
     defaults = DEFAULTS.get(tool.function_id, {})
     told = {key: {**properties[key], "default": defaults[key]} for key in defaults if key in properties}
     description = detail.get("description")
-    known = visible(cut(description, MAX_TOOL_DESCRIPTION_CHARS)) if isinstance(description, str) else ""
+    known = (
+        visible(cut(description, limits.MAX_TOOL_DESCRIPTION_CHARS)) if isinstance(description, str) else ""
+    )
     return {
         "name": tool.name,
         "inputSchema": {**schema, "properties": {**properties, **told}} if told else schema,
@@ -182,7 +179,7 @@ def input_schema(schema: object) -> Row:
         and all(isinstance(value, (dict, bool)) for value in properties.values())
         and is_text_list(schema.get("required", []))
         # One function must not make the list too large for all clients.
-        and len(json.dumps(schema, ensure_ascii=False)) <= MAX_TOOL_SCHEMA_CHARS
+        and len(json.dumps(schema, ensure_ascii=False)) <= limits.MAX_TOOL_SCHEMA_CHARS
     )
     return schema if usable else anything
 
@@ -219,8 +216,8 @@ def tool_names(function_ids: Iterable[str]) -> dict[str, str]:
         digest = hashlib.sha256(one.encode(errors="surrogatepass")).hexdigest()
         # The hash is longer where another function has the short name, perhaps on purpose.
         candidates = (
-            f"{name[: MAX_TOOL_NAME_CHARS - 1 - length]}_{digest[:length]}"
-            for length in range(_HASH_CHARS, MAX_TOOL_NAME_CHARS)
+            f"{name[: limits.MAX_TOOL_NAME_CHARS - 1 - length]}_{digest[:length]}"
+            for length in range(_HASH_CHARS, limits.MAX_TOOL_NAME_CHARS)
         )
         names[next(candidate for candidate in candidates if candidate not in names)] = one
     return names
@@ -311,9 +308,9 @@ def completion(typed: str, candidates: Iterable[str]) -> Row:
     found = [one for one in candidates if needle in one]
     found.sort(key=lambda one: not one.startswith(needle))
     return {
-        "values": found[:MAX_COMPLETIONS],
+        "values": found[: limits.MAX_COMPLETIONS],
         "total": len(found),
-        "hasMore": len(found) > MAX_COMPLETIONS,
+        "hasMore": len(found) > limits.MAX_COMPLETIONS,
     }
 
 

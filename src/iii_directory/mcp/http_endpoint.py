@@ -23,18 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from iii_directory import limits
 from iii_directory.documents.file_pages import media_type
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.skill_package import ARCHIVE_SUFFIX, WELL_KNOWN, index_document
-from iii_directory.limits import (
-    MAX_CLIENT_MCP_SESSIONS,
-    MAX_LLMS_BYTES,
-    MAX_MCP_BODY_BYTES,
-    MAX_MCP_SESSIONS,
-    MAX_READ_MARKS,
-    MCP_REQUEST_SECONDS,
-    MCP_SESSION_IDLE_SECONDS,
-)
 from iii_directory.mcp.exposure import RESOURCES_READ, read_payload
 from iii_directory.mcp.upstream import BridgeError
 from iii_directory.shapes import object_of, rows_of
@@ -58,8 +50,10 @@ _SESSION_HEADER: Final = b"mcp-session-id"
 _TOO_MANY_SESSIONS: Final = Refused(
     503, "All the sessions that one client can have are in use; end one of them, and try again.\n"
 )
-_NOT_WHOLE: Final = Refused(408, f"A request must be whole within {MCP_REQUEST_SECONDS:g} s.\n")
-_TOO_MUCH: Final = Refused(413, f"A request has at most {MAX_READ_MARKS} commas and opening brackets.\n")
+_NOT_WHOLE: Final = Refused(408, f"A request must be whole within {limits.MCP_REQUEST_SECONDS:g} s.\n")
+_TOO_MUCH: Final = Refused(
+    413, f"A request has at most {limits.MAX_READ_MARKS} commas and opening brackets.\n"
+)
 _STOPPING: Final = Refused(503, "The server is stopping.\n")
 _LLMS: Final = "/llms.txt"
 _LLMS_FULL: Final = "/llms-full.txt"
@@ -81,7 +75,7 @@ class _SessionUse:
 class Ledger:
     """Which client has which sessions. Times are seconds of any clock that does not go back."""
 
-    def __init__(self, most: int = MAX_CLIENT_MCP_SESSIONS) -> None:
+    def __init__(self, most: int = limits.MAX_CLIENT_MCP_SESSIONS) -> None:
         self._most = most
         self._sessions: dict[str, _SessionUse] = {}
         self._opening: Counter[Hashable] = Counter()
@@ -93,7 +87,7 @@ class Ledger:
         """
         # The SDK ends sessions that are silent for so long by itself, and does not tell.
         for session_id, session in list(self._sessions.items()):
-            if not session.under_way and now - session.heard_at > MCP_SESSION_IDLE_SECONDS:
+            if not session.under_way and now - session.heard_at > limits.MCP_SESSION_IDLE_SECONDS:
                 del self._sessions[session_id]
         mine = [(one, session) for one, session in self._sessions.items() if session.client == client]
         surplus = max(len(mine) + self._opening[client] + 1 - self._most, 0)
@@ -138,9 +132,9 @@ class HttpEndpoint:
         self._discovery = discovery
         self._sessions = StreamableHTTPSessionManager(
             server,
-            session_idle_timeout=MCP_SESSION_IDLE_SECONDS,
-            max_request_body_size=MAX_MCP_BODY_BYTES,
-            max_sessions=MAX_MCP_SESSIONS,
+            session_idle_timeout=limits.MCP_SESSION_IDLE_SECONDS,
+            max_request_body_size=limits.MAX_MCP_BODY_BYTES,
+            max_sessions=limits.MAX_MCP_SESSIONS,
         )
         self._ledger = Ledger(listener.limits.client_sessions)
         self._http = HttpServer(self._answer, listener, self._refuse, page.complete)
@@ -273,14 +267,14 @@ async def _whole(receive: Receive, seconds: float) -> Receive | Refused:
     kept, size, more = list["Message"](), 0, True
     try:
         async with asyncio.timeout(seconds):
-            while more and size <= MAX_MCP_BODY_BYTES:
+            while more and size <= limits.MAX_MCP_BODY_BYTES:
                 message = await receive()
                 kept.append(message)
                 size += len(message.get("body", b""))
                 more = message.get("more_body", False)
     except TimeoutError:
         return _NOT_WHOLE
-    if is_long(*(message.get("body", b"") for message in kept), most=2 * MAX_MCP_BODY_BYTES):
+    if is_long(*(message.get("body", b"") for message in kept), most=2 * limits.MAX_MCP_BODY_BYTES):
         return _TOO_MUCH
 
     async def replay() -> Message:
@@ -373,7 +367,7 @@ class Discovery:
             answer = object_of(await self._read("directory::skills::get", {"id": row["id"]}))
             section = f"## {row['id']}\n\n{str(answer.get('body')).strip()}\n"
             size += len(section.encode())
-            if size > MAX_LLMS_BYTES:
+            if size > limits.MAX_LLMS_BYTES:
                 lines.append(f"The rest is left out; {_LLMS} names every skill.")
                 break
             lines.append(section)

@@ -12,23 +12,9 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from iii_directory import errors, limits
 from iii_directory.bus.seam import CallError, own_namespace
-from iii_directory.errors import (
-    ENGINE_FAILED,
-    ENGINE_NOT_FOUND,
-    KIND_OF_CODE,
-    RETRY,
-    DirectoryError,
-    Step,
-    error_of,
-)
-from iii_directory.limits import (
-    MAX_MCP_ERROR_CHARS,
-    MCP_ENGINE_SECONDS,
-    MCP_READ_SECONDS,
-    MCP_SETTLE_SECONDS,
-    MCP_WORK_SECONDS,
-)
+from iii_directory.errors import DirectoryError
 from iii_directory.text import cut, visible
 from iii_directory.wire.protocol import (
     CONNECTION_LOST,
@@ -77,7 +63,7 @@ class BridgeError(Exception):
     """A failed call; ``str()`` is a sentence, which `told` renders for clients that know tools."""
 
     def __init__(self, failure: DirectoryError | str, blame: Blame | None = None) -> None:
-        super().__init__(cut(visible(str(failure)), MAX_MCP_ERROR_CHARS))
+        super().__init__(cut(visible(str(failure)), limits.MAX_MCP_ERROR_CHARS))
         self._failure = failure
         kind = "" if isinstance(failure, str) else failure.kind.name
         self.blame: Blame = blame or _BLAMES.get(kind, "server")
@@ -86,7 +72,7 @@ class BridgeError(Exception):
         """Return the sentence with next steps that a client of MCP can take."""
         if isinstance(self._failure, str):
             return str(self)
-        return cut(visible(view.told(self._failure)), MAX_MCP_ERROR_CHARS)
+        return cut(visible(view.told(self._failure)), limits.MAX_MCP_ERROR_CHARS)
 
     def code(self, *, about_resource: bool, modern: bool) -> int:
         """Return the protocol's code; a missing resource had its own code before 2026-07-28."""
@@ -105,19 +91,21 @@ def remote_failure(function_id: str, error: CallError) -> BridgeError:
     that drops the data.
     """
     if error.code == FUNCTION_NOT_FOUND:
-        steps = (Step("start iii-directory on that engine with: iii-directory serve"),)
+        steps = (errors.Step("start iii-directory on that engine with: iii-directory serve"),)
         problem = f"function '{function_id}' not found on the engine"
         is_ours = function_id.startswith(_DIRECTORY)
-        return BridgeError(DirectoryError(ENGINE_NOT_FOUND, problem, next_steps=steps if is_ours else None))
+        return BridgeError(
+            DirectoryError(errors.ENGINE_NOT_FOUND, problem, next_steps=steps if is_ours else None)
+        )
     if error.code in (CONNECTION_LOST, INVOCATION_STOPPED):
         problem = f"the engine or its worker went away while '{function_id}' ran; whether it ran is not known"
-        return BridgeError(DirectoryError(ENGINE_FAILED, problem))
+        return BridgeError(DirectoryError(errors.ENGINE_FAILED, problem))
     if error.code == TIMEOUT:
-        return BridgeError(DirectoryError(ENGINE_FAILED, f"'{function_id}' did not answer in time"))
-    if (known := error_of(error.data)) is not None:
+        return BridgeError(DirectoryError(errors.ENGINE_FAILED, f"'{function_id}' did not answer in time"))
+    if (known := errors.error_of(error.data)) is not None:
         return BridgeError(known)
     line = visible(str(error)) or f"'{function_id}' failed without saying why"
-    kind = KIND_OF_CODE.get(line.partition(" ")[0])
+    kind = errors.KIND_OF_CODE.get(line.partition(" ")[0])
     return BridgeError(line, _BLAMES.get(error.code if kind is None else kind.name, "server"))
 
 
@@ -125,9 +113,11 @@ def unreachable(url: str | None) -> BridgeError:
     """Make the error for a missing engine; without an address the directory of the folder is not ready."""
     if url is None:
         problem = "the directory of this folder has not started yet"
-        return BridgeError(DirectoryError(ENGINE_FAILED, problem))
-    steps = (Step("start one with: iii-directory up"), RETRY)
-    return BridgeError(DirectoryError(ENGINE_FAILED, f"no iii engine answers at {url}", next_steps=steps))
+        return BridgeError(DirectoryError(errors.ENGINE_FAILED, problem))
+    steps = (errors.Step("start one with: iii-directory up"), errors.RETRY)
+    return BridgeError(
+        DirectoryError(errors.ENGINE_FAILED, f"no iii engine answers at {url}", next_steps=steps)
+    )
 
 
 class _Listener(NamedTuple):
@@ -207,11 +197,11 @@ class Upstream:
         Raises:
             BridgeError: what to tell the client.
         """
-        seconds = MCP_READ_SECONDS if repeatable else MCP_WORK_SECONDS
+        seconds = limits.MCP_READ_SECONDS if repeatable else limits.MCP_WORK_SECONDS
         # Not without end: an answer that is too large for the connection takes it down every time.
         retries = _RETRIES if repeatable else 0
         # A directory that leaves takes its functions away before its connection or its engine tells so.
-        wait = MCP_ENGINE_SECONDS if function_id.startswith(_DIRECTORY) else 0.0
+        wait = limits.MCP_ENGINE_SECONDS if function_id.startswith(_DIRECTORY) else 0.0
         until = asyncio.get_running_loop().time() + wait
         while True:
             bus = await self._current()
@@ -219,7 +209,7 @@ class Upstream:
             try:
                 return await bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
-                settled_at = max(self._ready_at + MCP_SETTLE_SECONDS, until)
+                settled_at = max(self._ready_at + limits.MCP_SETTLE_SECONDS, until)
                 if error.code == FUNCTION_NOT_FOUND and asyncio.get_running_loop().time() < settled_at:
                     # The worker of the function may not have come back to the engine yet.
                     await asyncio.sleep(POLL_SECONDS)
@@ -255,7 +245,7 @@ class Upstream:
         # The bus may be lost again between the event and this task's turn, so the loop looks again.
         while self._bus is None or not self._ready.is_set():
             try:
-                async with asyncio.timeout(self._wait_seconds or MCP_ENGINE_SECONDS):
+                async with asyncio.timeout(self._wait_seconds or limits.MCP_ENGINE_SECONDS):
                     await self._ready.wait()
             except TimeoutError:
                 self._missed_something = True

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.engine.builtins.table import (
-    ANY,
-    BuiltinFunction,
-    BuiltinType,
-    BuiltinWorker,
-    optional,
-    provide,
-    schema,
-    text,
-)
+from iii_directory.engine.builtins import table
 from iii_directory.engine.builtins.workers import clean
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.wire.json_text import ABSENT
@@ -33,27 +24,27 @@ def provide_channels(router: Router) -> None:
 
     def create(request: BuiltinRequest) -> Json:
         maker = router.engine_state.connections.get(request.caller or "")
-        channel = router.channels.create(optional(request, "buffer_size", int), maker)
+        channel = router.channels.create(table.optional(request, "buffer_size", int), maker)
         reference = {"channel_id": channel.id, "access_key": channel.access_key}
         return {
             "writer": {**reference, "direction": "write"},
             "reader": {**reference, "direction": "read"},
         }
 
-    function = BuiltinFunction(
+    function = table.BuiltinFunction(
         "engine::channels::create",
         "Make a streaming channel; each side is opened once, by its reference.",
         create,
-        schema(buffer_size="integer"),
+        table.schema(buffer_size="integer"),
     )
-    provide(router, BuiltinWorker("iii-channels", "Streams between workers.", [function]))
+    table.provide(router, table.BuiltinWorker("iii-channels", "Streams between workers.", [function]))
 
 
 def provide_pubsub(router: Router) -> None:
     """Put topics on the engine."""
 
     def publish(request: BuiltinRequest) -> object:
-        topic = text(request, "topic")
+        topic = table.text(request, "topic")
         if not topic:
             raise EngineFault(TOPIC_NOT_SET, "Topic is not set.")
         # The payload is exactly the data; the binding's metadata is not delivered, as on the real engine.
@@ -65,15 +56,17 @@ def provide_pubsub(router: Router) -> None:
         )
         return ABSENT
 
-    function = BuiltinFunction(
+    function = table.BuiltinFunction(
         "publish",
         "Send data to every subscriber of a topic.",
         publish,
-        schema(["topic"], topic="string", data=ANY),
+        table.schema(["topic"], topic="string", data=table.ANY),
         unread_fields=("data",),
     )
-    kind = BuiltinType("subscribe", "Fires for every message of a topic.", schema(topic="string"), ANY)
-    provide(router, BuiltinWorker("iii-pubsub", "Topics between workers.", [function], [kind]))
+    kind = table.BuiltinType(
+        "subscribe", "Fires for every message of a topic.", table.schema(topic="string"), table.ANY
+    )
+    table.provide(router, table.BuiltinWorker("iii-pubsub", "Topics between workers.", [function], [kind]))
 
 
 LEVELS: Final[dict[str, Level]] = {
@@ -92,7 +85,7 @@ def provide_observability(router: Router, version: str, set_aside: Callable[[], 
         def log(request: BuiltinRequest) -> object:
             connection = router.engine_state.connections.get(request.caller or "")
             who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
-            router.engine_state.log(level, f"{clean(str(who))}: {clean(text(request, 'message'))}")
+            router.engine_state.log(level, f"{clean(str(who))}: {clean(table.text(request, 'message'))}")
             return ABSENT
 
         return log
@@ -112,12 +105,14 @@ def provide_observability(router: Router, version: str, set_aside: Callable[[], 
             "version": version,
         }
 
-    entry = schema(["message"], message="string", data=ANY, service_name="string")
+    entry = table.schema(["message"], message="string", data=table.ANY, service_name="string")
     functions = [
-        BuiltinFunction(
+        table.BuiltinFunction(
             f"engine::log::{name}", f"Write a line to the engine's log ({name}).", logger(level), entry
         )
         for name, level in LEVELS.items()
     ]
-    functions.append(BuiltinFunction("engine::health::check", "How the engine is.", health, schema()))
-    provide(router, BuiltinWorker("iii-observability", "Logs and health.", functions))
+    functions.append(
+        table.BuiltinFunction("engine::health::check", "How the engine is.", health, table.schema())
+    )
+    table.provide(router, table.BuiltinWorker("iii-observability", "Logs and health.", functions))
