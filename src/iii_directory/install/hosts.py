@@ -119,14 +119,6 @@ class HostFolders:
             if _marker(os.path.join(folder, _name(skill))) is not None and self._is_of(skill, folder)
         ]
 
-    def places_of(self, skill: str) -> list[str]:
-        """List where a skill is linked or copied to."""
-        return [
-            os.path.join(folder, _name(skill))
-            for folder in self._folders(HOSTS, is_user=None)
-            if self._is_of(skill, folder)
-        ]
-
     def _folders(self, hosts: Iterable[KnownHost], *, is_user: bool | None) -> Iterator[str]:
         wanted: dict[str, None] = {}
         for host in hosts:
