@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.driver import Client, Driver
 
+from iii_directory import limits
 from iii_directory.limits import (
     MAX_CONNECTION_LOG_LINES,
     MAX_REGISTRATION_BYTES,
@@ -41,15 +42,15 @@ def modest(driver: Driver) -> Client:
 
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> Bound:
-    """Make limits small enough to reach, in every module of the engine that uses them."""
+    """Make limits small enough to reach, in their table and in the modules that imported them."""
 
-    def set_all(**limits: int) -> None:
+    def set_all(**smaller: int) -> None:
         modules = [module for name, module in sys.modules.items() if name.startswith(f"{ENGINE}.")]
-        for name, value in limits.items():
-            users = [module for module in modules if hasattr(module, name)]
-            assert users, f"no module of the engine uses {name}"
-            for module in users:
-                monkeypatch.setattr(module, name, value)
+        for name, value in smaller.items():
+            monkeypatch.setattr(limits, name, value)
+            for module in modules:
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, value)
 
     return set_all
 

@@ -151,7 +151,7 @@ def test_the_directory_coming_and_going_is_told(
     engine: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("MCP_SETTLE_SECONDS", "MCP_ENGINE_SECONDS"):
-        monkeypatch.setattr(f"iii_directory.mcp.upstream.{name}", 0.0)
+        monkeypatch.setattr(f"iii_directory.limits.{name}", 0.0)
     with http_bridge(engine.url) as url, session(url, "2026") as client:
         assert client.tools() == {}
         for method in ("list_resources", "list_prompts"):
