@@ -77,7 +77,7 @@ def test_a_selection_runs_only_the_goals_named_or_those_of_an_area(
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["one.a"]
 
 
-def test_a_name_nobody_registered_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     goal("one.a", at_most=1)(lambda: Measurement((1.0,)))
 
     assert run(["one", "three"]) == 2

@@ -157,7 +157,7 @@ def test_up_starts_beside_a_broken_file_and_says_what_is_wrong_with_it(
 
 
 @pytest.mark.parametrize("level", ["nonsense", "", "10", "\x1b[31m"])
-def test_a_log_level_that_is_none_is_a_warning(tmp_path: Path, level: str) -> None:
+def test_an_invalid_log_level_is_a_warning(tmp_path: Path, level: str) -> None:
     port = str(free_port())
 
     with running("engine", "--port", port, "--in-memory", cwd=tmp_path, III_DIRECTORY_LOG=level) as engine:

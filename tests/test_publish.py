@@ -91,7 +91,7 @@ def test_a_path_means_what_it_means_in_a_skills_folder(docs: Path, caplog: pytes
     assert caplog.text.count("is a prompt") == sum(place.is_prompt for place in places) == 3
 
 
-def test_what_is_no_document_is_left_out(docs: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_are_not_documents_are_left_out(docs: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(docs / ".hidden.md", "# x")
     write(docs / ".git" / "x.md", "# x")
     write(docs / "script.py", "x")

@@ -14,7 +14,7 @@ def test_an_answer_without_the_list_has_no_rows(answer: object) -> None:
     assert shapes.rows_of(answer, "rows") == []
 
 
-def test_what_is_no_object_in_a_list_costs_only_itself() -> None:
+def test_a_list_item_that_is_not_an_object_is_dropped_alone() -> None:
     assert shapes.rows_of({"rows": [{"a": 1}, None, "b", [], {"c": 2}]}, "rows") == [{"a": 1}, {"c": 2}]
 
 

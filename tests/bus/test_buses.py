@@ -180,7 +180,7 @@ def test_calls_that_wait_for_their_turn_are_dropped_when_their_caller_leaves(ins
 
 
 @pytest.mark.parametrize("answer", [{1, 2}, {"deep": [object()]}, "\ud800"])
-def test_an_answer_that_is_no_json_is_an_error_for_the_caller(inside: Worker, answer: object) -> None:
+def test_an_answer_that_is_not_json_is_an_error_for_the_caller(inside: Worker, answer: object) -> None:
     async def answers(_: Payload) -> object:
         return answer
 
@@ -190,7 +190,7 @@ def test_an_answer_that_is_no_json_is_an_error_for_the_caller(inside: Worker, an
     assert inside.client.result("engine::health::check")
 
 
-def test_a_payload_that_is_no_object_is_refused_where_the_schema_wants_one(inside: Worker) -> None:
+def test_a_payload_that_is_not_an_object_is_refused_where_the_schema_wants_one(inside: Worker) -> None:
     inside.offer("inside::objects", ignored, {"type": "object"})
 
     assert "must be an object" in inside.client.call("inside::objects", [1])["error"]["message"]
@@ -449,7 +449,7 @@ def test_others_have_the_loop_while_a_long_list_is_read(
     assert len(set(read_in)) == len(values)
 
 
-def test_a_value_that_takes_long_to_read_is_null_in_a_list_and_holds_nobody_up(inside: Worker) -> None:
+def test_a_value_that_takes_long_to_read_is_null_in_a_list_and_delays_no_other_call(inside: Worker) -> None:
     stored(inside, [{"n": 1}, [[]] * (MAX_READ_MARKS + 1), {"n": 2}])
 
     assert inside.call("state::list", {"scope": "long"}, namespace="default") == [{"n": 1}, None, {"n": 2}]

@@ -50,7 +50,7 @@ def test_a_call_brings_a_result_or_the_error_of_the_other_side() -> None:
     assert "blue" in str(failed.value)
 
 
-def test_where_nobody_listens_there_is_no_engine() -> None:
+def test_a_port_without_a_listener_has_no_engine() -> None:
     with EngineThread() as engine:
         url = engine.url
 
@@ -60,7 +60,7 @@ def test_where_nobody_listens_there_is_no_engine() -> None:
 
 
 @pytest.mark.parametrize("frame", ["hello", "[1]", "7", "null", b"\xff\xfe"])
-def test_whoever_speaks_otherwise_is_no_engine(frame: str | bytes) -> None:
+def test_a_server_of_another_protocol_is_not_an_engine(frame: str | bytes) -> None:
     with somebody_saying(frame) as url:
         with pytest.raises(EngineUnreachableError, match="is not an iii engine"):
             probe(url)

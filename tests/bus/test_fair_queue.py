@@ -72,7 +72,7 @@ def test_one_turn_begins_what_takes_no_time_and_no_second_call_after_a_slow_one(
     stage.finish(108)
 
 
-def test_whoever_comes_later_does_not_wait_for_all_that_somebody_else_asked_for(stage: Stage) -> None:
+def test_a_later_caller_does_not_wait_for_everything_that_another_asked_for(stage: Stage) -> None:
     for n in range(8):
         stage.start("heavy", f"heavy {n}", 0.01)
     stage.turn()

@@ -222,7 +222,7 @@ def test_an_engine_with_a_token_lets_in_who_has_it(
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"hello\r\n\r\n", b""])
-def test_what_is_no_engine_is_said_to_be_none(
+def test_an_address_that_is_not_an_engine_is_called_that(
     make: Callable[..., WireBus], caplog: pytest.LogCaptureFixture, answer: bytes
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
@@ -316,7 +316,7 @@ def test_a_call_that_takes_long_to_read_is_answered_unread(
     assert len(asked) == 1
 
 
-def test_what_is_too_large_for_a_message_is_an_error_for_whoever_waits(
+def test_an_answer_too_large_for_a_message_is_an_error_for_the_waiting_caller(
     engine: EngineThread, make: Callable[..., WireBus]
 ) -> None:
     bus = make(engine.url)

@@ -165,7 +165,7 @@ def test_a_look_never_changes(skills: Folder) -> None:
     on_loop(desk, scenario)
 
 
-def test_whoever_follows_hears_of_a_change_that_a_reader_saw_first(skills: Folder) -> None:
+def test_a_follower_hears_of_a_change_that_a_reader_saw_first(skills: Folder) -> None:
     desk = Desk(skills)
 
     async def scenario() -> None:

@@ -153,7 +153,7 @@ def test_an_answer_is_too_old_when_there_was_news_meanwhile(table: Table) -> Non
     assert held(table) == "# at 3"
 
 
-def test_a_doubt_that_nobody_answered_can_come_up_again(table: Table) -> None:
+def test_an_unanswered_doubt_can_come_up_again(table: Table) -> None:
     written(table, "a", record(1))
     table.seen("a", None, record(0))
     table.leave_doubtful("a")

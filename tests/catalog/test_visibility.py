@@ -26,7 +26,9 @@ NOBODY = frozenset[str]()
         (Visibility(NOBODY, {"db": recorded("auto", {"b.md": ""})}), True),
     ],
 )
-def test_a_namespace_is_shown_when_somebody_wants_it(rule: Visibility, *, shown: bool) -> None:
+def test_a_namespace_is_shown_when_its_worker_is_installed_or_its_files_are_the_operators(
+    rule: Visibility, *, shown: bool
+) -> None:
     snapshot = of_paths("db/a.md").changed(visibility=rule)
 
     assert snapshot.skills.keys == (["db/a"] if shown else [])
@@ -49,7 +51,7 @@ def test_a_hand_written_file_shows_its_whole_namespace_until_it_goes() -> None:
     assert shown.changed({"db/mine.md": None}).skills.keys == []
 
 
-def test_a_hand_written_file_that_is_no_document_shows_nothing() -> None:
+def test_a_hand_written_file_that_is_not_a_document_does_not_show_its_namespace() -> None:
     hidden = of_paths("db/a.md").changed(visibility=Visibility(NOBODY, AUTO))
 
     assert hidden.changed(parsed({"db/Bad.md": b"x"})).skills.keys == []

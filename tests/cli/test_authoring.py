@@ -83,7 +83,7 @@ def test_a_name_under_which_there_would_be_no_skill_is_refused(tmp_path: Path, n
     assert not (tmp_path / "skills").exists()
 
 
-def test_what_the_standard_forbids_is_an_exit_code_and_advice_is_none(tmp_path: Path) -> None:
+def test_what_the_standard_forbids_sets_the_exit_code_and_advice_does_not(tmp_path: Path) -> None:
     advice = "---\nname: a\ndescription: Does things when asked.\n---\nSee [x](gone.md).\n"
     put(tmp_path, good__a__SKILL_md=advice, bad__b__SKILL_md="no front matter")
 

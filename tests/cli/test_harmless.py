@@ -155,7 +155,7 @@ def test_a_lock_file_that_was_tampered_with_is_told_of_harmlessly(tmp_path: Path
     assert_harmless(run("skills", command, cwd=tmp_path, III_URL=NOWHERE))
 
 
-def test_whoever_has_the_port_is_named_harmlessly(tmp_path: Path) -> None:
+def test_the_process_that_has_the_port_is_named_with_harmless_text(tmp_path: Path) -> None:
     holder = (
         "import socket, sys, time\n"
         "s = socket.create_server(('127.0.0.1', 0))\n"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.support.engine import EngineThread
 
 
-def test_nobody_is_welcomed_to_a_worker_that_does_not_answer(
+def test_a_worker_that_does_not_answer_is_not_announced_as_ready(
     tmp_path: Path, engine: EngineThread, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(up, "READY_SECONDS", 0)

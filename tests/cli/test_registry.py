@@ -134,7 +134,7 @@ def test_list_and_search_ask_the_registry_of_the_configuration(tmp_path: Path) -
     assert "D320" in away.stderr
 
 
-def test_a_yanked_version_is_offered_to_nobody_and_served_to_who_recorded_it(tmp_path: Path) -> None:
+def test_a_yanked_version_is_not_offered_and_still_served_to_those_who_recorded_it(tmp_path: Path) -> None:
     put(tmp_path / "worker", WORKER)
     publish(tmp_path, "1.0.0")
     publish(tmp_path, "1.1.0")

@@ -69,7 +69,7 @@ def test_the_folder_and_an_engine_give_the_same_hits(place: Path) -> None:
     assert online["results"] == offline["results"]
 
 
-def test_nothing_that_fits_is_said_and_is_no_failure(place: Path) -> None:
+def test_a_search_without_hits_says_so_and_does_not_fail(place: Path) -> None:
     done = invoke(place, "search", "knit", "a", "scarf")
 
     assert done.exit_code == 0
@@ -151,7 +151,7 @@ def test_confusions_say_what_was_returned_instead_and_for_which_requests(place: 
     ]
 
 
-def test_skills_with_one_description_are_told_apart_by_nobody(place: Path) -> None:
+def test_skills_with_the_same_description_are_reported_as_indistinguishable(place: Path) -> None:
     Folder(place / "skills").write(
         "sheets/SKILL.md", "---\ndescription: Edit spreadsheets.\n---\n# Two\n\nCells.\n"
     )
@@ -171,7 +171,9 @@ def test_skills_with_one_description_are_told_apart_by_nobody(place: Path) -> No
         ("cases: [\n", "cannot be used"),
     ],
 )
-def test_a_file_of_cases_that_is_none_is_one_sentence(place: Path, content: str, problem: str) -> None:
+def test_a_file_without_valid_cases_is_refused_in_one_sentence(
+    place: Path, content: str, problem: str
+) -> None:
     (place / "cases.yaml").write_text(content, encoding="utf-8")
 
     done = invoke(place, "skills", "eval", str(place / "cases.yaml"))

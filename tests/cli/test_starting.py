@@ -168,7 +168,7 @@ def test_up_at_the_address_of_another_directory_says_that_it_waits(tmp_path: Pat
     assert code == 0
 
 
-def test_a_directory_that_was_killed_is_no_longer_shown(tmp_path: Path) -> None:
+def test_a_directory_that_was_killed_disappears_from_the_status(tmp_path: Path) -> None:
     with running("up", "--port", str(free_port()), "--in-memory", cwd=tmp_path) as up:
         banner(up)
         up.process.kill()
@@ -188,7 +188,7 @@ def test_status_tells_an_engine_without_a_directory(tmp_path: Path, engine: Engi
     assert done.stderr.startswith(f"iii-directory: the engine at {engine.url} has no directory; start one")
 
 
-def test_status_shows_an_engine_alone_which_is_nobody_s_directory(tmp_path: Path) -> None:
+def test_status_shows_an_engine_without_a_directory(tmp_path: Path) -> None:
     here, other = project(tmp_path / "a", "alpha"), project(tmp_path / "b", "beta")
     port = free_port()
     url = f"ws://127.0.0.1:{port}"

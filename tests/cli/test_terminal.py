@@ -54,7 +54,7 @@ def test_without_colour_the_pager_gets_letters_alone(place: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--no-pager", "skills", "list"), ("skills", "list", "--no-pager")])
-def test_nobody_who_says_no_pager_gets_one(place: Path, arguments: tuple[str, ...]) -> None:
+def test_the_pager_stays_off_when_it_is_declined(place: Path, arguments: tuple[str, ...]) -> None:
     with at_a_terminal(*arguments, cwd=place, lines=4, PAGER="sed s/^/paged:/", III_URL=NOWHERE) as terminal:
         assert terminal.end() == 0
 

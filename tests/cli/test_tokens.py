@@ -144,7 +144,7 @@ def test_mcp_over_http_makes_a_token_of_its_own_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("told", "shown"), [(True, "x" * 40), (False, None)])
-def test_a_token_that_was_made_goes_to_no_address_that_may_be_somebody_else_s(
+def test_a_generated_token_is_not_sent_to_an_address_of_another_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool, shown: str | None
 ) -> None:
     monkeypatch.delenv("III_TOKEN", raising=False)
@@ -158,7 +158,7 @@ def test_a_token_that_was_made_goes_to_no_address_that_may_be_somebody_else_s(
     assert engine_token("ws://engine.example:1", tmp_path, named=True) is None
 
 
-def test_where_nobody_says_who_listens_a_token_goes_to_an_engine_of_ours_or_one_that_was_named(
+def test_without_knowing_who_listens_a_token_goes_only_to_our_engine_or_a_named_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = f"ws://127.0.0.1:{free_port()}"
@@ -230,7 +230,7 @@ def test_up_sends_the_token_to_an_engine_whose_port_is_named(tmp_path: Path) -> 
     assert WITHHELD not in up.output
 
 
-def test_whoever_might_listen_at_the_usual_address_is_sent_no_token_and_that_is_said_once(
+def test_an_unknown_listener_at_the_usual_address_gets_no_token_and_one_warning_says_so(
     tmp_path: Path,
 ) -> None:
     with EngineThread(token=TOKEN) as engine:
@@ -273,7 +273,7 @@ def test_a_token_that_was_made_for_our_own_engine_is_found_from_another_folder(t
     assert done.returncode == 0, done.stderr
 
 
-def test_a_printed_configuration_has_room_for_the_token_whoever_listens(tmp_path: Path) -> None:
+def test_a_printed_configuration_has_room_for_the_token_for_any_listener(tmp_path: Path) -> None:
     port = free_port()
     output = said(port, "mcp", "--print-config", "cursor", "--url", f"ws://127.0.0.1:{port}", cwd=tmp_path)
 
@@ -282,7 +282,7 @@ def test_a_printed_configuration_has_room_for_the_token_whoever_listens(tmp_path
     assert WITHHELD not in output
 
 
-def test_where_nobody_listens_there_is_no_talk_of_tokens(tmp_path: Path) -> None:
+def test_tokens_are_not_mentioned_where_no_engine_listens(tmp_path: Path) -> None:
     port = free_port()
     with unsure(port, "up", "--in-memory", "--http-port", "0", cwd=tmp_path) as up:
         up.wait_for("Ctrl-C")

@@ -143,7 +143,7 @@ def test_a_function_that_never_answers_ends_with_the_timeout(engine: EngineThrea
 
 @pytest.mark.parametrize("url", ["ws://[", "ws://", "ws://127.0.0.1:99999", "ws://127.0.0.1:0", "wss://[::1"])
 @pytest.mark.parametrize("command", [("skills", "list"), ("doctor",), ("trigger", "x::y")])
-def test_an_address_that_is_none_is_one_sentence(command: tuple[str, ...], url: str) -> None:
+def test_an_invalid_address_is_refused_in_one_sentence(command: tuple[str, ...], url: str) -> None:
     done = run(*command, "--url", url)
 
     assert done.returncode == 2

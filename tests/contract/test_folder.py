@@ -69,7 +69,7 @@ def test_a_prompt_without_a_description_is_skipped_with_a_reason(directory: Read
 
 
 @requirement("folder.skipped", "diagnostics.all")
-def test_what_is_no_document_is_skipped_with_its_reason(directory: Reader, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_document_is_skipped_with_its_reason(directory: Reader, tmp_path: Path) -> None:
     skills = directory.skills
     skills.document(".hidden.md", "x")
     skills.document(".git/config.md", "x")

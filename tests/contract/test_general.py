@@ -107,7 +107,7 @@ def test_a_generation_alone_brings_its_own_functions(start: Callable[..., Reader
 
 
 @requirement("payload.caller-and-unknown-fields")
-def test_fields_nobody_knows_are_ignored(directory: Reader) -> None:
+def test_unknown_fields_are_ignored(directory: Reader) -> None:
     directory.skills.document("db.md", "DB")
 
     answer = directory.call("directory::skills::get", id="db", _caller_worker_id="x", verbose=[1])
@@ -171,7 +171,7 @@ def test_a_missing_field_is_named_with_what_was_expected(directory: Reader) -> N
 
 @pytest.mark.parametrize("data", ["text", 7, [1]], ids=["text", "number", "list"])
 @requirement("payload.wrong-type")
-def test_a_payload_that_is_no_object_is_refused(directory: Reader, data: object) -> None:
+def test_a_payload_that_is_not_an_object_is_refused(directory: Reader, data: object) -> None:
     with RawClient(directory.url) as client:
         reply = client.call("directory::skills::list", data)
 

@@ -177,7 +177,7 @@ def test_twins_of_one_name_are_two_files(odd: Reader) -> None:
 
 
 @requirement("files.hostile")
-def test_a_device_is_no_file(directory: Reader) -> None:
+def test_a_device_is_not_served_as_a_file(directory: Reader) -> None:
     directory.skills.document("odd/SKILL.md", "Odd")
     for name, numbers in (("null.md", (1, 3)), ("zero.bin", (1, 5))):
         try:

@@ -233,7 +233,7 @@ def test_skill_addresses_are_read_whole_and_verbatim(slides: Reader) -> None:
 
 
 @requirement("files.no-findings")
-def test_files_of_a_skill_are_no_findings_and_those_of_none_are_one(slides: Reader) -> None:
+def test_files_of_a_skill_are_not_findings_and_files_outside_skills_are_one(slides: Reader) -> None:
     assert {row["subject"] for row in slides.findings()} == {"pptx/.secret", "pptx/link.txt"}
     for number in range(30):
         slides.skills.write(f"pictures/{number:02}.png", "x")

@@ -213,7 +213,7 @@ def test_what_is_not_there_is_neither_updated_nor_deleted(writer: Reader, functi
 
 @requirement("writing.lock")
 @pytest.mark.parametrize("function", ["update", "delete"])
-def test_whoever_read_something_else_changes_nothing(writer: Reader, function: str) -> None:
+def test_a_write_based_on_an_outdated_read_changes_nothing(writer: Reader, function: str) -> None:
     read = writer.call("directory::skills::create", id="notes/backups", content=PAGE)["sha256"]
     theirs = writer.call("directory::skills::update", id="notes/backups", content="# Theirs\n")["sha256"]
     mine = fields(function, "notes/backups", "# Mine\n")

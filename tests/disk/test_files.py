@@ -154,7 +154,7 @@ def test_a_lock_leaves_nothing_behind(tmp_path: Path, root: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whoever_locked_a_file_that_was_removed_meanwhile_tries_again(tmp_path: Path, root: int) -> None:
+def test_a_lock_of_a_file_that_was_removed_meanwhile_is_tried_again(tmp_path: Path, root: int) -> None:
     taken: list[str] = []
 
     def take_away(count: int, name: str, arguments: tuple[Any, ...]) -> None:

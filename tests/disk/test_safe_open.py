@@ -83,7 +83,7 @@ def test_a_read_that_fails_is_refused_and_leaves_no_descriptor(
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_each_kind_of_thing_that_is_no_file_has_its_reason(tmp_path: Path, directory: int) -> None:
+def test_each_kind_of_entry_that_is_not_a_file_has_its_reason(tmp_path: Path, directory: int) -> None:
     (tmp_path / "directory").mkdir()
     os.symlink("directory", tmp_path / "link")
     os.mkfifo(tmp_path / "fifo")
@@ -128,7 +128,7 @@ def test_no_descriptor_is_left_when_the_way_ends_early(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_an_error_nobody_foresaw_means_unreadable() -> None:
+def test_an_unforeseen_error_means_unreadable() -> None:
     assert refusal(OSError(errno.EPERM, "no")).reason is files.UNREADABLE
     assert refusal(OSError("no number")).reason is files.UNREADABLE
     assert refusal(OSError(errno.EMFILE, "none left")).reason.passing

@@ -189,7 +189,7 @@ def test_a_markdown_file_below_a_folder_called_prompts_is_a_prompt(path: str, na
         ("a//b.md", "empty segment"),
     ],
 )
-def test_a_file_that_is_no_document_says_why(path: str, fragment: str) -> None:
+def test_the_reason_is_given_for_a_path_that_is_not_a_document(path: str, fragment: str) -> None:
     assert fragment in str(path_to_id(path).problem)
 
 

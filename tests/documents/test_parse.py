@@ -153,7 +153,7 @@ def test_front_matter_that_is_never_closed_is_reported_and_served_as_text() -> N
     assert "not closed" in reasons(found)[0]
 
 
-def test_a_rule_at_the_start_is_no_front_matter() -> None:
+def test_a_horizontal_rule_at_the_start_is_not_front_matter() -> None:
     assert parse("a.md", "---\n\nText\n").findings == ()
 
 
@@ -387,7 +387,7 @@ def test_any_text_that_is_a_skill_has_a_title_and_a_body(text: str, line_end: st
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=label)
-def test_a_hostile_path_is_no_document_or_one_with_a_plain_id(text: str) -> None:
+def test_a_hostile_path_is_not_a_document_or_has_a_plain_id(text: str) -> None:
     for path in (text, f"{text}.md", f"a/{text}.md"):
         found = parse(path, "---\ndescription: x\n---\nbody")
         if found.skill is not None:

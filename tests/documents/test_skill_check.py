@@ -93,7 +93,7 @@ def test_every_objection_has_a_way_out() -> None:
         assert found.path
 
 
-def test_a_folder_without_an_overview_is_no_skill() -> None:
+def test_a_folder_without_an_overview_is_not_a_skill() -> None:
     assert [(found.rule, found.forbidden) for found in check(skill("x", {"a.py": None}))] == [
         ("overview", True)
     ]

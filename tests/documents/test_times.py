@@ -52,7 +52,7 @@ def test_every_form_of_rfc_3339_is_read(text: str, nanoseconds: int) -> None:
         "٢٠٢٦-01-01T00:00:00Z",
     ],
 )
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_a_text_that_is_not_a_time_is_read_as_none(text: str) -> None:
     assert nanoseconds_of(text) is None
 
 

@@ -91,7 +91,7 @@ def test_a_stop_does_not_wait_for_a_registry_that_hangs(start: Callable[..., Dep
         assert not registry.stopping.is_set()
 
 
-def test_what_nobody_expected_is_in_the_log_and_the_next_one_is_fetched(
+def test_an_unexpected_failure_is_logged_and_the_next_worker_is_fetched(
     start: Callable[..., Depot], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     depot = start(auto_download=True)
@@ -272,7 +272,7 @@ def test_a_failure_is_in_the_log_and_in_the_diagnostics_until_it_works(
         assert "db" not in {row["subject"] for row in depot.findings("download")}
 
 
-def test_a_worker_without_skills_is_not_asked_for_again_and_is_no_failure(
+def test_a_worker_without_skills_is_not_asked_for_again_and_is_not_a_failure(
     start: Callable[..., Depot],
 ) -> None:
     with RawServer(not_found) as registry:

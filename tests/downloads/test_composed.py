@@ -157,7 +157,7 @@ def test_where_no_file_says_what_package_a_container_is_nothing_is_fetched_for_i
         assert "told by compose::status" not in done.stderr
 
 
-def test_a_worker_whose_package_nobody_says_is_told_of_as_the_engine_knows_it(world: World) -> None:
+def test_a_worker_of_an_unknown_package_is_listed_as_the_engine_knows_it(world: World) -> None:
     with (
         EngineThread() as engine,
         Compose(engine.url, "proud-willow", None, "iii-directory", "memory"),

@@ -96,7 +96,7 @@ def test_what_another_process_installs_updates_and_removes_is_seen_and_told(depo
         assert next_download(listener) == LAST
 
 
-def test_edits_reads_and_failures_are_no_downloads(depot: Depot) -> None:
+def test_edits_reads_and_failures_are_not_reported_as_downloads(depot: Depot) -> None:
     listeners = depot.listeners()
     put(depot.folder, {"db/index.md": b"# by hand\n", "db/prompts/p.md": PROMPT.encode()})
     assert depot.ids() == ["db"]

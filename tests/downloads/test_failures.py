@@ -215,7 +215,9 @@ def test_a_folder_that_cannot_be_written_to_is_said_without_its_path(depot: Depo
     assert sentence.startswith("D340 install_error: the disk refused (Permission denied)")
 
 
-def test_a_folder_that_is_none_is_no_reason_not_to_start(start: Callable[..., Depot], tmp_path: Path) -> None:
+def test_the_directory_starts_though_its_folder_is_not_a_directory(
+    start: Callable[..., Depot], tmp_path: Path
+) -> None:
     (tmp_path / "skills").write_text("a file")
 
     depot = start()

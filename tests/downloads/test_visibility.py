@@ -83,7 +83,7 @@ def test_without_the_filter_it_stays_shown(start: Callable[..., Depot]) -> None:
     assert depot.findings("hidden") == []
 
 
-def test_nothing_is_hidden_while_nobody_can_say_who_is_installed(
+def test_nothing_is_hidden_while_the_installed_workers_are_unknown(
     engine: EngineThread, start: Callable[..., Depot]
 ) -> None:
     depot = start(auto_download=True, registry_cache_ttl_ms=0)

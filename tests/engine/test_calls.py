@@ -79,7 +79,7 @@ def test_a_null_result_is_an_answer_with_neither_result_nor_error(
 
 
 @pytest.mark.parametrize("fields", [{"action": {"type": "void"}}, {}, {"invocation_id": None}])
-def test_a_call_nobody_waits_for_is_carried_out_and_not_answered(
+def test_a_void_call_is_carried_out_and_not_answered(
     driver: Driver, worker: Client, caller: Client, fields: dict[str, Any]
 ) -> None:
     caller.send("invokefunction", function_id="w::f", data={}, **fields)
@@ -175,7 +175,7 @@ def test_a_void_call_that_fails_leaves_a_line_in_the_log(driver: Driver, caller:
     assert any("no::such" in line for line in driver.log)
 
 
-def test_a_failure_nobody_waits_for_is_warned_of_once_until_many_others_were(
+def test_a_failure_without_a_waiting_caller_is_logged_once_until_many_others_were(
     driver: Driver, caller: Client
 ) -> None:
     def told(function_id: str) -> list[str]:
@@ -391,7 +391,7 @@ def test_a_queue_worker_that_fails_or_leaves_is_an_enqueue_error(driver: Driver,
     assert caller.take_one()["error"] == {"code": "enqueue_error", "message": "Invocation stopped"}
 
 
-def test_a_job_nobody_waits_for_is_enqueued_all_the_same(driver: Driver, caller: Client) -> None:
+def test_a_void_job_is_enqueued_too(driver: Driver, caller: Client) -> None:
     queue = driver.connect("queue")
     queue.register("engine::queue::enqueue")
     caller.send("invokefunction", function_id="w::f", data=1, action={"type": "enqueue", "queue": "jobs"})

@@ -37,7 +37,7 @@ def hears(own: Client, stranger: Client) -> bool:
     return [message["function_id"] for message in own.take()] == ["directory::heard"]
 
 
-def test_nobody_else_ends_its_bindings(driver: Driver, own: Client, stranger: Client) -> None:
+def test_no_other_worker_ends_its_bindings(driver: Driver, own: Client, stranger: Client) -> None:
     stranger.send("unregistertrigger", id="own")
     assert stranger.result("engine::unregister_trigger", {"id": "own"}) == {"removed": False}
 
@@ -48,14 +48,14 @@ def test_nobody_else_ends_its_bindings(driver: Driver, own: Client, stranger: Cl
     assert bindings(stranger) == []
 
 
-def test_nobody_else_takes_the_id_of_its_binding(own: Client, stranger: Client) -> None:
+def test_no_other_worker_takes_the_id_of_its_binding(own: Client, stranger: Client) -> None:
     stranger.bind("own", "state", "stranger::f", config={"scope": "other"})
 
     assert stranger.take_one()["error"]["message"] == "a binding of this engine's own worker has that id"
     assert hears(own, stranger)
 
 
-def test_nobody_else_becomes_the_owner_of_its_trigger_types(
+def test_no_other_worker_becomes_the_owner_of_its_trigger_types(
     driver: Driver, own: Client, stranger: Client
 ) -> None:
     stranger.provide("skills::on-change")

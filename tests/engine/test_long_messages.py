@@ -124,7 +124,7 @@ def test_a_long_call_that_carries_no_number_is_told_so_though_its_id_comes_last(
     assert answer["error"]["message"].startswith("Invalid message: not JSON: ")
 
 
-def test_a_long_string_of_digits_is_no_number(sender: RawClient) -> None:
+def test_a_long_string_of_digits_is_not_a_number(sender: RawClient) -> None:
     value = [*ROWS, "1" * 400, "1e999"]
     sender.result("state::set", {**PLACE, "value": value})
 
@@ -152,7 +152,7 @@ def test_a_long_message_of_another_kind_is_refused_and_the_connection_goes_on(
     assert "sender::long" not in str(sender.result("engine::functions::list"))
 
 
-def test_a_long_frame_of_somebody_who_left_is_done_before_it_is_forgotten(engine: EngineThread) -> None:
+def test_a_long_frame_of_a_client_that_left_is_finished_before_it_is_dropped(engine: EngineThread) -> None:
     with RawClient(engine.url) as leaving:
         leaving.start_call("state::set", {"scope": "s", "key": "left", "value": ROWS})
 

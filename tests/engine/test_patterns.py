@@ -99,7 +99,7 @@ def test_a_pattern_with_countless_ways_takes_no_more_steps_than_its_size_allows(
     assert steps <= (len(text) + 1) * len(_compiled(pattern))
 
 
-def test_whoever_pays_may_stop_a_search() -> None:
+def test_the_budget_may_stop_a_search() -> None:
     def refuse(steps: int) -> None:
         raise InterruptedError
 

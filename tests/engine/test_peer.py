@@ -145,7 +145,7 @@ def test_a_finished_handshake_has_no_time_limit(hasty: EngineThread) -> None:
         b"\xff" * 100_000,
     ],
 )
-def test_what_is_no_handshake_is_closed(hasty: EngineThread, sent: bytes) -> None:
+def test_a_connection_without_a_valid_handshake_is_closed(hasty: EngineThread, sent: bytes) -> None:
     with RawSocket(hasty.server.port, path=None) as client:
         try:
             client.socket.sendall(sent)
@@ -227,7 +227,7 @@ def test_a_ping_between_the_pieces_of_a_message_is_answered(engine: EngineThread
 
 @pytest.mark.parametrize("payload", [b"\xff\xfe", b'{"type":"\xff"}', b"", b"\x00"])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
-def test_a_message_that_is_no_text_is_dropped_and_the_connection_kept(
+def test_a_message_that_is_not_text_is_dropped_and_the_connection_kept(
     engine: EngineThread, payload: bytes, opcode: int
 ) -> None:
     with RawSocket(engine.server.port) as client:

@@ -231,7 +231,7 @@ def test_a_channel_in_use_outlives_its_idle_time(engine: EngineThread, channel: 
         assert reader.receive() == (TEXT, b"x")
 
 
-def test_a_channel_nobody_came_to_is_let_go(engine: EngineThread, channel: dict[str, Any]) -> None:
+def test_a_channel_without_a_reader_is_closed(engine: EngineThread, channel: dict[str, Any]) -> None:
     run_timer(engine, ("channel-idle", channel["reader"]["channel_id"]))
     with RawSocket(engine.server.port, path_of(channel["reader"])) as late:
         assert late.status == 404

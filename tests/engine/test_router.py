@@ -69,7 +69,7 @@ def test_a_frame_from_a_connection_that_is_gone_does_nothing(driver: Driver) -> 
 @pytest.mark.parametrize(
     "frame", ["", "x", "{}", '{"type":[]}', b"\xff", "[" * 99_999, '{"type":"?"}', b"LOGSx"]
 )
-def test_a_frame_that_is_no_message_changes_nothing(driver: Driver, frame: str | bytes) -> None:
+def test_a_frame_that_is_not_a_message_changes_nothing(driver: Driver, frame: str | bytes) -> None:
     client = driver.connect("c")
     client.frame(frame)
 
@@ -346,7 +346,7 @@ def test_a_connection_that_proves_who_it_was_evicts_its_predecessor(driver: Driv
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", uuid_of(1)])
-def test_a_wrong_token_evicts_nobody(driver: Driver, token: str | None) -> None:
+def test_a_wrong_token_evicts_no_connection(driver: Driver, token: str | None) -> None:
     old, new = driver.connect("c"), driver.connect()
     new.send("reattach", previous_worker_id=old.id, reattach_token=token)
 
@@ -354,7 +354,7 @@ def test_a_wrong_token_evicts_nobody(driver: Driver, token: str | None) -> None:
     assert old.id in driver.router.engine_state.connections
 
 
-def test_reattaching_to_nobody_or_oneself_does_nothing(driver: Driver) -> None:
+def test_reattaching_to_an_unknown_worker_or_oneself_does_nothing(driver: Driver) -> None:
     client = driver.connect("c")
     for previous in ("unknown", client.id):
         client.send("reattach", previous_worker_id=previous, reattach_token=client.welcome["reattach_token"])

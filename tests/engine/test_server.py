@@ -121,7 +121,7 @@ def test_a_worker_s_address_is_known(engine: EngineThread) -> None:
     assert worker["connected_at_ms"] > 1_600_000_000_000
 
 
-def test_telemetry_is_accepted_and_dropped_and_is_no_worker(engine: EngineThread) -> None:
+def test_telemetry_is_accepted_and_dropped_without_becoming_a_worker(engine: EngineThread) -> None:
     with RawClient(engine.url) as client, connect(f"{engine.url}/otel", open_timeout=WAIT) as otel:
         otel.send(b"OTLP{}")
         otel.send('{"type":"ping"}')
@@ -203,7 +203,7 @@ def sabotage(engine: EngineThread) -> Callable[[Callable[[BuiltinRequest], objec
     return replace
 
 
-def test_a_mistake_of_ours_costs_one_message_and_nobody_s_connection(
+def test_an_internal_error_costs_one_message_and_no_connection(
     engine: EngineThread,
     sabotage: Callable[[Callable[[BuiltinRequest], object]], None],
     caplog: pytest.LogCaptureFixture,

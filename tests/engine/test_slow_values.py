@@ -185,7 +185,7 @@ def test_a_long_frame_that_came_before_a_goodbye_is_still_carried_out(
     until(lambda: client.result("state::get", PLACE) == LARGE, "the value is there")
 
 
-def test_a_long_frame_that_is_no_message_is_refused_and_the_connection_goes_on(client: RawClient) -> None:
+def test_a_long_frame_that_is_not_a_message_is_refused_and_the_connection_goes_on(client: RawClient) -> None:
     call = client.start_call("state::set", {**PLACE, "value": [LARGE, float("nan")]})
 
     answer = client.receive()

@@ -96,7 +96,7 @@ def test_a_folder_replaced_by_something_else_is_empty_and_says_so(
     assert not any(finding.kind == "skipped" for finding in view.source.findings)
 
 
-def test_everything_that_is_no_document_is_left_out_with_its_reason(
+def test_everything_that_is_not_a_document_is_left_out_with_its_reason(
     tmp_path: Path, skills: Folder, view: View
 ) -> None:
     outside = tmp_path / "outside.md"
@@ -250,7 +250,7 @@ def test_a_body_is_what_the_file_holds_at_the_call(skills: Folder, view: View) -
 
 
 @pytest.mark.parametrize("fate", ["gone", "link", "directory", "too large", "parent gone", "parent a link"])
-def test_a_body_that_is_no_longer_a_file_is_refused(
+def test_a_body_whose_file_became_something_else_is_refused(
     tmp_path: Path, skills: Folder, view: View, fate: str
 ) -> None:
     canary = Folder(tmp_path / "canary")
@@ -289,7 +289,9 @@ def test_a_body_that_is_no_longer_a_file_is_refused(
         "\udfff.md",
     ],
 )
-def test_a_path_nobody_listed_is_never_opened(tmp_path: Path, skills: Folder, view: View, path: str) -> None:
+def test_a_path_outside_the_catalogue_is_never_opened(
+    tmp_path: Path, skills: Folder, view: View, path: str
+) -> None:
     (tmp_path / "canary.md").write_text("# Canary", encoding="utf-8")
     skills.document("ns/a.md", "A")
     view.refresh()

@@ -246,7 +246,7 @@ def test_a_directory_that_becomes_a_file_and_a_file_that_becomes_a_directory_are
     assert set(view.files) == {"a.md/x.md", "b.md"}
 
 
-def test_a_document_that_becomes_a_link_is_no_longer_one(skills: Folder, view: View) -> None:
+def test_a_document_that_becomes_a_link_is_removed(skills: Folder, view: View) -> None:
     skills.document("a.md", "A")
     skills.document("b.md", "B")
     view.refresh()

@@ -158,13 +158,13 @@ def test_another_system_has_no_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
     assert system_watcher() is None
 
 
-def test_closing_twice_is_no_mistake() -> None:
+def test_closing_twice_is_allowed() -> None:
     watcher = Inotify()
     watcher.close()
     watcher.close()
 
 
-def test_a_queue_nobody_closed_goes_with_its_object() -> None:
+def test_an_unclosed_queue_is_closed_with_its_object() -> None:
     before = len(os.listdir("/proc/self/fd"))
     watcher = Inotify()
     assert len(os.listdir("/proc/self/fd")) == before + 1

@@ -27,7 +27,7 @@ def test_a_directory_that_was_moved_away_takes_nothing_more() -> None:
     assert tree.count == 0
 
 
-def test_the_same_again_is_no_change() -> None:
+def test_an_equal_entry_is_not_a_change() -> None:
     tree = Tree()
     tree.record(tree.root, "a.md", "a.md", FILE, None)
     tree.changed.clear()

@@ -332,7 +332,7 @@ def test_the_older_place_of_an_index_is_asked_second(world: World, site: Callabl
     assert contents(world.skills / "old") == {"SKILL.md": b"# Old\n", "a/b.md": b"# B\n"}
 
 
-def test_a_folder_that_is_none_is_one_sentence(world: World, tmp_path: Path) -> None:
+def test_a_source_that_is_not_a_folder_is_refused_in_one_sentence(world: World, tmp_path: Path) -> None:
     with pytest.raises(DirectoryError, match=r"^D331 invalid_input: the folder '.*none' does not exist"):
         world.run(lambda installer: installer.add(LocalFolder(str(tmp_path / "none")), Wanted()))
 

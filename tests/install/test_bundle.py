@@ -58,7 +58,7 @@ def test_a_bundle_at_every_limit_passes() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "..", "fn", "A", "a/b", ".x"])
-def test_a_namespace_that_is_no_segment_is_refused(namespace: str) -> None:
+def test_a_namespace_that_is_not_a_segment_is_refused(namespace: str) -> None:
     with pytest.raises(DirectoryError, match=r"D340"):
         make_bundle(namespace, SOURCE, "1", [("a.md", b"")])
 
@@ -99,7 +99,7 @@ def test_a_prompt_with_a_wrong_name_is_refused(name: str) -> None:
         registry_bundle(SOURCE, "db", answer)
 
 
-def test_text_that_is_no_unicode_is_refused() -> None:
+def test_text_that_is_not_unicode_is_refused() -> None:
     with pytest.raises(DirectoryError, match="Unicode"):
         registry_bundle(SOURCE, "db", BundleAnswer("1", (SkillAnswer("a.md", "\ud800"),), ()))
 

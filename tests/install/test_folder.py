@@ -214,7 +214,7 @@ def test_a_file_saved_while_its_namespace_is_removed_is_not_lost(tmp_path: Path)
     assert contents(tmp_path / "db") == {"index.md": b"saved"}
 
 
-def test_whoever_waits_too_long_is_told_so(tmp_path: Path) -> None:
+def test_an_install_that_waits_too_long_for_the_lock_is_refused(tmp_path: Path) -> None:
     install(tmp_path, bundle_of(V1))
     inside, leave = threading.Event(), threading.Event()
 
@@ -301,7 +301,7 @@ def test_a_journal_that_was_cut_short_counts_as_none(tmp_path: Path, journal: by
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc", "A", "fn", ".iii-directory", "a\0"])
-def test_a_name_that_is_no_namespace_reaches_no_disk(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_not_a_namespace_never_reaches_the_disk(tmp_path: Path, name: str) -> None:
     put(tmp_path, {"x/SKILL.md": b"canary", "skills/y/SKILL.md": b"y"})
     folder = SkillsFolder(tmp_path / "skills")
 

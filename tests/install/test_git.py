@@ -255,7 +255,7 @@ def test_too_many_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("where", ["skills", "skills/x"])
-def test_a_link_or_a_file_in_the_place_of_the_folder_is_no_folder(tmp_path: Path, where: str) -> None:
+def test_a_link_or_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path, where: str) -> None:
     folder = tmp_path / "r"
     make_repo(folder, {"other/x/page.md": b"x"})
     (folder / where).parent.mkdir(exist_ok=True)
@@ -418,7 +418,7 @@ def left_of_the_group() -> list[str]:
     ],
     ids=["nothing", "no http", "html", "500", "403"],
 )
-def test_a_server_that_is_no_git_is_an_error(act: Callable[[socket.socket], None]) -> None:
+def test_a_server_that_does_not_speak_git_is_an_error(act: Callable[[socket.socket], None]) -> None:
     with RawServer(lambda path, connection: act(connection)) as server:
         with pytest.raises(DirectoryError, match=r"^D33[01] ") as error:
             mirrored_at(server).fetch(ASKED)
@@ -444,7 +444,7 @@ def test_a_program_gets_its_input_and_its_output_is_kept() -> None:
     assert (done.code, done.output, done.errors) == (3, b"hello", b"far too mu")
 
 
-def test_a_program_that_does_not_read_its_input_is_no_error() -> None:
+def test_a_program_that_does_not_read_its_input_is_not_an_error() -> None:
     assert finished(["true"], sent=b"x" * 60_000).code == 0
 
 
@@ -472,7 +472,7 @@ def test_a_system_that_cannot_run_git_is_an_error_without_a_path(
     assert str(tmp_path / "git") not in str(error.value)
 
 
-def test_a_tag_of_something_that_is_no_commit_is_refused(tmp_path: Path) -> None:
+def test_a_tag_of_something_that_is_not_a_commit_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     make_repo(folder, FILES)
     git(folder, "tag", "blob", "HEAD:README.md")

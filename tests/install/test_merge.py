@@ -54,7 +54,7 @@ def test_a_carriage_return_is_part_of_its_line() -> None:
 
 
 @pytest.mark.parametrize("odd", [b"\xff\xfe", b"a\0b", b"\n" * (limits.MAX_MERGE_LINES + 1)])
-def test_what_is_no_text_or_too_long_is_not_merged(odd: bytes) -> None:
+def test_a_file_that_is_not_text_or_too_long_is_not_merged(odd: bytes) -> None:
     assert merged(BASE, odd, BASE + b"x") is None
 
 

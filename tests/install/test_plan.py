@@ -128,7 +128,7 @@ def test_a_file_deleted_by_hand_comes_back() -> None:
 
 
 @pytest.mark.parametrize("node", ["link", "folder", "other"])
-def test_nothing_is_written_over_what_is_no_file(node: Node) -> None:
+def test_nothing_is_written_over_an_entry_that_is_not_a_file(node: Node) -> None:
     disk = Disk(exists=True, nodes={"a.md": node})
 
     with pytest.raises(DirectoryError, match=f"D340 .*{node} stands"):
@@ -136,7 +136,7 @@ def test_nothing_is_written_over_what_is_no_file(node: Node) -> None:
 
 
 @pytest.mark.parametrize("node", ["link", "file", "other"])
-def test_nothing_is_written_through_what_is_no_folder(node: Node) -> None:
+def test_nothing_is_written_through_an_entry_that_is_not_a_folder(node: Node) -> None:
     disk = Disk(exists=True, nodes={"a": "folder", "a/b": node})
 
     with pytest.raises(DirectoryError, match=f"D340 .*{node} stands"):
@@ -210,7 +210,7 @@ def test_a_diff_shows_changed_new_and_removed_files() -> None:
     )
 
 
-def test_a_diff_of_something_that_is_no_text_names_sizes_and_hashes() -> None:
+def test_a_diff_of_a_binary_file_names_sizes_and_hashes() -> None:
     text = unified_diff(
         "db", [("a.bin", b"\xff", b"\xfe\xfe"), ("b.txt", b"x" * 100_000, None), ("c", b"\0", b"\0")]
     )

@@ -110,7 +110,7 @@ def test_a_ref_that_git_would_not_take_is_refused(ref: str) -> None:
 
 
 @pytest.mark.parametrize("skill", HOSTILE_SKILLS, ids=ascii)
-def test_a_skill_that_is_no_segment_is_refused(skill: str) -> None:
+def test_a_skill_that_is_not_a_segment_is_refused(skill: str) -> None:
     with pytest.raises(DirectoryError, match=r"^D331 "):
         repo_request(REPO, skill)
 

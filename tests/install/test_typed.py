@@ -65,7 +65,7 @@ def test_each_form_means_one_thing(typed: str, meant: object) -> None:
         "o/r/\u202ex",
     ],
 )
-def test_what_is_no_source_is_refused_in_one_sentence(typed: str) -> None:
+def test_a_text_that_is_not_a_source_is_refused_in_one_sentence(typed: str) -> None:
     with pytest.raises(DirectoryError, match=r"^D3[13]1 invalid_input: ") as error:
         typed_source(typed)
     assert "directory::" not in str(error.value.problem)

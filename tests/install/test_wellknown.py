@@ -121,7 +121,7 @@ BAD: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_an_archive_that_is_none_or_too_much_is_refused(name: str) -> None:
+def test_an_archive_that_is_broken_or_too_large_is_refused(name: str) -> None:
     content = BAD[name]()
 
     with pytest.raises(DirectoryError, match=r"^D340 install_error: "):

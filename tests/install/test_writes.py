@@ -89,7 +89,7 @@ def test_of_two_writers_each_builds_on_what_it_read_and_no_accepted_write_is_los
 
 
 @pytest.mark.parametrize("content", [b"# mine\n", None], ids=["update", "delete"])
-def test_what_somebody_saves_while_it_is_written_is_kept_and_the_writer_is_told(
+def test_an_edit_saved_during_a_write_is_kept_and_the_writer_is_told(
     folder: Path, content: bytes | None
 ) -> None:
     asyncio.run(writes(folder).create("db", "page.md", FIRST))
@@ -108,7 +108,7 @@ def test_what_somebody_saves_while_it_is_written_is_kept_and_the_writer_is_told(
     assert (folder / "db/page.md").read_bytes() == b"# saved by hand\n"
 
 
-def test_what_somebody_makes_in_the_same_place_is_kept(folder: Path) -> None:
+def test_a_file_made_meanwhile_in_the_same_place_is_kept(folder: Path) -> None:
     asyncio.run(writes(folder).create("db", "other.md", FIRST))
 
     def save(count: int, name: str, arguments: tuple[Any, ...]) -> None:

@@ -66,7 +66,7 @@ def is_open(url: str, session_id: str) -> bool:
     return asked(url, ping, Mcp_Session_Id=session_id, MCP_Protocol_Version="2025-11-25").status == 200
 
 
-def test_sessions_that_are_opened_and_left_lock_nobody_out(url: str) -> None:
+def test_sessions_that_are_opened_and_left_lock_no_client_out(url: str) -> None:
     left = [opened(url) for _ in range(10 * SESSIONS)]
 
     with session(url, "2025") as client:

@@ -113,7 +113,7 @@ def test_a_new_function_is_told_if_it_is_a_tool(listening: Session, engine_url: 
     assert "weather__forecast" not in listening.tools()
 
 
-def test_a_new_function_that_is_no_tool_is_not_told(
+def test_a_new_function_that_is_not_a_tool_is_not_announced(
     listening: Session, directory: Reader, engine_url: str
 ) -> None:
     listening.tools()

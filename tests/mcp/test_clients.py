@@ -137,7 +137,7 @@ def test_the_first_answer_of_a_bridge_names_the_next_step_if_it_is_an_error(
     "uri",
     ["http://example.org", "iii://Coffee", "iii://a//b", "iii://fn", "iii://../x", "iii://fn/state/set"],
 )
-def test_an_address_that_is_none_is_the_clients_mistake(client: Session, uri: str) -> None:
+def test_an_invalid_address_is_the_clients_mistake(client: Session, uri: str) -> None:
     error = client.refusal("read_resource", uri)
 
     assert error.code == INVALID_PARAMS
@@ -186,7 +186,7 @@ def test_a_missing_prompt_is_the_error_of_the_protocol(client: Session) -> None:
     assert "Did you mean: order" in error.message
 
 
-def test_a_prompt_whose_messages_are_none_is_an_error(
+def test_a_prompt_with_invalid_messages_is_an_error(
     client: Session, directory: Reader, worker: OtherWorker
 ) -> None:
     if not worker._knows("weather::odd-messages"):
@@ -233,7 +233,7 @@ def test_functions_asked_for_are_tools_and_the_worst_is_said_of_them(client: Ses
     assert json.loads(client.call("weather__report", city="Rome")) == {"city": "Rome", "sky": "blue"}
 
 
-def test_internal_functions_are_no_tools_even_if_asked_for(client: Session) -> None:
+def test_internal_functions_are_not_tools_even_if_asked_for(client: Session) -> None:
     offered = client.tools()
 
     assert not [name for name in offered if name.startswith(("engine__", "state__", "skills__", "prompts__"))]

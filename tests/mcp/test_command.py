@@ -103,14 +103,14 @@ def test_a_client_that_is_gone_without_a_word_ends_it_quietly(stdio: Stdio) -> N
     assert "Traceback" not in stdio.process.stderr.read()
 
 
-def test_a_line_that_is_no_message_is_passed_over(stdio: Stdio) -> None:
+def test_a_line_that_is_not_a_message_is_skipped(stdio: Stdio) -> None:
     assert stdio.process.stdin is not None
     stdio.process.stdin.write('no json\n{"jsonrpc": "1.0"}\n\n')
 
     assert stdio.ask(HELLO)["id"] == 1
 
 
-def test_it_says_hello_though_there_is_no_engine() -> None:
+def test_it_answers_initialize_without_an_engine() -> None:
     started = Stdio(f"ws://127.0.0.1:{free_port()}")
     try:
         assert started.ask(HELLO)["result"]["instructions"]

@@ -87,7 +87,7 @@ def test_a_function_marked_internal_is_never_a_tool() -> None:
     assert not is_internal(row("a::b", metadata="internal"))
 
 
-def test_a_function_of_another_namespace_is_no_tool() -> None:
+def test_a_function_of_another_namespace_is_not_a_tool() -> None:
     assert ids([row("mail::send") | {"namespace": "elsewhere"}], *ALL) == []
     assert ids([{"function_id": "mail::send"}], *ALL) == ["mail::send"]
 
@@ -102,7 +102,7 @@ def test_what_is_offered_is_what_the_worker_has() -> None:
     assert set(OFFERED) <= known
 
 
-def test_search_goes_by_its_short_name_unless_somebody_else_has_it() -> None:
+def test_search_goes_by_its_short_name_unless_another_function_has_it() -> None:
     names = {one.function_id: one.name for one in exposed([row("directory::search")], (), "default")}
     assert names == {"directory::search": "search"}
 

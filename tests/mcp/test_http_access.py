@@ -125,7 +125,7 @@ def test_a_page_of_another_origin_is_refused_whatever_the_name(port: int, host: 
     assert ask(port, host=filled(host, port), origin=filled(origin, port)).status == 403
 
 
-def test_one_of_our_names_is_no_origin_for_another(port: int) -> None:
+def test_one_of_our_names_is_not_an_allowed_origin_for_another(port: int) -> None:
     names = [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
 
     for host, other in product(names, names):
@@ -168,7 +168,7 @@ def test_a_body_that_takes_long_to_read_is_refused(port: int) -> None:
     "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"jsonrpc":"2.0"}']
 )
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28", "1999-01-01"])
-def test_a_body_that_is_none_is_the_clients_mistake(port: int, body: bytes, version: str) -> None:
+def test_an_invalid_body_is_the_clients_mistake(port: int, body: bytes, version: str) -> None:
     assert 400 <= ask(port, body=body, MCP_Protocol_Version=version).status < 500
 
 

@@ -142,7 +142,7 @@ def _legacy_session(url: str) -> str:
 
 
 @pytest.mark.usefixtures("deaf_clients")
-def test_a_client_that_stops_reading_holds_up_nobody(bridge_url: str, directory: Reader) -> None:
+def test_a_client_that_stops_reading_delays_no_other(bridge_url: str, directory: Reader) -> None:
     with session(bridge_url, "2025") as older, session(bridge_url, "2026") as newer:
         for client in (older, newer):
             wait_for_stream(client, lambda: directory.call("skills::register", id="first", skill="# First\n"))

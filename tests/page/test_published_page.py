@@ -159,7 +159,7 @@ def test_an_install_without_the_token_of_the_page_is_refused(shop: Shop) -> None
     assert shop.installed("guarded/SKILL.md") is None
 
 
-def test_a_worker_that_nobody_published_is_not_found(shop: Shop) -> None:
+def test_an_unpublished_worker_is_not_found(shop: Shop) -> None:
     assert shop.site.get("/registry/never-published").status_code == 404
 
 

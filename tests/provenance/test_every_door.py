@@ -191,7 +191,7 @@ def test_search_for_prompts_and_the_search_for_functions_have_it(doors: Doors) -
     assert kinds["mail"] == "registered"
 
 
-def test_both_indexes_mark_every_document_that_is_no_file_of_the_operator(doors: Doors) -> None:
+def test_both_indexes_mark_every_document_that_is_not_a_file_of_the_operator(doors: Doors) -> None:
     marks = {
         "own": "",
         "shop": f" (installed from {doors.depot.world.registry_url})",

@@ -135,7 +135,7 @@ def test_reading_a_foreign_document_names_its_registrant(house: House) -> None:
             assert (reply["id"], reply["provenance"]["worker"]) == (row["id"], "impostor")
 
 
-def test_a_name_that_nobody_has_leads_to_no_foreign_overview_of_a_folder(house: House) -> None:
+def test_an_unknown_name_does_not_lead_to_a_foreign_overview_of_a_folder(house: House) -> None:
     for key in operator_rows(house):
         namespace = key.split("/")[0]
         for asked in (namespace, f"{namespace}/nowhere", namespace[:-1]):

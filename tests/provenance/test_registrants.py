@@ -183,7 +183,7 @@ def test_a_registered_document_above_a_skill_does_not_hide_it_from_the_index(hou
     assert "\n## Theirs (registered by evil)\n" in body
 
 
-def test_what_one_worker_registers_is_no_part_of_the_skill_of_another(house: House) -> None:
+def test_what_one_worker_registers_is_not_part_of_the_skill_of_another(house: House) -> None:
     house.another_client(name="good").call("skills::register", id="tool/index", skill="# Tool\n\nGood words.")
     evil = house.another_client(name="evil")
     evil.call("skills::register", id="tool/extra", skill="# Extra\n\nQuince words.")

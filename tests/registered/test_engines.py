@@ -237,7 +237,7 @@ def test_a_great_many_writes_at_once_are_all_seen_on_the_other_engine(
     until(lambda: len(there.skill_rows()) == 300, "all are seen there")
 
 
-def test_the_state_is_looked_at_now_and_then_though_nobody_told(
+def test_the_state_is_listed_now_and_then_even_without_events(
     pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iii_directory.worker.registrations.LOOK_SECONDS", 0.1)
@@ -319,7 +319,7 @@ def test_a_forged_hint_of_writes_elsewhere_changes_nothing(own_house: House) -> 
     assert list(own_house.skill_rows()) == ["real"]
 
 
-def test_an_engine_killed_before_its_flush_is_told_again_and_nobody_hears_of_removals(
+def test_an_engine_killed_before_its_flush_is_told_again_and_no_subscriber_hears_of_removals(
     mortal: MortalEngine, mortal_house: House
 ) -> None:
     house = mortal_house

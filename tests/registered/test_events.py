@@ -106,7 +106,7 @@ def test_a_subscriber_in_another_namespace_is_told_there(house: House) -> None:
         assert first.result(WAIT) == skill_id
 
 
-def test_whoever_unsubscribes_hears_no_more(house: House) -> None:
+def test_a_subscriber_that_unsubscribed_hears_nothing_more(house: House) -> None:
     staying, leaving = house.listener("skills::on-change"), house.listener("skills::on-change")
     house.client.unsubscribe("skills::on-change", leaving.function_id)
     house.call("skills::register", id="after-leaving", skill="# x")

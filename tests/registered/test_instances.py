@@ -138,7 +138,7 @@ def _lies(house: House, ghosts: int) -> list[dict[str, object]]:
 
 
 @on_every_engine
-def test_bindings_that_somebody_ended_are_made_again_and_what_was_missed_is_found(
+def test_bindings_that_were_ended_are_made_again_and_missed_changes_are_found(
     build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iii_directory.worker.registrations.LOOK_SECONDS", 0.2)

@@ -104,7 +104,7 @@ def test_observers_are_there_again_after_the_engine_came_back(tmp_path: Path) ->
         assert listener.next() == {"op": "register", "id": "demo"}
 
 
-def test_what_is_observed_is_nobodys_to_call_and_in_no_list(house: House) -> None:
+def test_observers_cannot_be_called_by_others_and_are_in_no_list(house: House) -> None:
     assert house.call("skills::on-change") is None
     listed = house.call("engine::functions::list")["functions"]
     assert not [row for row in listed if row["function_id"].endswith("::on-change")]

@@ -208,7 +208,7 @@ def test_the_handler_gets_the_arguments_as_given(house: House) -> None:
     assert house.call("prompts::mcp-get", name=name, arguments=None)["messages"] == [user_message("{}")]
 
 
-def test_arguments_that_are_no_object_are_refused(house: House) -> None:
+def test_arguments_that_are_not_an_object_are_refused(house: House) -> None:
     name = unique("greet")
     register(house, name)
     assert "field 'arguments'" in house.refusal("prompts::mcp-get", name=name, arguments=["Ann"])

@@ -59,6 +59,6 @@ def test_a_registration_takes_no_file_s_place_at_any_door(
 
 
 @pytest.mark.parametrize("skill_id", RESERVED)
-def test_nobody_registers_in_the_name_of_the_engine_or_the_directory(house: House, skill_id: str) -> None:
+def test_no_worker_registers_in_the_name_of_the_engine_or_the_directory(house: House, skill_id: str) -> None:
     with pytest.raises(InvocationError, match=r"D111 .*reserved"):
         house.call("skills::register", id=skill_id, skill="# Mine")

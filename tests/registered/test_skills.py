@@ -217,7 +217,7 @@ def test_unregistering_removes_it_everywhere(house: House) -> None:
     assert "not found" in house.refusal("skills::resources-read", uri=f"iii://{skill_id}")
 
 
-def test_unregistering_what_is_not_there_is_no_error(house: House) -> None:
+def test_unregistering_a_missing_skill_is_not_an_error(house: House) -> None:
     skill_id = unique("never")
     assert house.call("skills::unregister", id=skill_id) == {"id": skill_id, "removed": False}
 

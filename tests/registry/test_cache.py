@@ -62,7 +62,7 @@ def test_identical_questions_at_the_same_time_are_asked_once() -> None:
     asyncio.run(scenario())
 
 
-def test_whoever_gives_up_does_not_take_the_answer_from_the_others() -> None:
+def test_a_caller_that_gives_up_does_not_take_the_answer_from_the_others() -> None:
     async def scenario() -> None:
         source = Source()
         cache: AnswerCache[int] = AnswerCache(1000)
@@ -97,7 +97,7 @@ def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
     asyncio.run(scenario())
 
 
-def test_a_failure_nobody_waits_for_is_no_noise() -> None:
+def test_a_failure_without_a_waiting_caller_is_not_logged() -> None:
     async def scenario() -> None:
         cache: AnswerCache[int] = AnswerCache(1000)
         go = asyncio.Event()

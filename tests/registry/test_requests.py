@@ -58,7 +58,7 @@ def test_a_missing_name_is_named(payload: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["A", "-a", "_a", "a b", "a/b", "..", "../a", "a%2f", "é", "a" * 65, "a\n"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(DirectoryError, match=r"D311"):
         worker_request(name)
 

@@ -67,13 +67,13 @@ def test_labels_and_builds_are_part_of_a_version(version: str) -> None:
         *("latest", " 1.2.3", "1.2.3\n", "1.2.x", "-1.2.3", "1.2.3-é", "../1.2.3", "1.0.0-" + "a" * 200),
     ],
 )
-def test_anything_else_is_no_version(text: str) -> None:
+def test_anything_else_is_not_a_version(text: str) -> None:
     assert not is_version(text)
     assert not is_older(text, "1.0.0")
     assert not is_stable(text)
 
 
-def test_the_highest_stable_version_is_no_pre_release() -> None:
+def test_the_highest_stable_version_is_not_a_pre_release() -> None:
     assert highest_stable(["1.9.0", "1.10.0", "2.0.0-rc.1", "nonsense"]) == "1.10.0"
     assert highest_stable(["2.0.0-rc.1"]) is None
     assert highest_stable([]) is None

@@ -79,9 +79,7 @@ def test_with_a_tag_only_that_tag_moves(tmp_path: Path, registry: Path) -> None:
     assert add(tmp_path, registry, "1.0.0", "latest") == {"latest": "1.0.0", "beta": "2.0.0"}
 
 
-def test_a_version_that_was_only_tagged_is_the_latest_when_there_is_no_other(
-    tmp_path: Path, registry: Path
-) -> None:
+def test_a_version_that_was_only_tagged_is_the_latest_without_another(tmp_path: Path, registry: Path) -> None:
     assert add(tmp_path, registry, "1.0.0", "beta") == {"latest": "1.0.0", "beta": "1.0.0"}
     assert RegistryStore(registry).resolve("db", "latest") == "1.0.0"
 
@@ -103,14 +101,14 @@ def test_a_published_version_never_changes(tmp_path: Path, registry: Path) -> No
     assert contents(registry) == before
 
 
-def test_the_same_again_is_no_error_and_may_bring_a_tag(tmp_path: Path, registry: Path) -> None:
+def test_publishing_again_is_not_an_error_and_may_add_a_tag(tmp_path: Path, registry: Path) -> None:
     add(tmp_path, registry, "1.0.0")
 
     assert add(tmp_path, registry, "1.0.0", "stable")["stable"] == "1.0.0"
 
 
 @pytest.mark.parametrize("version", ["", "1", "v1.0.0", "latest", "../1.0.0", "1.0.0/x"])
-def test_a_version_that_is_none_is_refused(tmp_path: Path, registry: Path, version: str) -> None:
+def test_an_invalid_version_is_refused(tmp_path: Path, registry: Path, version: str) -> None:
     put(tmp_path, {"db/skills/SKILL.md": b"x"})
 
     with pytest.raises(DirectoryError, match=r"D311"):
@@ -181,7 +179,7 @@ def test_a_folder_that_is_not_there_is_an_error_without_its_path(tmp_path: Path,
     assert str(tmp_path) not in str(error.value)
 
 
-def test_hidden_files_and_what_is_no_text_are_left_out_and_named(tmp_path: Path, registry: Path) -> None:
+def test_hidden_and_binary_files_are_left_out_and_named(tmp_path: Path, registry: Path) -> None:
     put(tmp_path, {"db/skills/a.md": b"x", "db/skills/.env": b"s", "db/skills/logo.png": b"\x89PNG\xff"})
 
     done = publish(tmp_path / "db", registry, "1.0.0")
@@ -222,7 +220,7 @@ def test_several_publishers_at_once_lose_nothing(tmp_path: Path, registry: Path)
     }
 
 
-def test_what_a_crashed_publisher_left_is_not_served_and_in_nobodys_way(
+def test_what_a_crashed_publisher_left_is_not_served_and_blocks_no_publisher(
     tmp_path: Path, registry: Path
 ) -> None:
     put(
@@ -236,7 +234,7 @@ def test_what_a_crashed_publisher_left_is_not_served_and_in_nobodys_way(
 
 
 @pytest.mark.parametrize("tags", [b"", b"[]", b"{", b'{"latest": 7, "beta": "9.9.9"}'])
-def test_tags_that_cannot_be_read_or_point_nowhere_are_none(
+def test_tags_that_cannot_be_read_or_point_nowhere_are_ignored(
     tmp_path: Path, registry: Path, tags: bytes
 ) -> None:
     add(tmp_path, registry, "1.0.0")
@@ -265,7 +263,7 @@ def test_a_nested_folder_called_skills_keeps_its_name(tmp_path: Path, registry: 
 @pytest.mark.parametrize(
     "text", ["", "- a", "a: &x [1]\nb: *x", "a: !!python/object x", "a: [", "\0", "a: .nan"]
 )
-def test_a_worker_yaml_that_is_no_plain_mapping_is_none(text: str) -> None:
+def test_a_worker_yaml_that_is_not_a_plain_mapping_is_ignored(text: str) -> None:
     assert load_worker(text) is None
 
 

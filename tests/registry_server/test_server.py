@@ -225,7 +225,9 @@ BROKEN_YAML = (
 
 
 @pytest.mark.parametrize("value", BROKEN_YAML, ids=lambda value: value[:12])
-def test_a_broken_worker_yaml_hides_nobody_else(tmp_path: Path, server: RegistryServer, value: str) -> None:
+def test_a_broken_worker_yaml_hides_no_other_worker(
+    tmp_path: Path, server: RegistryServer, value: str
+) -> None:
     registry = tmp_path / "registry"
     publish_worker(tmp_path, registry, "broken", "1.0.0", {"skills/a.md": "x"}, description="A")
     publish_worker(tmp_path, registry, "db", "1.0.0", {"skills/a.md": "x"}, description="B")

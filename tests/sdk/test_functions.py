@@ -77,7 +77,7 @@ def test_a_call_from_one_client_to_another_is_answered(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("payload", [[1, "two", None], "text", 0, False])
-def test_a_payload_that_is_no_object_arrives_as_it_is(stage: Stage, payload: Any) -> None:
+def test_a_payload_that_is_not_an_object_arrives_unchanged(stage: Stage, payload: Any) -> None:
     client = stage.client()
     function = client.register("echo", "echo")
 
@@ -120,7 +120,7 @@ def test_what_a_handler_raises_reaches_the_caller(stage: Stage) -> None:
     assert raised.value.code == "invocation_failed"
 
 
-def test_a_function_that_nobody_registered_is_not_found(stage: Stage) -> None:
+def test_an_unregistered_function_is_not_found(stage: Stage) -> None:
     client = stage.client()
     function = f"{unique('nobody')}::has-it"
 
@@ -175,7 +175,7 @@ def test_a_void_call_is_delivered_and_brings_nothing_back(stage: Stage) -> None:
     assert called["metadata"] == {"m": 2}
 
 
-def test_a_void_call_of_nothing_harms_nobody(stage: Stage) -> None:
+def test_a_void_call_of_an_unknown_function_does_no_harm(stage: Stage) -> None:
     client = stage.client()
     function = client.register("echo", "echo")
 
@@ -192,7 +192,7 @@ def test_a_call_without_a_payload_is_answered(embedded_stage: Stage) -> None:
     assert client.do("call", function=function) == {"payload": None, "metadata": None}
 
 
-def test_a_call_for_a_queue_that_nobody_keeps_is_refused(embedded_stage: Stage) -> None:
+def test_a_call_for_an_unknown_queue_is_refused(embedded_stage: Stage) -> None:
     client = embedded_stage.client()
     function = client.register("echo", "echo")
 

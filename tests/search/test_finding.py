@@ -143,7 +143,7 @@ def test_a_filter_finds_what_it_leaves_however_much_there_is_of_the_rest() -> No
     assert ids(finding) == ["mine/one"]
 
 
-def test_another_spelling_of_an_id_is_exact_if_somebody_knows_it() -> None:
+def test_another_spelling_of_a_known_id_is_an_exact_match() -> None:
     finding = find(
         BOTH, "iii://office/pdf", exactly=lambda kind, text: "office/pdf" if kind == "skill" else None
     )

@@ -83,7 +83,7 @@ def test_a_number_that_others_cannot_hold_does_not_pass_unread(number: str) -> N
     assert not passes(call(number))
 
 
-def test_a_number_of_an_answer_is_for_whoever_asked_to_read() -> None:
+def test_a_number_in_an_answer_is_passed_to_the_caller_unread() -> None:
     assert passes(frame("1e999"))
 
 

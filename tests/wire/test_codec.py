@@ -251,7 +251,7 @@ def test_another_action_is_refused(action: Any) -> None:
 @pytest.mark.parametrize(
     "value", ["", "x", "123", ID[:-1], ID + "0", ID.replace("-", ""), f"{{{ID}}}", 5, [], {}, f" {ID}"]
 )
-def test_a_call_id_that_is_no_uuid_is_refused_and_cannot_be_answered(value: Any) -> None:
+def test_a_call_id_that_is_not_a_uuid_is_refused_and_cannot_be_answered(value: Any) -> None:
     refused = refusal(json.dumps({"type": "invokefunction", "function_id": "f", "invocation_id": value}))
 
     assert refused.call is None
@@ -335,7 +335,7 @@ def test_telemetry_is_let_through_unread(prefix: bytes) -> None:
         '{"type":"ping",}',
     ],
 )
-def test_what_is_no_json_object_is_refused(frame: str | bytes) -> None:
+def test_a_message_that_is_not_a_json_object_is_refused(frame: str | bytes) -> None:
     refusal(frame)
 
 
@@ -349,7 +349,7 @@ def test_the_reason_repeats_only_the_beginning_of_a_long_type() -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "9" * 5000])
-def test_a_number_that_is_none_is_refused_and_its_caller_can_be_told(number: str) -> None:
+def test_an_invalid_number_is_refused_and_its_caller_can_be_told(number: str) -> None:
     frame = f'{{"type":"invokefunction","function_id":"f","invocation_id":"{ID}","data":{{"x":{number}}}}}'
     refused = refusal(frame)
 
@@ -398,7 +398,7 @@ def test_a_frame_too_deep_to_parse_at_all_is_refused() -> None:
     assert refusal(nested(200_000)).call is None
 
 
-def test_brackets_inside_a_text_are_no_depth() -> None:
+def test_brackets_inside_a_text_do_not_count_as_depth() -> None:
     assert isinstance(decoded(type="invokefunction", function_id="f", data="[{" * 500), m.InvokeFunction)
 
 

@@ -33,7 +33,7 @@ def test_integers_of_any_size_are_sent_as_they_are(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), {"a": b"bytes"}, "\ud800"])
-def test_what_is_no_json_is_not_sent(value: Any) -> None:
+def test_a_value_that_json_cannot_express_is_not_sent(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         encode_value(value)
 

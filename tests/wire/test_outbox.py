@@ -205,7 +205,7 @@ def test_nothing_is_kept_for_a_socket_that_is_gone() -> None:
     assert len(taking.log) == 1
 
 
-def test_somebody_who_reads_as_fast_as_is_written_does_not_keep_the_engine_to_himself() -> None:
+def test_a_client_that_reads_as_fast_as_is_written_does_not_keep_the_engine_busy() -> None:
     """Eight large answers at once: in no turn of the loop is more written than one turn may have."""
     unsent: list[int] = []
 
@@ -276,7 +276,7 @@ def provide(engine: EngineThread, handler: Handler) -> None:
     engine.on_loop(register)
 
 
-def test_an_end_that_cannot_be_told_to_somebody_who_is_gone_is_no_error() -> None:
+def test_an_end_that_cannot_be_told_to_a_client_that_is_gone_is_not_an_error() -> None:
     class Gone(Taking):
         def write_eof(self) -> None:
             super().write_eof()

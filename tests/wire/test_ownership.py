@@ -83,7 +83,9 @@ def test_the_kernel_says_whose_both_ends_are(pair: tuple[socket.socket, socket.s
 
 
 @needs_kernel
-def test_an_end_that_was_closed_is_nobody_s_and_not_root_s(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_closed_connection_has_no_owner_and_does_not_count_as_root(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     client, accepted = pair
     ends = client.getsockname(), client.getpeername()
     client.close()
@@ -93,7 +95,7 @@ def test_an_end_that_was_closed_is_nobody_s_and_not_root_s(pair: tuple[socket.so
 
 
 @needs_kernel
-def test_what_does_not_exist_is_nobody_s() -> None:
+def test_a_connection_that_does_not_exist_has_no_owner() -> None:
     assert user_of(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
     assert user_of(("not an address", 1), ("127.0.0.1", 2)) is None
     assert user_listening(("127.0.0.1", 1)) is None
@@ -200,7 +202,9 @@ for _ in range(50):
 
 @needs_root
 @needs_kernel
-def test_whoever_sends_everything_and_leaves_at_once_does_not_pass_for_root(engine: EngineThread) -> None:
+def test_a_client_that_sends_everything_and_leaves_at_once_does_not_pass_for_root(
+    engine: EngineThread,
+) -> None:
     as_nobody(SEND_AND_LEAVE, str(engine.server.port), *UPGRADE)
     with RawClient(engine.url) as owner:
         assert owner.result("state::list", {"scope": "s"}) == []

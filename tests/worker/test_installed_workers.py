@@ -67,7 +67,7 @@ def test_a_container_is_its_package_or_for_a_path_itself(worker: object, package
 @pytest.mark.parametrize(
     "worker", [None, 7, "", "package://host/", "package://host/${NAME}", "package://${NAME:-host/mailer}"]
 )
-def test_a_container_of_which_nobody_says_what_package_it_is_is_none(worker: object) -> None:
+def test_a_container_without_a_known_package_is_unidentified(worker: object) -> None:
     status = {"containers": [{"container": "box", "state": "ready"}]}
 
     for declared in ({"box": {"worker": worker}}, {"box": 7}, {}):

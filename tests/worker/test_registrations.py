@@ -282,7 +282,7 @@ def test_a_doubtful_event_is_settled_by_asking() -> None:
     run(test)
 
 
-def test_when_nobody_settles_a_doubt_everything_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_listed_again_when_a_doubt_stays_unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iii_directory.worker.registrations.HINTED_LOOK_SECONDS", 0)
 
     async def test() -> None:
@@ -298,7 +298,7 @@ def test_when_nobody_settles_a_doubt_everything_is_listed_again(monkeypatch: pyt
     run(test)
 
 
-def test_the_first_load_tells_nobody_and_later_ones_tell_what_changed() -> None:
+def test_the_first_load_sends_no_events_and_later_ones_send_the_changes() -> None:
     async def test() -> None:
         desk = Desk()
         desk.bus.state["skills"] = {"a": record("a"), "b": record("b")}
@@ -520,7 +520,7 @@ def test_what_a_hint_says_and_the_state_confirms_as_deleted_is_not_restored() ->
     run(test)
 
 
-def test_what_somebody_else_wrote_or_deleted_since_is_not_ours_to_repeat() -> None:
+def test_what_another_worker_wrote_or_deleted_since_is_not_repeated() -> None:
     async def test() -> None:
         desk = Died()
         await desk.loaded()

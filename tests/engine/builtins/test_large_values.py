@@ -59,7 +59,7 @@ def test_a_large_value_is_kept_and_given_as_it_was_written(on_store: Driver) -> 
     assert value.encode() in b"".join(encode(sent))
 
 
-def test_a_large_value_is_read_for_whoever_is_inside(on_store: Driver) -> None:
+def test_a_large_value_is_decoded_for_a_worker_in_the_same_process(on_store: Driver) -> None:
     inside = on_store.connect("inside", inside=True)
     inside.register("inside::hear")
     inside.bind("b", "state", "inside::hear")
@@ -80,7 +80,7 @@ def test_a_large_value_is_read_for_whoever_is_inside(on_store: Driver) -> None:
     assert whole(answer.result) == LARGE
 
 
-def test_a_list_of_large_values_is_left_to_whoever_is_inside_to_read_one_by_one(on_store: Driver) -> None:
+def test_a_worker_in_the_same_process_decodes_a_list_of_large_values_one_by_one(on_store: Driver) -> None:
     inside = on_store.connect("inside", inside=True)
     outside = on_store.connect("outside")
     for key in ("one", "two"):
@@ -95,7 +95,7 @@ def test_a_list_of_large_values_is_left_to_whoever_is_inside_to_read_one_by_one(
     assert [read(value) for value in values] == [LARGE, LARGE]
 
 
-def test_a_large_call_that_is_no_object_is_told_so() -> None:
+def test_a_large_call_that_is_not_an_object_is_refused() -> None:
     client = Driver().connect("client")
 
     assert "expected an object" in client.error("state::set", LARGE)["message"]

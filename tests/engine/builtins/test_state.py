@@ -344,7 +344,7 @@ def test_operations_apply_in_order_and_failing_ones_are_left_out(client: Client)
         {"type": "decrement", "path": "a", "by": "1"},
     ],
 )
-def test_an_operation_that_is_none_fails_the_whole_call(client: Client, op: Any) -> None:
+def test_an_unknown_operation_fails_the_whole_call(client: Client, op: Any) -> None:
     put(client, {"a": 1})
     error = client.error("state::update", {**PLACE, "ops": [{"type": "set", "path": "b", "value": 1}, op]})
 
@@ -538,7 +538,7 @@ def test_condition_and_target_are_looked_up_in_the_binding_s_namespace(
     assert watcher.take_one()["function_id"] == "w::seen"
 
 
-def test_a_subscriber_that_never_answers_holds_nobody_up(driver: Driver, client: Client) -> None:
+def test_a_subscriber_that_never_answers_delays_no_other(driver: Driver, client: Client) -> None:
     first = watching(driver)
     second = driver.connect("second")
     second.register("x::seen")

@@ -331,5 +331,5 @@ def test_the_connected_workers_stand_for_the_installed_ones(driver: Driver) -> N
         assert [row["name"] for row in rows] == ["b", "a"]
 
 
-def test_up_to_0_22_there_is_no_compose(client: Client) -> None:
+def test_compose_does_not_exist_up_to_0_22(client: Client) -> None:
     assert client.error("compose::status", {})["code"] == "function_not_found"
