@@ -1,4 +1,4 @@
-"""A light client beside a heavy one, on the engine of ``iii-directory up``: nobody holds the loop for long.
+"""A light client beside a heavy one, on the engine of ``iii-directory up``: no call holds the loop for long.
 
 The light client asks for one skill after another and notes how long each answer takes. In every round it does
 so alone and then beside the heavy one. What counts is the slowest hundredth beside, as a share of what is
@@ -37,19 +37,19 @@ ALLOWED_SECONDS = 0.010
 
 @measure("beside.registering")
 def registering() -> Measurement:
-    """Somebody registers skills of 256 KiB, one after the other."""
+    """Register skills of 256 KiB, one after the other."""
     return _beside(register_large)
 
 
 @goal("beside.listing", at_most=1.0)
 def listing() -> Measurement:
-    """Somebody lists 10,000 documents, eight times at once."""
+    """List 10,000 documents, eight times at once."""
     return _beside(list_everything)
 
 
 @goal("beside.fetching", at_most=1.0)
 def fetching() -> Measurement:
-    """Somebody fetches a hundred documents of 256 KiB in one call, too many, and then as many as fit."""
+    """Fetch a hundred documents of 256 KiB in one call, too many, and then as many as fit."""
     return _beside(fetch_large)
 
 
@@ -61,13 +61,13 @@ def values() -> Measurement:
 
 @measure("beside.messages")
 def messages() -> Measurement:
-    """Somebody sends what takes long to read: a long text, a junk field, what is no JSON at its end."""
+    """Send what takes long to read: a long text, a junk field, a message that is invalid JSON at its end."""
     return _beside(send_long)
 
 
 @measure("beside.missing")
 def missing() -> Measurement:
-    """Somebody asks for what is not there, and is told what was probably meant."""
+    """Ask for missing documents, which is answered with close names."""
     return _beside(miss)
 
 

@@ -44,7 +44,7 @@ def first_view_size() -> Measurement:
 
 @goal("page.type-ahead", at_most=3.0)
 def type_ahead() -> Measurement:
-    """The p95 of what is fetched while somebody types, against that of the searches behind it."""
+    """The p95 of requests while a user types, against that of the searches behind them."""
     queries = [word[:length] for word in WORDS for length in range(2, len(word) + 1, 2)]
     paths = [f"/search?q={query.replace(' ', '+')}" for query in queries]
     with skills_tree() as root, process(page_of, root, *paths) as found:

@@ -295,7 +295,7 @@ def bind(client: Any, trigger_type: str, function_id: str, **config: str) -> Non
 
 
 def bare_worker(report: Connection, url: str) -> None:
-    """A worker that does nothing but write to the state, and hear of it as whoever keeps a copy must."""
+    """A worker that does nothing but write to the state, and hears of it as every keeper of a copy must."""
     client = sdk_client(url, "bare")
 
     async def write(data: Any) -> dict[str, Any]:

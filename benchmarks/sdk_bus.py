@@ -137,7 +137,7 @@ class SdkBus:
     # Life
 
     def on_refused(self, action: Callable[[], None]) -> None:
-        """The SDK tells nobody what the engine refused."""
+        """The SDK does not tell what the engine refused."""
 
     def offer_again(self, ids: Iterable[str]) -> None:
         """Nothing is known to be refused."""

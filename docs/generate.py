@@ -182,7 +182,7 @@ def limits_page() -> str:
 
 
 def public_limits() -> list[tuple[str, str]]:
-    """Each limit that somebody outside can meet, with the comment that is its reason."""
+    """Return each limit that a user can meet, with the comment that is its reason."""
     found: list[tuple[str, str]] = []
     reason: list[str] = []
     after_code = True

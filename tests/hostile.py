@@ -1,4 +1,4 @@
-"""Strings that somebody will send one day: every door that takes a name, a path or an address meets them.
+"""Hostile strings, which the tests give to every door that takes a name, a path or an address.
 
 `HOSTILE` is the whole corpus. None of them is a valid skill id, and none may lead outside.
 """

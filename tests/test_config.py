@@ -176,7 +176,7 @@ def test_config_show_names_the_start_and_the_engine_where_these_have_the_last_wo
         assert "'state_timeout_ms' is 7000 by the engine's configuration" in examined
         assert "config.yaml and the defaults say 5000" in examined
 
-        # Of another folder it is another's, unless somebody asks for it.
+        # In another folder it belongs to another directory, unless a caller asks for it.
         assert {origin for _, origin in shown(cwd=other)[0].values()} == {"default"}
         assert shown("--url", url, cwd=other)[0]["state_timeout_ms"] == (7000, engine)
 

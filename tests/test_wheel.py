@@ -1,4 +1,4 @@
-"""The wheel as somebody gets it: without the sources, and with nothing it does not declare."""
+"""The wheel as a user gets it: without the sources, and with nothing it does not declare."""
 
 from __future__ import annotations
 

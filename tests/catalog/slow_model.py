@@ -191,7 +191,7 @@ def prompts(world: World) -> list[tuple[str, str]]:
 
 
 def left_out(world: World) -> set[str]:
-    """The files that are no documents, and of which it must be said: all but plain files of skills."""
+    """The files that are not documents and need a finding: all but plain files of skills."""
     found = {path for path in world.files if not is_document(world, path)}
     return {
         path for path in found if not is_plain(path) or (path.endswith(".md") and not in_skill(world, path))

@@ -132,7 +132,7 @@ def test_a_registration_is_seen_by_every_look_after_it_even_in_the_same_turn(ski
 
 
 def test_a_download_that_ends_in_the_same_turn_takes_nothing_from_a_reader(skills: Folder) -> None:
-    """Both look; whoever comes second must not be given less than it would have seen alone."""
+    """Let two readers look; the second must see no less than it would have seen alone."""
     desk = Desk(skills)
 
     async def scenario() -> None:

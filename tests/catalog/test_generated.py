@@ -1,4 +1,4 @@
-"""Bodies that nobody wrote."""
+"""Generated bodies: indexes, overviews, descriptions of prompts."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Desk(World):
         return json.loads(self.type(*arguments, "--json", code=code).stdout)
 
     def sentence(self, *arguments: str, code: int = 1) -> str:
-        """The one line that is no log line of a command that fails."""
+        """Return the only line of a failed command that is not a log line."""
         done = self.type(*arguments, code=code)
         assert done.stdout == ""
         (line,) = [line for line in done.stderr.splitlines() if " INFO " not in line]

@@ -226,7 +226,7 @@ def test_configuration_values_see_the_variables_the_operator_lists_and_no_others
 
 
 def configured(url: str, variable: str, token: str) -> object:
-    """What somebody reads who lets the engine fill in a variable."""
+    """Return the message for a user whose engine fills in a variable."""
     entry = {"id": "x", "name": "x", "description": "x", "schema": True, "initial_value": f"${{{variable}}}"}
     call_function(url, "configuration::register", entry, token=token)
     return call_function(url, "configuration::get", {"id": "x"}, token=token)["value"]

@@ -1,4 +1,4 @@
-"""A token that nobody chose: made once, kept for its owner alone, and found by our own commands."""
+"""A generated token: made once, readable by its owner alone, and found by our own commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 
 def kept(folder: Path) -> str:
-    """The token of a folder's directory, which nobody else can read."""
+    """Return the token of a folder's directory after checking that only its owner can read it."""
     file = folder / ".iii-directory" / "token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700

@@ -76,7 +76,7 @@ def test_a_new_users_week(tmp_path: Path) -> None:
     assert "my one\n" in mine.read_text()
     assert "four\n" in mine.read_text()
 
-    # Friday: a skill of one's own is written, checked, published and installed by somebody else.
+    # Friday: a skill of one's own is written, checked, published and installed by another user.
     typed("skills", "new", "release-notes")
     assert "its description is a placeholder" in typed("skills", "check").stdout
     own = project / "skills/release-notes"

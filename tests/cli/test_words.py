@@ -88,7 +88,7 @@ def test_what_cannot_be_removed_is_said_on_stderr(place: Path) -> None:
 
 
 def completed(place: Path, *typed: str) -> list[str]:
-    """What a shell is told when somebody presses the tab key after these words."""
+    """Return what a shell is told when a user presses the tab key after these words."""
     done = subprocess.run(
         [COMMAND],
         cwd=place,

@@ -73,7 +73,7 @@ def test_an_unexpected_failure_is_one_sentence_too(
     assert error.message.startswith("D500 internal_error: directory::skills::index failed unexpectedly")
     assert "secret" not in error.message + (error.stacktrace or "")
     assert 'File "' not in (error.stacktrace or "")
-    # Whoever runs the worker finds the reason in its log.
+    # The operator of the worker finds the reason in its log.
     assert "/secret/path" in caplog.text
 
 

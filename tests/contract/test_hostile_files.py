@@ -1,4 +1,4 @@
-"""Whatever lies in the folder of a skill is served byte for byte, or is a finding, and nobody waits."""
+"""Any entry in the folder of a skill is served byte for byte, or is a finding, and no caller waits."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def odd(directory: Reader, tmp_path: Path) -> Reader:
 
 
 def everything(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
-    """Every path below the folder that is no directory of its own, and what it is."""
+    """Return every path below the folder that is not a directory, and what it is."""
     for parent, folders, names in os.walk(folder.root):
         for name in (*names, *folders):
             path = os.path.join(parent, name)

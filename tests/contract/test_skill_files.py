@@ -453,7 +453,7 @@ def test_a_budget_says_what_everything_costs_and_what_hosts_would_cut(slides: Re
     overview = {"chars": len(SKILL), "tokens": -(-len(SKILL) // 4)}
     assert costs["pptx"]["line"]["chars"] == len("- pptx: Makes slides.\n")
     assert costs["pptx"]["overview"] == overview
-    # The picture is no text.
+    # The picture is not text.
     assert costs["pptx"]["whole"]["chars"] == len(SKILL) + len(SCRIPT) + len("# Read me\n# OOXML\n")
     assert costs["mailer"]["whole"]["chars"] == len("# Mailer\n\nSends mail.\n")
     lines = [row["line"]["chars"] for row in reply["skills"]]

@@ -271,7 +271,7 @@ def test_compose_of_a_real_engine_starts_this_worker_and_the_skills_of_what_it_a
 
 
 def told_by(client: SdkClient) -> str | None:
-    """Who tells the directory what is installed; nobody while it is not there yet."""
+    """The worker that tells the directory what is installed; None while it is not connected yet."""
     try:
         return client.call("directory::diagnostics").get("installed_by")
     except InvocationError:

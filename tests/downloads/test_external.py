@@ -1,4 +1,4 @@
-"""Edits on disk are told to subscribers: once, whoever sees them first, and none that is told otherwise."""
+"""Subscribers hear of each edit on disk once, whether a reader or the background sees it first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that hang: whoever asked waits for them, and nobody else."""
+"""Sources that hang: only the caller that asked for one waits."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Auditor:
         self._account(effects)
 
     def received(self, connection_id: str, message: Message | None, effects: list[Effect]) -> None:
-        """``message`` is None for a frame that is none."""
+        """``message`` is None for a frame that is not a message."""
         known = self.live.get(connection_id)
         if known is None:
             assert effects == [], "a connection that is gone had an effect"
@@ -214,7 +214,7 @@ class Auditor:
             self._heard(bound)
 
     def _heard(self, bound: Bound) -> None:
-        """Whoever waited for the owner's word is answered."""
+        """Check that each caller that waited for the owner is answered."""
         if bound.waiting is not None and bound.waiting[0] in self.live:
             self._owed[bound.waiting] += 1
         bound.waiting = None

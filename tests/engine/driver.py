@@ -80,7 +80,7 @@ class Driver:
         return client
 
     def run_timer(self, kind: str, subject: str | None = None) -> None:
-        """Let the timers of a kind that run now run out; nothing happens if there are none."""
+        """Let the timers of a kind that run now run out; nothing happens without any."""
         due = [key for key, _ in self.timers if key[0] == kind and subject in (None, key[1])]
         self.timers = [timer for timer in self.timers if timer[0] not in due]
         for key in due:

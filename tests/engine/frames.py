@@ -1,4 +1,4 @@
-"""Frames nobody should send: valid messages gone wrong, and bytes that never were any."""
+"""Invalid frames: damaged messages, and bytes that were never a message."""
 
 from __future__ import annotations
 

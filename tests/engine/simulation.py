@@ -381,7 +381,7 @@ class Node:
         return {"type": "unregistertriggertype", "id": kind}
 
     def _forge(self) -> Message:
-        """An answer to somebody else's call."""
+        """An answer to the call of another worker."""
         number = self._random.randrange(1, 200)
         return {
             "type": "invocationresult",

@@ -1,4 +1,4 @@
-"""What one connection may keep: past a bound it is refused in a sentence, and nobody else notices."""
+"""What one connection may keep: past a bound it is refused in a sentence; others are not affected."""
 
 from __future__ import annotations
 

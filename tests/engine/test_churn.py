@@ -81,7 +81,7 @@ def come_and_go(url: str, number: int) -> None:
         client.call("directory::skills::get", {"id": f"{name}/dok"})
         client.result("skills::unregister", {"id": f"{name}/doc"})
         client.result("state::delete", {"scope": name, "key": "k"})
-        # It leaves with a call under way, and with a function and a binding that nobody took back.
+        # It leaves with a call under way, and with a function and a binding that were not taken back.
         client.start_call("directory::skills::list")
 
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, nothing breaks: no unhandled exception, and nobody else notices."""
+"""No input breaks the engine: no unhandled exception, and no effect on other connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker of the engine's own process: what is its is nobody else's to end, to take or to pass for."""
+"""A worker in the engine's process: others can neither end nor take over nor imitate what it has."""
 
 from __future__ import annotations
 

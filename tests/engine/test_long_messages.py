@@ -1,4 +1,4 @@
-"""What would take long to read as a whole is passed on unread, or refused; whoever sent it is told."""
+"""A message that takes long to read is passed on unread, or refused with an answer to its sender."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_long_frame_of_a_client_that_left_is_finished_before_it_is_dropped(eng
 def test_a_connection_that_is_lost_meanwhile_is_forgotten_once_its_long_frame_is_done(
     *, is_stopping: bool
 ) -> None:
-    """In turns while others are served; at once when nobody is any more."""
+    """Long frames are read in turns while other clients are served, and at once when no other is left."""
     done: list[str] = []
     engine: Any = SimpleNamespace(
         is_stopping=is_stopping,

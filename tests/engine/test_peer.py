@@ -57,7 +57,7 @@ def bystander(engine: EngineThread, small: EngineThread, hasty: EngineThread) ->
 
 
 def call_of(size: int) -> bytes:
-    """A call of nobody's function, of so many bytes."""
+    """A call of an unknown function, of so many bytes."""
     head = f'{{"type":"invokefunction","invocation_id":"{uuid.uuid4()}","function_id":"no::such","data":"'
     return head.encode() + b"x" * (size - len(head) - 2) + b'"}'
 

@@ -141,7 +141,7 @@ EVIL_SCHEMAS: list[tuple[Any, Any]] = [
 
 
 def test_no_schema_keeps_the_engine_for_long() -> None:
-    """In a process of its own: whoever is caught in a pattern of Python's cannot be stopped from within."""
+    """Run in another process, because Python's own matching cannot be stopped from within."""
     check_all = (
         "import json, sys; from iii_directory.engine.schemas import schema_problem;"
         "print(json.dumps([schema_problem(*pair) for pair in json.load(sys.stdin)]))"

@@ -1,4 +1,4 @@
-"""Large values keep nobody else waiting, and all that concerns the state is done in the order it came in."""
+"""Large values delay no other caller, and operations on the state happen in the order they came in."""
 
 from __future__ import annotations
 

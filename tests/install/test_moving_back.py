@@ -1,4 +1,4 @@
-"""A source that takes back what it brought: an older version, other bytes, a version that is none."""
+"""A source that takes back what it brought: an older version, other bytes, an invalid version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody put into the skills folder, or in its place, so that an install does harm."""
+"""Entries planted in the skills folder, or in its place, to make an install do harm."""
 
 from __future__ import annotations
 

@@ -208,8 +208,8 @@ def http_bridge(
 def wait_for_stream(one: Session, change: Callable[[], object]) -> None:
     """Make changes until the client hears of one.
 
-    A 2025 client over HTTP opens the stream for news after it said it is ready; what happens between is
-    told to nobody, as the protocol has it.
+    A 2025 client over HTTP opens the stream for news after it said it is ready; a change
+    in between is not told, as the protocol has it.
     """
     for _ in range(int(WAIT / 0.5)):
         change()

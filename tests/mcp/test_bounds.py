@@ -195,7 +195,7 @@ def test_sessions_that_went_by_themselves_are_forgotten() -> None:
 
     assert ledger.room_for("me", 1.0) == ["old"]
     assert ledger.room_for("me", MCP_SESSION_IDLE_SECONDS + 1) == []
-    # Unknown ones are nobody's.
+    # Unknown ones have no owner.
     ledger.used("old", 2.0, begins=True)
     ledger.used("old", 2.0, begins=False)
     ledger.ended("old")

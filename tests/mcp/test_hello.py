@@ -21,7 +21,7 @@ def hello(**params: Any) -> dict[str, Any]:
 
 
 def answer_of_the_sdk(url: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Over HTTP nobody answers before the SDK."""
+    """Over HTTP there is no answer before the SDK's."""
     headers = {"Accept": "application/json, text/event-stream"}
     answer = httpx2.post(url, json=request, headers=headers, timeout=WAIT)
     (data,) = [line for line in answer.text.splitlines() if line.startswith("data: {")]

@@ -231,7 +231,7 @@ def test_small_packets_are_sent_at_once() -> None:
 
 
 def _listeners(port: int) -> set[str]:
-    """The addresses that the kernel says somebody listens on at a port."""
+    """Return the addresses with a listener at a port, as the kernel tells them."""
     found: set[str] = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:

@@ -109,7 +109,7 @@ def test_a_request_while_it_stops_is_told_so() -> None:
         raise AssertionError("nothing is read")
 
     no_page: Any = SimpleNamespace(complete=None)
-    # Without a socket nobody can tell whose the request is, so it brings a token.
+    # Without a socket the owner of the request is unknown, so it brings a token.
     listener = Listener("127.0.0.1", 0, "a-token-of-sixteen")
     with listener.socket:
         host = f"127.0.0.1:{listener.port}".encode()

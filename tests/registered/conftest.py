@@ -31,7 +31,7 @@ def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def engine_url(request: pytest.FixtureRequest) -> str:
-    """Of an engine that nobody else uses; for tests that are ``on_every_engine``, of the real one too."""
+    """The address of an engine of this test alone; with ``on_every_engine``, of the real one too."""
     if REAL_ENGINE and getattr(request, "param", "embedded") == "real":
         return REAL_ENGINE
     embedded: EngineThread = request.getfixturevalue("engine")
@@ -49,7 +49,7 @@ def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MortalEng
 
 @pytest.fixture
 def mortal_house(mortal: MortalEngine, tmp_path: Path) -> Iterator[House]:
-    """A directory on such an engine; whatever became of it, nobody goes on looking for it after the test."""
+    """A directory on such an engine; its reconnecting ends with the test, even if it was lost."""
     house = House(mortal.url, tmp_path / "skills")
     yield house
     house.close()
@@ -70,5 +70,5 @@ def build(engine_url: str, tmp_path: Path) -> Iterator[Callable[..., House]]:
 
 @pytest.fixture
 def own_house(build: Callable[..., House]) -> House:
-    """The directory on an engine that nobody else uses."""
+    """The directory on an engine of this test alone."""
     return build()

@@ -1,4 +1,4 @@
-"""The on-change trigger types: who is told what, and that nobody holds anybody up."""
+"""The on-change trigger types: which subscriber hears what, and that none delays another."""
 
 from __future__ import annotations
 

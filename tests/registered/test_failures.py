@@ -127,7 +127,7 @@ def test_a_registration_before_the_first_load_is_not_lost_by_it(
     assert list(house.skill_rows()) == ["demo"]
 
 
-# Writes that nobody answers in time
+# Writes that are not answered in time
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def between(engine_url: str) -> Iterator[Between]:
 
 @pytest.fixture
 def far_house(engine_url: str, between: Between, tmp_path: Path) -> Iterator[House]:
-    """A directory whose messages somebody can keep back, beside a caller whose messages pass."""
+    """A directory whose messages the test can hold back, beside a caller whose messages pass."""
     house = House(engine_url, tmp_path / "skills", worker_url=between.url, state_timeout_ms=1000)
     yield house
     between.let_pass()

@@ -118,7 +118,7 @@ def test_published_data_that_looks_like_news_of_the_state_changes_nothing(
     house.call("skills::register", id="last", skill="# last")
 
     assert sorted(house.skill_rows()) == ["last", "real"]
-    # Nobody is told of what was never so: the first news is true.
+    # No event tells what was never true: the first news is correct.
     assert listener.next() == {"op": "register", "id": "last"}
 
 
@@ -232,7 +232,7 @@ class Site:
         until(lambda: self.ids(namespace) is not None, f"the directory in {namespace} answers")
 
     def ids(self, namespace: str = "default") -> list[str] | None:
-        """The registered skills, or None while nobody answers."""
+        """Return the registered skills, or None without an answer."""
         return registered_ids(self.client, to=namespace)
 
     def close(self) -> None:
@@ -332,7 +332,7 @@ def test_what_changed_while_the_directory_was_cut_off_is_known_after_the_reconne
 
 
 def registered_ids(client: SdkClient, **where: str) -> list[str] | None:
-    """The registered skills, or None while nobody answers."""
+    """Return the registered skills, or None without an answer."""
     try:
         rows = client.call("skills::list", **where, timeout_ms=500)["skills"]
     except InvocationError:

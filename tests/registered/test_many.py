@@ -95,7 +95,7 @@ async def register(client: SdkClient, number: int, each: int) -> None:
 def test_others_have_the_loop_between_one_record_of_a_listing_and_the_next(
     engine: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everybody's records are looked at again once a minute, and whenever somebody asks for it."""
+    """All records are listed again once a minute, and whenever a caller asks for it."""
     monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.0)
     turns, seen_in, original = [0], list[int](), registered.decode
 

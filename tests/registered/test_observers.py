@@ -1,4 +1,4 @@
-"""Engines from 0.25 on, where functions are observed: whoever subscribes, either way, is told once."""
+"""Engines from 0.25 on, where functions are observed: each subscriber, by either way, hears once."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_a_directory_of_another_name_waits_for_the_functions_and_knows_everythin
 
 
 def first_list(house: House) -> list[str]:
-    """What is registered by the first answer after a while in which nobody had the function."""
+    """Return what is registered by the first answer after a while without an owner of the function."""
     listed: list[list[str]] = []
 
     def answers() -> bool:

@@ -254,7 +254,7 @@ def main() -> None:
     driver = Driver()
     for line in sys.stdin:
         threading.Thread(target=driver.obey, args=(json.loads(line),), daemon=True).start()
-    # A client turned away while connecting leaves a thread that nobody can stop.
+    # A client turned away while connecting leaves a thread that cannot be stopped.
     os._exit(0)
 
 

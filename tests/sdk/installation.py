@@ -82,7 +82,7 @@ def _is_filled(folder: Path, lock: Path) -> bool:
 def _locked(cache: Path) -> Generator[None]:
     cache.mkdir(exist_ok=True)
     with (cache / ".lock").open("w") as lock:
-        # Whoever holds it is bounded by INSTALL_SECONDS, and the system frees it when that process ends.
+        # Its holder is bounded by INSTALL_SECONDS, and the system frees it when that process ends.
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -19,7 +19,7 @@ PYTHON_LOCKS = sorted(HERE.glob("requirements-*.txt"))
 
 @pytest.fixture
 def no_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Package registries that nobody answers for, and no caches of what they once said."""
+    """Set package registries that do not answer, without caches of their earlier answers."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")

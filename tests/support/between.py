@@ -1,4 +1,4 @@
-"""Somebody between a worker and its engine who keeps messages back."""
+"""A proxy between a worker and its engine that holds messages back."""
 
 from __future__ import annotations
 

@@ -153,10 +153,10 @@ def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port of loopback that is this test's: whoever names it may listen on it, again and again.
+    """Return a port of loopback that belongs to this test: a process that names it may listen on it, repeatedly.
 
-    It stays bound without listening until this process ends, so nobody who asks for any free port is given
-    it: not before the test has started its engine there, and not while that engine is away.
+    It stays bound without listening until this process ends, so the system does not give it to processes that
+    ask for any free port: not before the test has started its engine there, nor while that engine is away.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -189,7 +189,7 @@ class EngineThread:
             )
             speak(self.server._router, self._dialect)
             await self.server.start()
-        except BaseException as error:  # noqa: BLE001 (whoever waits for the start raises it)
+        except BaseException as error:  # noqa: BLE001 (the thread that waits for the start raises it)
             self._failure = error
             return
         finally:

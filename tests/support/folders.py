@@ -93,7 +93,7 @@ class View:
         return {path: file.skill.title for path, file in self.files.items() if file.skill is not None}
 
     def reasons(self) -> dict[str, str]:
-        """Path -> why it is no document, after a refresh."""
+        """Map each path that is not a document to the reason, after a refresh."""
         self.refresh()
         return {
             path: file.findings[0].reason

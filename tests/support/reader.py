@@ -23,7 +23,7 @@ LOOK_AGAIN_SECONDS = 0.02
 
 
 class OtherWorker(Client):
-    """A worker of somebody else; a context manager."""
+    """A worker of another party; a context manager."""
 
     def __init__(self, url: str, name: str | None = None) -> None:
         # In digits: letters by chance could hold the name of a document that a test asks for in vain.
@@ -62,7 +62,7 @@ class OtherWorker(Client):
 
 
 class Reader(OtherWorker):
-    """Whoever reads the directory, with the directory's worker and the folder that it serves."""
+    """A reader of the directory, with the directory's worker and the folder that it serves."""
 
     def __init__(self, url: str, root: Path, inside: EngineThread | None = None, **settings: Any) -> None:
         self.url = url

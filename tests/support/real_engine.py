@@ -30,7 +30,7 @@ QUIET: Final = {
     "IIIWORKER_DISABLE_BUILTIN_DAEMONS": "1",
     "OTEL_ENABLED": "false",
 }
-"""The environment in which the tools of a real engine tell nobody what they do."""
+"""The environment in which the tools of a real engine send no telemetry."""
 
 
 def program_or_skip() -> str:

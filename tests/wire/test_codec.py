@@ -26,7 +26,7 @@ ERROR = {"code": "c", "message": "m"}
 
 
 def decode(frame: str | bytes) -> m.Message | None:
-    """A message with what it carries, which the engine leaves to whoever it is for."""
+    """A message with what it carries, which the engine leaves to its recipient."""
     data = frame.encode(errors="surrogatepass") if isinstance(frame, str) else frame
     message = codec.decode(data)
     if isinstance(message, m.InvokeFunction):

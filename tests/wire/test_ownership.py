@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 needs_kernel = pytest.mark.skipif(not can_tell(), reason="this system does not say whose a connection is")
-# What is imported is imported first: the interpreter may lie where nobody else may read.
+# What is imported is imported first: other users may not be able to read the interpreter's folder.
 AS_NOBODY = (
     f"import encodings.idna, json, os, socket, struct, sys\nos.setgid({NOBODY}); os.setuid({NOBODY})\n"
 )
@@ -248,7 +248,7 @@ def test_a_token_is_not_sent_to_another_user_who_listens_in_the_engine_s_place(
                 probe(f"ws://{spelling}:{port}", token="a-token-of-twenty-letters")
         with running("serve", "--url", url, III_TOKEN="a-token-of-twenty-letters") as worker:
             worker.wait_for("belongs to another user of this machine; the token was not sent there")
-        # Nobody has connected: it still waits.
+        # It is not connected, and goes on waiting.
         assert squatter.poll() is None
     finally:
         squatter.kill()

@@ -1,4 +1,4 @@
-"""What a caller sends is bounded at the door: nobody has to look at all of a name that is none."""
+"""What a caller sends is bounded at the door: an oversized name is not read to its end."""
 
 from __future__ import annotations
 

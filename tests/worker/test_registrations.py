@@ -125,7 +125,7 @@ class Desk:
         return [*(task for one in asking for task in one._asking._running), *([loading] if loading else [])]
 
     async def keys(self) -> list[str]:
-        """What the source has given to whoever looks."""
+        """Return what the source gives to a reader."""
         await self.source.ready()
         self.entries.update(self.source.take_changes())
         return sorted(key for key, entry in self.entries.items() if entry is not None)
@@ -347,7 +347,7 @@ def test_more_than_a_listing_can_carry_is_refused(monkeypatch: pytest.MonkeyPatc
     run(test)
 
 
-# Writes whose outcome nobody told
+# Writes whose outcome was not told
 
 
 @pytest.mark.parametrize("code", ["TIMEOUT", "connection_lost", "invocation_stopped"])

@@ -75,7 +75,7 @@ def caller(engine: EngineThread) -> Generator[Client]:
 
 @pytest.fixture
 def mailer(engine: EngineThread) -> Generator[RawClient]:
-    """A worker that sends mail, and has a function nobody should find."""
+    """A worker that sends mail, and has a function that searches must not show."""
     with RawClient(engine.url, name="mailer") as worker:
         register(worker)
         yield worker
@@ -179,7 +179,7 @@ def test_a_function_is_found_with_the_next_search_and_gone_with_its_worker(
 
 
 def describe(worker: RawClient, description: str) -> None:
-    """Register the same function anew, which the engine tells nobody of."""
+    """Register a function anew, of which the engine sends no event."""
     worker.send(type="registerfunction", id="mailer::send", description=description)
     worker.result("engine::functions::info", {"function_id": "mailer::send"})
 
