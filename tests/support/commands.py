@@ -153,7 +153,7 @@ def with_ctrl_c_at_import(module: str, *arguments: str) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """Return a port of loopback that belongs to this test: a process that names it may listen on it, repeatedly.
+    """Return a port of loopback that belongs to this test; a process that names it may listen on it.
 
     It stays bound without listening until this process ends, so the system does not give it to processes that
     ask for any free port: not before the test has started its engine there, nor while that engine is away.
