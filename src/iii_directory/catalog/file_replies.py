@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.catalog import skill_folders
 from iii_directory.catalog.resolve import Found, FoundFile, not_found, resolve_skill
-from iii_directory.documents.file_pages import FilePart, least_page, media_type, page_of, text_of
+from iii_directory.documents.file_pages import LONGEST_CHARACTER, FilePart, media_type, page_of, text_of
 from iii_directory.documents.payload_fields import count, text
 from iii_directory.documents.uris import SCHEME
 from iii_directory.errors import FILE_NOT_FOUND, NO_TEXT, DirectoryError, Step, invalid_field
@@ -117,7 +117,7 @@ def skill_file(view: CatalogueView, payload: Payload) -> Row:
         raise invalid_field("limit", "at least 1")
     owner, path = _owner_and_path(view, payload)
     file = _file_called(view.snapshot, owner, path)
-    part = read_part(view, file, offset, least_page(limit))
+    part = read_part(view, file, offset, max(limit, LONGEST_CHARACTER))
     if offset > part.size:
         raise invalid_field("offset", f"at most {part.size}, the size of the file")
     page = page_of(part.raw, is_last=offset + len(part.raw) >= part.size)

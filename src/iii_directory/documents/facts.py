@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -338,7 +339,9 @@ def _add_kind_of_file(found: dict[str, set[str]], path: str, content: FileConten
     ending = _ending(path)
     if ending in _BYTECODE_ENDINGS or content.raw.startswith(b"\xca\xfe\xba\xbe"):
         found["bytecode"].add(path)
-    elif content.raw.startswith(_EXECUTABLE_MAGIC) or (text is None and _is_windows_program(content, ending)):
+    elif content.raw.startswith(_EXECUTABLE_MAGIC) or (
+        text is None and (content.raw.startswith(b"MZ") or ending in _EXECUTABLE_ENDINGS)
+    ):
         found["executables"].add(path)
     elif content.raw.startswith(_ARCHIVE_MAGIC) or content.raw[_TAR_MAGIC] == b"ustar":
         found["unread"].add(f"{path} (an archive)")
@@ -347,10 +350,6 @@ def _add_kind_of_file(found: dict[str, set[str]], path: str, content: FileConten
     interpreter = None if text is None else _interpreter_of(path, text, executable=content.executable)
     if interpreter is not None:
         found["scripts"].add(f"{path} ({interpreter})")
-
-
-def _is_windows_program(content: FileContent, ending: str) -> bool:
-    return content.raw.startswith(b"MZ") or ending in _EXECUTABLE_ENDINGS
 
 
 def _interpreter_of(path: str, text: str, *, executable: bool) -> str | None:
@@ -377,7 +376,10 @@ def _add_from_file(found: dict[str, set[str]], path: str, text: str) -> None:
             found["shell_directives"].update(_shown(match[1]) for match in _DIRECTIVE.finditer(piece))
             found["skills"].update(_skills_in(piece))
         if "::" in piece and ending not in _CODE_WITH_COLONS:
-            found["functions"].update(_functions_in(_without_foreign_code(piece) if is_markdown else piece))
+            ids = _FUNCTION.findall(_without_foreign_code(piece) if is_markdown else piece)
+            found["functions"].update(
+                _shown(id_) for id_ in ids if id_.partition("::")[0] not in _NOT_WORKERS
+            )
     if name in OVERVIEWS:
         _add_from_front_matter(found, text)
     elif name == "hooks.json" or (ending == "json" and path.startswith("hooks/")):
@@ -446,11 +448,6 @@ def _variables_in(text: str, assigned: set[str], *, is_prose: bool) -> Iterator[
         yield from map(_shown, _NAMED_VARIABLE.findall(text))
 
 
-def _functions_in(text: str) -> Iterator[str]:
-    names = (match[1] for match in _FUNCTION.finditer(text))
-    return (_shown(name) for name in names if name.partition("::")[0] not in _NOT_WORKERS)
-
-
 def _skills_in(text: str) -> Iterator[str]:
     for match in _SKILL.finditer(text):
         name = match[match.lastindex or 0].strip("/")
@@ -501,16 +498,12 @@ def _place_of(rule: _Rule, piece: str, lowered: str) -> int | None:
     if rule.signs and not any(sign in lowered for sign in rule.signs):
         return None
     for match in rule.pattern.finditer(piece):
-        if rule.name != "raw-address" or _is_public(match[1]):
+        if rule.name != "raw-address":
             return match.start()
+        with suppress(ValueError):
+            if ipaddress.ip_address(match[1].strip("[]")).is_global:
+                return match.start()
     return None
-
-
-def _is_public(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.strip("[]")).is_global
-    except ValueError:
-        return False
 
 
 def _shown(value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 from typing import Final, NamedTuple
 
 OCTETS: Final = "application/octet-stream"
@@ -88,7 +89,9 @@ _TYPES: Final = {
     "zip": "application/zip",
     "zsh": "text/x-shellscript",
 }
-_LONGEST_CHARACTER: Final = 4
+_UTF_8: Final = codecs.getincrementaldecoder("utf-8")
+LONGEST_CHARACTER: Final = 4
+"""The bytes of the longest character in UTF-8; a page must have room for one."""
 
 
 class FilePart(NamedTuple):
@@ -132,25 +135,12 @@ def text_of(raw: bytes) -> str | None:
 
 def page_of(part: bytes, *, is_last: bool) -> FilePage:
     """Make a page of a part of a file: text cut between characters, or base64 for binary content."""
-    whole = part if is_last else part[: _end_of_characters(part)]
-    text = text_of(whole)
-    if text is not None and (whole or not part):
-        return FilePage("utf-8", text, len(whole))
+    decoder = _UTF_8()
+    try:
+        text = None if b"\0" in part else decoder.decode(part, final=is_last)
+    except UnicodeDecodeError:
+        text = None
+    if text or not part:
+        # The decoder holds the bytes of a character that the next page completes.
+        return FilePage("utf-8", text or "", len(part) - len(decoder.getstate()[0]))
     return FilePage("base64", base64.b64encode(part).decode("ascii"), len(part))
-
-
-def least_page(limit: int) -> int:
-    """Return how many bytes to read for a page of ``limit`` bytes: at least one character."""
-    return max(limit, _LONGEST_CHARACTER)
-
-
-def _end_of_characters(part: bytes) -> int:
-    """Return the offset at which the last whole character ends."""
-    for back in range(1, min(_LONGEST_CHARACTER, len(part) + 1)):
-        byte = part[-back]
-        if byte < 0x80:
-            break
-        if byte >= 0xC0:
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(part) - back if needed > back else len(part)
-    return len(part)

@@ -199,7 +199,7 @@ def kind_of(namespace: str, path: str) -> FileKind:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether the path or a folder on the way to it starts with a dot."""
+    """Return whether the path or a folder on the way to it starts with a dot."""
     return any(part.startswith(".") for part in path.split("/"))
 
 
@@ -216,27 +216,23 @@ def vet_path(path: str) -> None:
     if len(parts) > limits.MAX_BUNDLE_DEPTH or len(path.encode()) > limits.MAX_BUNDLE_PATH_BYTES:
         raise refused(f"the path {quoted(path)} is too long")
     for part in parts:
-        _vet_component(part, path)
+        if part in ("", ".", ".."):
+            raise refused(f"the path {quoted(path)} is not a plain relative path")
+        if part[-1] in ". ":
+            raise refused(f"the path {quoted(path)} has a name that ends with a dot or a space")
+        if _DEVICE.fullmatch(part):
+            raise refused(f"the path {quoted(path)} has a name that Windows reserves")
+        if len(part.encode()) > limits.MAX_FILE_NAME_BYTES:
+            raise refused(f"the path {quoted(path)} has a name that is too long")
 
 
 def is_safe_path(path: str) -> bool:
-    """Whether `vet_path` lets the path pass."""
+    """Return whether `vet_path` lets the path pass."""
     try:
         vet_path(path)
     except DirectoryError:
         return False
     return True
-
-
-def _vet_component(part: str, path: str) -> None:
-    if part in ("", ".", ".."):
-        raise refused(f"the path {quoted(path)} is not a plain relative path")
-    if part[-1] in ". ":
-        raise refused(f"the path {quoted(path)} has a name that ends with a dot or a space")
-    if _DEVICE.fullmatch(part):
-        raise refused(f"the path {quoted(path)} has a name that Windows reserves")
-    if len(part.encode()) > limits.MAX_FILE_NAME_BYTES:
-        raise refused(f"the path {quoted(path)} has a name that is too long")
 
 
 def vet_together(paths: Iterable[str]) -> None:
@@ -248,21 +244,15 @@ def vet_together(paths: Iterable[str]) -> None:
         if path in files:
             raise refused(f"the path {quoted(path)} comes twice")
         files.add(path)
-        for prefix in _prefixes(path):
-            other = spelled.setdefault(_folded(prefix), prefix)
+        parts = path.split("/")
+        prefixes = ["/".join(parts[: length + 1]) for length in range(len(parts))]
+        for prefix in prefixes:
+            # What a file system without case, or one that normalises, may take two spellings for.
+            folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", prefix).casefold())
+            other = spelled.setdefault(folded, prefix)
             if other != prefix:
                 raise refused(f"the paths {quoted(other)} and {quoted(prefix)} differ only in case or form")
-        folders.update(_prefixes(path)[:-1])
+        folders.update(prefixes[:-1])
     clash = files & folders
     if clash:
         raise refused(f"the path {quoted(min(clash))} is both a file and a folder")
-
-
-def _prefixes(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[: length + 1]) for length in range(len(parts))]
-
-
-def _folded(path: str) -> str:
-    """What a file system without case, or one that normalises, may take two spellings for."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", path).casefold())

@@ -244,22 +244,14 @@ def _from_list(value: object) -> tuple[PromptArgument, ...] | None:
         return None
     found: dict[str, PromptArgument] = {}
     for item in value:
-        argument = _argument(item)
-        if argument is None or argument.name in found:
+        # A plain string is the name of an optional argument.
+        row = {"name": item} if isinstance(item, str) else object_of(item)
+        name, required = text_of(row.get("name")), row.get("required", False)
+        name = None if name is None else name.strip()
+        if not name or name in found or not isinstance(required, bool):
             return None
-        found[argument.name] = argument
+        found[name] = PromptArgument(name, text_of(row.get("description")), required)
     return tuple(found.values())
-
-
-def _argument(item: object) -> PromptArgument | None:
-    if isinstance(item, str):
-        return PromptArgument(item.strip()) if item.strip() else None
-    if not is_object(item):
-        return None
-    name, description, required = item.get("name"), item.get("description"), item.get("required", False)
-    if not isinstance(name, str) or not name.strip() or not isinstance(required, bool):
-        return None
-    return PromptArgument(name.strip(), text_of(description), required)
 
 
 def _from_schema(value: object) -> tuple[PromptArgument, ...] | None:
@@ -302,7 +294,14 @@ def rendered(
 
     def filled(found: re.Match[str]) -> str:
         nonlocal size
-        value = value_for(found)
+        if found[1] is not None:
+            value = values.get(found[1], found[0])
+        elif found[2] is not None:
+            place = int(found[2]) - 1
+            value = list(values.values())[place] if place < len(values) else found[0]
+        else:
+            every = filter(None, (*values.values(), *others.values()))
+            value = " ".join(every) if values or others else found[0]
         size += len(value)
         if size > MAX_RENDERED_CHARS:
             raise DirectoryError(
@@ -311,15 +310,6 @@ def rendered(
                 next_steps=(Step("with shorter arguments", "prompts::mcp-get"),),
             )
         return value
-
-    def value_for(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return values.get(found[1], found[0])
-        if found[2] is not None:
-            place = int(found[2]) - 1
-            return list(values.values())[place] if place < len(values) else found[0]
-        every = [value for value in (*values.values(), *others.values()) if value]
-        return " ".join(every) if values or others else found[0]
 
     return _PLACEHOLDER.sub(filled, template)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WELL_KNOWN: Final = "/.well-known/agent-skills/"
 ARCHIVE_SUFFIX: Final = ".tar.gz"
 _SCHEMA: Final = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+_NO_FENCE: Final = r"\u002d\u002d\u002d"
+"""Three hyphens inside a JSON string that no reader takes for a fence."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 # With the dots that stand for the rest it is as long as the standard allows.
 DESCRIPTION_CHARS: Final = MAX_SKILL_DESCRIPTION_CHARS - 3
@@ -59,14 +61,11 @@ def overview_of(raw: bytes, name: str, description: str) -> tuple[bytes, dict[st
         if read.values.get("name") == name and isinstance(said, str) and said.strip():
             return raw, read.values
     made = {"name": name, "description": cut(visible(description), DESCRIPTION_CHARS)}
-    lines = (f"{key}: {_quoted(value)}" for key, value in made.items())
+    # Quoted so that every YAML parser reads it alike and no reader takes it for a fence.
+    written = {key: json.dumps(value, ensure_ascii=False) for key, value in made.items()}
+    lines = (f"{key}: {value.replace('---', _NO_FENCE)}" for key, value in written.items())
     body = document_of(text).body
     return "\n".join(("---", *lines, "---", body)).encode(errors="surrogatepass"), made
-
-
-def _quoted(value: str) -> str:
-    """Quote a string so that every YAML parser reads it alike and no reader takes it for a fence."""
-    return json.dumps(value, ensure_ascii=False).replace("---", r"\u002d\u002d\u002d")
 
 
 def packed(files: Mapping[str, PackedFile]) -> bytes:

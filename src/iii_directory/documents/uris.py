@@ -106,9 +106,19 @@ def parse_uri(uri: str) -> Uri:
             errors.BAD_SKILL_ID, f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
         )
     if "::" in path:
-        raise _legacy_link(uri, path)
+        # An address of the first generation, which named a function id.
+        start = path.rfind("/", 0, path.index("::")) + 1
+        function_path = path[start:].replace("::", "/")
+        problem = f"skill {quoted(uri)} not found: it names a function"
+        if segments_problem(function_path, "function path") is None:
+            problem += f", which is linked as {SCHEME}fn/{function_path}"
+        raise DirectoryError(errors.FUNCTION_ID_AS_SKILL, problem)
     if path.startswith("fn/"):
-        return SectionUri(_function_id(path.removeprefix("fn/")))
+        function_path = path.removeprefix("fn/")
+        bad = segments_problem(function_path, "function path")
+        if bad is not None:
+            raise DirectoryError(errors.BAD_SKILL_ID, bad)
+        return SectionUri(function_path.replace("/", "::"))
     check_skill_id(path)
     return SkillUri(path)
 
@@ -132,7 +142,15 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
             errors.INVALID_FIELD,
             f"field 'uris' must be a list of at most {MAX_FETCH_URIS} addresses, not {len(asked)}",
         )
-    found = [_with_scheme(text.strip()) for text in asked if text.strip()]
+    found: list[str] = []
+    for address in filter(None, map(str.strip, asked)):
+        if address.startswith((SCHEME, SKILL_SCHEME)):
+            found.append(address)
+        elif "://" in address:
+            problem = f"the address {quoted(address)} does not start with {SCHEME}"
+            raise DirectoryError(errors.BAD_SKILL_ID, problem)
+        else:
+            found.append(SCHEME + address)
     if not found:
         raise DirectoryError(
             errors.BAD_SKILL_ID,
@@ -161,31 +179,6 @@ def says_it_only_reads(metadata: object) -> bool:
     known = object_of(metadata)
     places = (known, object_of(known.get("annotations")), object_of(known.get("mcp")))
     return any(place.get("readOnlyHint") is True for place in places)
-
-
-def _function_id(path: str) -> str:
-    problem = segments_problem(path, "function path")
-    if problem is not None:
-        raise DirectoryError(errors.BAD_SKILL_ID, problem)
-    return path.replace("/", "::")
-
-
-def _with_scheme(text: str) -> str:
-    if text.startswith((SCHEME, SKILL_SCHEME)):
-        return text
-    if "://" in text:
-        raise DirectoryError(errors.BAD_SKILL_ID, f"the address {quoted(text)} does not start with {SCHEME}")
-    return SCHEME + text
-
-
-def _legacy_link(uri: str, path: str) -> DirectoryError:
-    """Return the error for a first-generation address, which named a function id."""
-    start = path.rfind("/", 0, path.index("::")) + 1
-    function_path = path[start:].replace("::", "/")
-    problem = f"skill {quoted(uri)} not found: it names a function"
-    if segments_problem(function_path, "function path") is None:
-        problem += f", which is linked as {SCHEME}fn/{function_path}"
-    return DirectoryError(errors.FUNCTION_ID_AS_SKILL, problem)
 
 
 def address_of(key: str, skill: Skill) -> str | None:
