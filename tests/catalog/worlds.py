@@ -100,7 +100,7 @@ def parsed(files: Mapping[str, bytes | None]) -> dict[str, ParsedFile | None]:
 
 def parsed_records(bodies: Mapping[str, str | None]) -> dict[str, ParsedFile | None]:
     return {
-        f"skill:{key}": None if body is None else parse_registered_skill(key, body, WHEN)
+        f"skill:{key}": None if body is None else parse_registered_skill({"id": key, "skill": body}, WHEN)
         for key, body in bodies.items()
     }
 

@@ -319,7 +319,7 @@ def test_a_prompt_with_text_that_cannot_be_seen_is_reported() -> None:
 def test_a_registered_skill_is_read_like_a_file_and_measured_in_bytes() -> None:
     body = "---\ntype: how-to\n---\n# T\u00e9\n\nText.\n"
 
-    found = parse_registered_skill("db/index", body, WHEN, Author("w1", "db")).skill
+    found = parse_registered_skill({"id": "db/index", "skill": body}, WHEN, Author("w1", "db")).skill
 
     provenance = Provenance("registered", worker="db", worker_id="w1", since=WHEN, state="unknown")
     assert found == Skill(
@@ -328,14 +328,14 @@ def test_a_registered_skill_is_read_like_a_file_and_measured_in_bytes() -> None:
 
 
 def test_a_registered_body_of_front_matter_alone_is_still_listed() -> None:
-    found = parse_registered_skill("a", "---\ntitle: T\n---\n", WHEN).skill
+    found = parse_registered_skill({"id": "a", "skill": "---\ntitle: T\n---\n"}, WHEN).skill
 
     assert found is not None
     assert found.title == "T"
 
 
 def test_a_registered_skill_with_broken_front_matter_is_reported_by_its_id() -> None:
-    assert parse_registered_skill("a", "---\n[\n---\nx", WHEN).findings[0].subject == "a"
+    assert parse_registered_skill({"id": "a", "skill": "---\n[\n---\nx"}, WHEN).findings[0].subject == "a"
 
 
 @pytest.mark.parametrize(

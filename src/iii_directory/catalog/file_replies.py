@@ -58,12 +58,7 @@ def file_as_text(view: CatalogueView, path: str, *, with_raw: bool) -> Row:
 def file_provenance(view: CatalogueView, path: str, sha256: str | None) -> Provenance | None:
     """Return the provenance of a file by the hash of its bytes; None for a file outside of skills."""
     owner = skill_folders.skill_at(view.snapshot, path)
-    return None if owner is None else _provenance(view, owner, path, sha256)
-
-
-def _provenance(view: CatalogueView, owner: Skill, path: str, sha256: str | None) -> Provenance:
-    digest = None if sha256 is None else bytes.fromhex(sha256)
-    return view.sources.of_file(path, owner.provenance, digest)
+    return None if owner is None else view.sources.of_file(path, owner.provenance, sha256)
 
 
 def no_text(snapshot: Snapshot, path: str) -> DirectoryError:
@@ -140,7 +135,7 @@ def of_file(
 ) -> Provenance:
     """Return the provenance of one of the files of a skill, by the hash of its bytes."""
     if file.place is not None:
-        return _provenance(view, owner, file.place, sha256)
+        return view.sources.of_file(file.place, owner.provenance, sha256)
     return (file.document or owner).provenance
 
 

@@ -185,15 +185,6 @@ def why_not_taken(name: str, is_file: bool, is_link: bool) -> files.Reason | Non
     return None if name.isascii() or decodable_name(name) == name else BAD_NAME
 
 
-def why_not_entered(name: str, depth: int) -> files.Reason | None:
-    """Return why a directory at this depth below the folder is not entered, or None if it is."""
-    if name[0] == ".":
-        return HIDDEN
-    if depth > limits.MAX_FOLDER_DEPTH:
-        return TOO_DEEP
-    return None if name.isascii() or decodable_name(name) == name else BAD_NAME
-
-
 def decodable_name(path: str) -> str:
     """Replace bytes of a path that are not UTF-8 by escapes, so that it can be printed."""
     return path.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -212,7 +203,8 @@ class Scanner:
         self.racy = 0
         """Set at the start of each round: files with a later ctime are always read again (`racy_after`)."""
         self._provenance = Provenance("file", root=root)
-        self._lock_stamp: files.Stamp | tuple[()] | None = None
+        self.lock_stamp: files.Stamp | tuple[()] | None = None
+        """The stamp of the lock file; empty where it counts as changed even if its stamp is equal."""
         self._parse = parse
 
     # Names that changed
@@ -238,7 +230,7 @@ class Scanner:
         """Handle everything but documents; return True for a document that must be read."""
         if directory.parent is None and name in _OWN:
             if name == LOCKFILE:
-                self.doubt_lock_file()
+                self.lock_stamp = ()
                 self._check_lock_file(fd)
             return False
         try:
@@ -361,16 +353,17 @@ class Scanner:
     def _descend(self, parent: Directory, fd: int, name: str) -> None:
         if parent.parent is None and name in _OWN:
             return
-        reason = why_not_entered(name, parent.depth + 1)
-        child_fd = -1
-        if reason is None:
-            try:
-                child_fd = open_directory(name, fd)
-            except files.RefusedError as refused:
-                reason = refused.reason
-        if reason is not None:
+        try:
+            if name[0] == ".":
+                raise files.RefusedError(HIDDEN)
+            if parent.depth >= limits.MAX_FOLDER_DEPTH:
+                raise files.RefusedError(TOO_DEEP)
+            if not name.isascii() and decodable_name(name) != name:
+                raise files.RefusedError(BAD_NAME)
+            child_fd = open_directory(name, fd)
+        except files.RefusedError as refused:
             self._detach(parent, name)
-            self._refuse(parent, name, reason)
+            self._refuse(parent, name, refused.reason)
             return
         try:
             # A file of this name may have become a directory.
@@ -437,15 +430,11 @@ class Scanner:
         for directory in self.tree.detach(parent, name):
             self.watches.release(directory)
 
-    def doubt_lock_file(self) -> None:
-        """Treat the lock file as changed even if its stamp is equal."""
-        self._lock_stamp = ()
-
     def _check_lock_file(self, root: int | None) -> None:
         stamp = None
         if root is not None:
             with suppress(OSError):
                 stamp = files.stamp_of(os.lstat(LOCKFILE, dir_fd=root))
-        if stamp != self._lock_stamp:
-            self._lock_stamp = stamp
+        if stamp != self.lock_stamp:
+            self.lock_stamp = stamp
             self.tree.changed[LOCKFILE] = None if stamp is None else ParsedFile()

@@ -166,7 +166,7 @@ class FolderSource:
         namespace, slash, _ = path.partition("/")
         if slash:
             return self._owners.get(namespace, self._base)
-        return next((layer for layer in self._layers if layer.has_file(path)), self._base)
+        return next((layer for layer in self._layers if path in layer.root_files), self._base)
 
     def _stage(self) -> None:
         """Merge the changes of all layers into the pending changes."""
@@ -199,11 +199,11 @@ class FolderSource:
         """Recompute the owner of each namespace and return the paths whose owner changed."""
         before = self._owners
         self._owners = {
-            namespace: layer for layer in reversed(self._layers) for namespace in layer.namespaces()
+            namespace: layer for layer in reversed(self._layers) for namespace in layer.namespaces
         }
         for layer in self._layers:
             layer.tree.reshaped = False
-        self.local_namespaces = frozenset(() if self._local is None else self._local.namespaces())
+        self.local_namespaces = frozenset(() if self._local is None else self._local.namespaces)
         self._shadowed = tuple(
             Finding(
                 "shadowed",
@@ -214,7 +214,7 @@ class FolderSource:
             )
             for layer in self._layers[1:]
             if layer.label is not None
-            for namespace in sorted(layer.namespaces())
+            for namespace in sorted(layer.namespaces)
             if self._owners[namespace] is not layer
         )
         self.findings = (*self._problems, *self._shadowed)

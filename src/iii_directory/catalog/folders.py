@@ -57,16 +57,12 @@ class Layer:
     def __init__(self, tree: Tree, watches: Watches) -> None:
         self.tree = tree
         self.watches = watches
+        self.namespaces: Collection[str] = tree.root.subdirectories.keys()
+        """The names of the served directories at the root."""
+        self.root_files: Collection[str] = tree.root.entries.keys()
+        """The names of the served files at the root."""
         self.problems: dict[str, Finding] = {}
         """Problems of the folder as a whole, by the part concerned."""
-
-    def namespaces(self) -> Collection[str]:
-        """Return the names of the served directories at the root."""
-        return self.tree.root.subdirectories.keys()
-
-    def has_file(self, name: str) -> bool:
-        """Return whether the layer serves a file of this name at its root."""
-        return name in self.tree.root.entries
 
     def take_changes(self) -> Changes:
         """Return and clear the paths that changed, possibly including the lock file."""
@@ -194,7 +190,7 @@ class FollowedFolder(Layer):
         scanner.racy = racy_after()
         if everything:
             if (self.tree.root, LOCKFILE) in dirty:
-                scanner.doubt_lock_file()
+                scanner.lock_stamp = ()
             self._visit_everything()
         else:
             by_directory: dict[Directory, list[str]] = {}
@@ -255,24 +251,20 @@ class RootFolder(FollowedFolder):
         """``homes`` are the other served folders, to which links may lead."""
         super().__init__(path, label, label, parse_file, watcher)
         self._homes = tuple(f"{home}/" for home in homes)
-        self._shown: frozenset[str] = frozenset()
-
-    def namespaces(self) -> Collection[str]:
-        return self._shown
-
-    def has_file(self, name: str) -> bool:  # noqa: ARG002 (files beside the skills are never served)
-        return False
+        self.namespaces = frozenset[str]()
+        # Files beside the skills are never served.
+        self.root_files = ()
 
     def take_changes(self) -> Changes:
         """Return and clear the changed paths; a gained or lost ``SKILL.md`` changes its whole directory."""
         changed = super().take_changes()
         self._report_links()
-        before, folders = self._shown, self.tree.root.subdirectories
-        self._shown = frozenset(
+        before, folders = frozenset(self.namespaces), self.tree.root.subdirectories
+        self.namespaces = shown = frozenset(
             name for name, folder in folders.items() if OVERVIEW in folder.entries and not self._is_copy(name)
         )
-        self.tree.reshaped = self.tree.reshaped or self._shown != before
-        for name in before ^ self._shown:
+        self.tree.reshaped = self.tree.reshaped or shown != before
+        for name in before ^ shown:
             for path in self.tree.paths_in(name):
                 changed.setdefault(path, self.tree.get(path))
         return changed

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # Only files of this folder can be installed or written through the directory.
 _INSTALLED_ROOT: Final = "skills"
-_DIGEST: Final = "sha256:"
 
 
 class Origins(NamedTuple):
@@ -46,7 +45,8 @@ class Origins(NamedTuple):
             return entry
         provenance = document.provenance
         if provenance.kind != "registered":
-            provenance = self.of_file(path, provenance, entry.digest)
+            sha256 = None if entry.digest is None else entry.digest.hex()
+            provenance = self.of_file(path, provenance, sha256)
         elif provenance.worker_id == UNKNOWN or self.connected is None:
             provenance = provenance._replace(state="unknown")
         else:
@@ -59,12 +59,12 @@ class Origins(NamedTuple):
         assert entry.prompt is not None  # noqa: S101 (it is one of the two)
         return entry._replace(prompt=entry.prompt._replace(provenance=provenance))
 
-    def of_file(self, path: str, known: Provenance, digest: bytes | None) -> Provenance:
+    def of_file(self, path: str, known: Provenance, sha256: str | None) -> Provenance:
         """Return the provenance of a file below the folder, by the hash of its current bytes."""
         if known.root != _INSTALLED_ROOT:
             return known
         entry = self.recorded.get(namespace_of(path))
-        found = None if entry is None else _installed(entry, path.partition("/")[2], digest)
+        found = None if entry is None else _installed(entry, path.partition("/")[2], sha256)
         return Provenance("file", root=known.root) if found is None else found._replace(root=known.root)
 
     def of_files(self, before: Origins, snapshot: Snapshot, changes: Changes) -> Changes:
@@ -111,10 +111,10 @@ def _registrant(entry: ParsedFile | None) -> str | None:
     return None if document is None else document.provenance.worker_id
 
 
-def _installed(entry: install_record.Entry, path: str, digest: bytes | None) -> Provenance | None:
+def _installed(entry: install_record.Entry, path: str, sha256: str | None) -> Provenance | None:
     """Return the provenance of an installed or written file; None for a file that is not recorded."""
     hashed = entry.files.get(path) or entry.left_behind.get(path)
-    verified = digest is not None and hashed == f"{_DIGEST}{digest.hex()}"
+    verified = sha256 is not None and hashed == f"sha256:{sha256}"
     author = entry.authors.get(path)
     is_written = isinstance(entry.source, install_record.WrittenSource)
     if author is not None and (is_written or not verified):
@@ -125,7 +125,7 @@ def _installed(entry: install_record.Entry, path: str, digest: bytes | None) -> 
     if hashed is None:
         return None
     # A file that is too large to be hashed is neither verified nor edited.
-    state = None if digest is None else "verified" if verified else "edited"
+    state = None if sha256 is None else "verified" if verified else "edited"
     if is_written:
         return Provenance("written", worker=UNKNOWN, worker_id=UNKNOWN, since=entry.installed_at, state=state)
     origin, address = _origin(entry)
@@ -155,10 +155,6 @@ def _origin(entry: install_record.Entry) -> tuple[str, str | None]:
             return source.kind, "/".join(place.rstrip("/").split("/")[-2:])
         case install_record.WrittenSource() as source:
             return source.kind, None
-
-
-# The engine and this worker are present wherever the catalogue is.
-ALWAYS_SHOWN: Final = RESERVED_NAMESPACES
 
 
 FULL: Final = "full"
@@ -236,7 +232,8 @@ class Visibility(NamedTuple):
         """Return whether a namespace with documents at ``paths`` below the folder is shown."""
         if self.installed is None or namespace in self.installed:
             return True
-        if namespace in ALWAYS_SHOWN or namespace in self.local:
+        # The engine and this worker, which the reserved names stand for, are wherever the catalogue is.
+        if namespace in RESERVED_NAMESPACES or namespace in self.local:
             return True
         record = self.recorded.get(namespace)
         # Only documents that were downloaded automatically are hidden, and only while no file was added.

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from iii_directory.documents.ids import check_registered_id
 from iii_directory.documents.model import NO_AUTHOR, UNKNOWN, Author, Finding, ParsedFile
 from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
 from iii_directory.documents.payload_fields import prompt_fields, skill_fields
@@ -150,15 +149,7 @@ def values_of(listing: object) -> list[object]:
     return items_of(listing.get("value"))
 
 
-def _check_skill(value: Mapping[str, Any]) -> dict[str, Any]:
-    return skill_fields(value, check_registered_id)
-
-
-def _parse_skill(fields: dict[str, Any], registered_at: str, author: Author) -> ParsedFile:
-    return parse_registered_skill(fields["id"], fields["skill"], registered_at, author)
-
-
-SKILLS: Final = RecordKind("skill", "id", _check_skill, _parse_skill)
+SKILLS: Final = RecordKind("skill", "id", skill_fields, parse_registered_skill)
 PROMPTS: Final = RecordKind("prompt", "name", prompt_fields, parse_registered_prompt)
 
 
@@ -206,10 +197,6 @@ class Table:
         """Return the record served under a key."""
         record = self._held.get(key)
         return None if record is None or record.problem else object_of(record.value)
-
-    def key_of(self, key: str, old: object, new: object) -> str:
-        """Return the key of an event's record: the one in the record, because a listing has no other."""
-        return self._named(old if new is None else new) or key
 
     def draft(self, fields: dict[str, Any], now: int, author: Author = NO_AUTHOR) -> Record:
         """Make a record of checked fields, registered now and later than everything known of its key.
@@ -370,9 +357,9 @@ class Table:
                 listed[record.key] = record
             yield record.key, RecordChange.NOTHING
         for key in self._held.keys() - listed.keys():
-            yield key, RecordChange.NOTHING if self._is_touched(key) else self._drop(key, 0)
+            yield key, RecordChange.NOTHING if key in (self._touched or ()) else self._drop(key, 0)
         for key, record in listed.items():
-            yield key, RecordChange.NOTHING if self._is_touched(key) else self._put(record)
+            yield key, RecordChange.NOTHING if key in (self._touched or ()) else self._put(record)
             # Parsed in steps too, and not all at once for the next reader.
             if key in self._changed:
                 self._changed[key] = self._document(key)
@@ -383,9 +370,6 @@ class Table:
     def _document(self, key: str) -> ParsedFile | None:
         held = self._held.get(key)
         return None if held is None else held.parsed(self.kind)
-
-    def _is_touched(self, key: str) -> bool:
-        return self._touched is not None and key in self._touched
 
     def _put(self, record: Record) -> RecordChange:
         key, held = record.key, self._held.get(record.key)

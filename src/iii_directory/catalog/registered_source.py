@@ -27,7 +27,7 @@ from iii_directory.limits import MAX_REMEMBERED_WRITES, REMEMBERED_WRITE_SECONDS
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from iii_directory.catalog.registered import Record, RecordKind
     from iii_directory.documents.model import ParsedFile
@@ -57,14 +57,14 @@ class RecentWrites:
     def __init__(self) -> None:
         self._writes: dict[str, Write] = {}
         """The oldest first."""
-        self._endangered: dict[str, Write] = {}
+        self.endangered: dict[str, Write] = {}
         """Writes of the last moments of an engine that has gone, until each is known to be kept or lost."""
         self._judged = True
         """Whether the endangered writes have been compared with the state, and only lost ones are left."""
 
     def put(self, write: Write) -> None:
         self._writes.pop(write.key, None)
-        self._endangered.pop(write.key, None)
+        self.endangered.pop(write.key, None)
         self._writes[write.key] = write
         oldest = next(iter(self._writes.values()))
         too_old = oldest.acknowledged < write.acknowledged - REMEMBERED_WRITE_SECONDS
@@ -73,7 +73,7 @@ class RecentWrites:
 
     def superseded(self, key: str, value: object) -> None:
         """Forget the write of a key that holds another value now, or (None) no value."""
-        for writes in (self._writes, self._endangered):
+        for writes in (self._writes, self.endangered):
             write = writes.get(key)
             if write is not None and value != (write.record and write.record.value):
                 del writes[key]
@@ -82,13 +82,13 @@ class RecentWrites:
         """Note that the engine may not have kept what it acknowledged shortly before this time."""
         since = at - REMEMBERED_WRITE_SECONDS
         recent = {key: write for key, write in self._writes.items() if write.acknowledged >= since}
-        self._endangered |= recent
+        self.endangered |= recent
         self._writes = {}
         self._judged = False
 
     def believe(self) -> None:
         """Forget everything endangered, because the state is known to have lost nothing."""
-        self._endangered = {}
+        self.endangered = {}
 
     def lost(self, listed: Mapping[str, int]) -> list[Write]:
         """Return the writes that the state has lost, given the stamps of the keys in its listing.
@@ -99,20 +99,15 @@ class RecentWrites:
         if not self._judged:
             self._judged = True
             # A listing proves a write by the very record; a key that is absent proves no deletion.
-            proven = (w.sent for w in self._endangered.values() if w.record and listed.get(w.key) == w.stamp)
+            proven = (w.sent for w in self.endangered.values() if w.record and listed.get(w.key) == w.stamp)
             survived = max(proven, default=-inf)
             # Nothing that comes later can prove that a lost write was kept.
-            self._endangered = {
+            self.endangered = {
                 write.key: write._replace(acknowledged=inf)
-                for write in self._endangered.values()
+                for write in self.endangered.values()
                 if write.acknowledged > survived and write.is_missing(listed.get(write.key))
             }
-        return [write for write in self._endangered.values() if write.is_missing(listed.get(write.key))]
-
-    @property
-    def endangered(self) -> Collection[Write]:
-        """Return the writes that a listing could lack."""
-        return self._endangered.values()
+        return [write for write in self.endangered.values() if write.is_missing(listed.get(write.key))]
 
 
 class FollowedTable(Table):
@@ -141,7 +136,8 @@ class FollowedTable(Table):
 
     def heard(self, key: str, old: object, new: object) -> tuple[str, RecordChange]:
         """Take an event; return the key of its record and the effect."""
-        key = self.key_of(key, old, new)
+        # The key in the record counts, because a listing has no other.
+        key = self._named(old if new is None else new) or key
         return key, self._of_others(key, self.seen(key, old, new))
 
     def settled(self, key: str, value: object) -> RecordChange:

@@ -97,7 +97,7 @@ def resolve_skill(
     check_skill_id(skill_id)
     substitute = _substitute(snapshot, skill_id, installed)
     if substitute is None:
-        raise _not_found(snapshot, skill_id, quoted(skill_id), installed)
+        raise not_found(snapshot, skill_id, installed=installed)
     return substitute
 
 
@@ -120,7 +120,7 @@ def find_exact(snapshot: Snapshot, skill_id: str) -> Skill:
         named = _named(snapshot, skill_id)
         skill = named.skill if isinstance(named, Found) else None
     if skill is None:
-        raise _not_found(snapshot, skill_id, quoted(SCHEME + skill_id))
+        raise not_found(snapshot, skill_id, shown=SCHEME + skill_id)
     return skill
 
 
@@ -132,11 +132,6 @@ def find_prompt(snapshot: Snapshot, name: str) -> Prompt:
         close = close_names(name, _prompt_names(snapshot))
         raise DirectoryError(errors.PROMPT_NOT_FOUND, f"prompt {quoted(name)} not found", did_you_mean=close)
     return prompt
-
-
-def not_found(snapshot: Snapshot, asked: str) -> DirectoryError:
-    """Return the error for an id or path that leads neither to a document nor to a file."""
-    return _not_found(snapshot, normalise(asked), quoted(asked))
 
 
 def normalise(asked: str) -> str:
@@ -253,9 +248,11 @@ def _substitute(
     return None
 
 
-def _not_found(
-    snapshot: Snapshot, skill_id: str, shown: str, installed: AbstractSet[str] = frozenset()
+def not_found(
+    snapshot: Snapshot, asked: str, *, shown: str | None = None, installed: AbstractSet[str] = frozenset()
 ) -> DirectoryError:
+    """Return the error for an id or path that leads neither to a document nor to a file."""
+    skill_id = normalise(asked)
     prepared, workers = _prepared_names(snapshot), frozenset(installed)
     names = prepared.get(workers)
     if names is None:
@@ -268,7 +265,9 @@ def _not_found(
         # Some skills of the namespace that was meant, when it has no overview to offer.
         below = snapshot.skills.below(f"{namespace_of(skill_id)}/", lambda key, _: key)
         close = below[: limits.MAX_SUGGESTIONS]
-    return DirectoryError(errors.SKILL_NOT_FOUND, f"skill {shown} not found", did_you_mean=close)
+    return DirectoryError(
+        errors.SKILL_NOT_FOUND, f"skill {quoted(shown or asked)} not found", did_you_mean=close
+    )
 
 
 # Where callers may write

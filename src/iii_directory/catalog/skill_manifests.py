@@ -316,7 +316,13 @@ class Publisher:
         for place, file in places.items():
             if place.startswith(f"{path}/"):
                 name, slash, _ = place.removeprefix(f"{path}/").partition("/")
-                children[name] = _child(view, f"{path}/{name}", file, is_folder=bool(slash))
+                row: Row = {"uri": uri_of(f"{path}/{name}"), "name": name}
+                if slash:
+                    children[name] = row | {"mimeType": FOLDER}
+                    continue
+                mime_type = MARKDOWN if name.endswith(".md") else media_type(name)
+                size = len(_bytes_at(view, place)[0]) if file is None else file.size
+                children[name] = row | {"mimeType": mime_type, "size": size}
         if not children:
             raise DirectoryError(FILE_NOT_FOUND, f"{quoted(uri)} is not a folder of a skill")
         return {"resources": [children[name] for name in sorted(children)]}
@@ -426,15 +432,6 @@ def _new_entry(view: CatalogueView, item: AddressedSkill) -> ManifestEntry:
     fingerprint = hashlib.sha256(json.dumps(row, ensure_ascii=True).encode()).hexdigest()
     row["_meta"] = meta_of(item.skill.provenance)
     return ManifestEntry(item, row, len(raw), len(files), fingerprint)
-
-
-def _child(view: CatalogueView, path: str, file: SkillFile | None, *, is_folder: bool) -> Row:
-    row: Row = {"uri": uri_of(path), "name": path.rpartition("/")[2]}
-    if is_folder:
-        return row | {"mimeType": FOLDER}
-    mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
-    size = len(_bytes_at(view, path)[0]) if file is None else file.size
-    return row | {"mimeType": mime_type, "size": size}
 
 
 def _archive(view: CatalogueView, item: AddressedSkill) -> bytes:

@@ -184,10 +184,6 @@ class FileReader:
             problem = f"file {quoted(path)} not found: it has just gone or cannot be read"
             raise DirectoryError(FILE_NOT_FOUND, problem) from None
 
-    def sha256(self, path: str) -> str | None:
-        """Return the hash of a file; None for a file too large to be part of a skill."""
-        return self.read(path, 0, 0).sha256
-
     def place_of(self, path: str | None) -> dict[str, str]:
         """Return where a file is on this machine, as a field of a reply; empty unless paths are shown."""
         place = self._folders.place_of(path) if path is not None and self.show_paths else None

@@ -199,12 +199,12 @@ def written_document(path: str, text: str) -> bytes:
 
 
 def parse_registered_skill(
-    skill_id: str, body: str, registered_at: str, author: Author = NO_AUTHOR
+    fields: Mapping[str, Any], registered_at: str, author: Author = NO_AUTHOR
 ) -> ParsedFile:
-    """Parse a registered skill whose id and body were checked."""
-    text = body.removeprefix("\ufeff")
-    provenance = _registered_by(author, registered_at)
-    return _skill(skill_id, text, _read(text), len(body.encode()), registered_at, None, provenance)
+    """Parse a registered skill whose fields were checked."""
+    text = fields["skill"].removeprefix("\ufeff")
+    size, provenance = len(fields["skill"].encode()), _registered_by(author, registered_at)
+    return _skill(fields["id"], text, _read(text), size, registered_at, None, provenance)
 
 
 def parse_registered_prompt(

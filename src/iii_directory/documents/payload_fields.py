@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from iii_directory.documents.ids import check_prompt_name
+from iii_directory.documents.ids import check_prompt_name, check_registered_id
 from iii_directory.documents.parse import check_body
 from iii_directory.errors import BAD_PROMPT, DirectoryError, invalid_field
 from iii_directory.limits import MAX_BODY_BYTES, MAX_NAME_FIELD_CHARS
@@ -100,7 +100,7 @@ SKILLS_CHANGED: Final = ("skills::on-change", "directory::skills::on-change")
 PROMPTS_CHANGED: Final = ("prompts::on-change", "directory::prompts::on-change")
 
 
-def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None]) -> Fields:
+def skill_fields(given: Mapping[str, Any], check_id: Callable[[str], None] = check_registered_id) -> Fields:
     """Return ``{id, skill}`` after checking both; ``check_id`` decides which ids are allowed."""
     skill_id, body = text(given, "id"), text(given, "skill")
     check_id(skill_id)

@@ -331,7 +331,7 @@ def _digests(look: CatalogueView, paths: Collection[str]) -> dict[str, str | Non
     found: dict[str, str | None] = {}
     for path in paths:
         try:
-            found[path] = f"sha256:{look.files.sha256(path)}"
+            found[path] = f"sha256:{look.files.read(path, 0, 0).sha256}"
         except DirectoryError:
             found[path] = None
     return found

@@ -124,7 +124,7 @@ class RegisteredCollection:
     def engine_gone(self) -> None:
         """Note that the latest writes may be lost with the engine, and the hints of them as well."""
         self._table.recent.engine_gone(time.monotonic())
-        for write in self._table.recent.endangered:
+        for write in self._table.recent.endangered.values():
             self._hints.wrote(self._hint_of(write))
 
     def nothing_lost(self) -> None:
