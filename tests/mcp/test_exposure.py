@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.mcp.stage import http_bridge, session
 from tests.support.engine import WAIT, EngineThread, RawClient
+from tests.support.reader import OtherWorker
 
 from iii_directory.documents.uris import GUARDED_PREFIXES
 from iii_directory.errors import KINDS
@@ -19,7 +21,6 @@ from iii_directory.mcp.exposure import (
     is_internal,
     result_text,
     tool_row,
-    with_defaults,
 )
 from iii_directory.worker.surfaces import functions_of
 
@@ -191,7 +192,7 @@ def test_a_text_is_passed_on_and_anything_else_is_json() -> None:
     assert result_text(None) == "null"
 
 
-def test_a_tool_that_means_less_by_default_says_so_and_its_call_too() -> None:
+def test_a_tool_that_means_less_by_default_says_so() -> None:
     function_id = "directory::registry::workers::info"
     (tool,) = exposed([row(function_id)], (), "default")
     schema = next(one.request for one in functions_of(frozenset({"v0.8"})) if one.id == function_id)
@@ -200,13 +201,19 @@ def test_a_tool_that_means_less_by_default_says_so_and_its_call_too() -> None:
 
     assert (shown["schemas"]["default"], shown["readme"]["default"]) == (False, False)
     assert schema["properties"]["schemas"]["default"] is True
-    assert with_defaults(function_id, {"name": "db", "readme": True}) == {
-        "name": "db",
-        "schemas": False,
-        "readme": True,
-    }
-    assert with_defaults("directory::search", {"query": "x"}) == {"query": "x"}
     assert tool_row(tool, {})["inputSchema"] == {"type": "object"}
+
+
+def test_a_call_has_the_defaults_that_the_tool_tells() -> None:
+    with EngineThread() as engine, OtherWorker(engine.url) as other:
+        other.offer(
+            "directory::registry::workers::info",
+            lambda data: [data[key] for key in ("name", "schemas", "readme")],
+        )
+        with http_bridge(engine.url) as url, session(url, "2026") as client:
+            told = client.call("directory__registry__workers__info", name="db", readme=True)
+
+    assert json.loads(told) == ["db", False, True]
 
 
 TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "user=alice"}

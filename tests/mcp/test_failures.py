@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.errors import KINDS, SKILL_NOT_FOUND, DirectoryError, ErrorKind
 from iii_directory.mcp import upstream
 from iii_directory.mcp.default_tools import BY_FUNCTION, ClientView
+from iii_directory.mcp.request_handlers import Tools
 from iii_directory.mcp.upstream import BridgeError, unreachable
 
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = -32602, -32603, -32002
@@ -144,3 +148,18 @@ def test_no_engine_is_said_with_its_address_and_what_to_do() -> None:
 
 def test_a_call_cut_off_is_not_said_to_have_failed() -> None:
     assert "whether it ran is not known" in str(remote_failure("mail::send", "connection_lost", "x"))
+
+
+def test_a_step_that_names_a_function_of_a_directory_that_was_just_arriving_is_told() -> None:
+    """An event may come when only some of a directory's functions are registered."""
+    functions = [{"function_id": one} for one in BY_FUNCTION]
+
+    async def call(*_: object, **__: object) -> object:
+        return {"functions": functions}
+
+    upstream: Any = SimpleNamespace(namespace="default", missing=set(), call=call)
+    tools = Tools(upstream, ())
+    list(tools.changes({"functions": functions[:1]}))
+    failure = BridgeError(DirectoryError(SKILL_NOT_FOUND, "skill 'cofee' not found"))
+
+    assert "Next: call directory__skills__list to see every skill id" in asyncio.run(tools.told(failure))

@@ -6,6 +6,7 @@ import logging
 import os
 from functools import partial
 from secrets import token_hex
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -104,8 +105,10 @@ class Bridge:
         """
         from iii_directory.page.page_routes import Page
 
-        change = self._change if allow_changes else None
-        self._page = Page(self._read, partial(self._call, repeatable=False), change, listener.access, connect)
+        read = partial(self._call, repeatable=True, marks={LOOKING: True})
+        # The secret tells the worker that this is the page it was started with.
+        change = partial(self._call, marks={LOCAL: self._upstream.secret}) if allow_changes else None
+        self._page = Page(read, self._call, change, listener.access, connect)
         endpoint = HttpEndpoint(self._server, listener, self._page, Discovery(self._upstream))
         await endpoint.start()
         self._endpoint = endpoint
@@ -116,19 +119,19 @@ class Bridge:
         if self._endpoint is not None:
             await self._endpoint.stop()
 
-    async def _read(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        return await self._call(function_id, {**payload, LOOKING: True}, repeatable=True)
-
-    async def _change(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        # The secret tells the worker that this is the page it was started with.
-        return await self._call(function_id, {**payload, LOCAL: self._upstream.secret}, repeatable=False)
-
-    async def _call(self, function_id: str, payload: Mapping[str, Any], *, repeatable: bool) -> Any:
-        """Call a function for the page."""
+    async def _call(
+        self,
+        function_id: str,
+        payload: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        marks: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        """Call a function for the page, with ``marks`` in its payload."""
         from iii_directory.page.views import CallFailedError
 
         try:
-            return await self._upstream.call(function_id, payload, repeatable=repeatable)
+            return await self._upstream.call(function_id, {**payload, **marks}, repeatable=repeatable)
         except BridgeError as error:
             raise CallFailedError(str(error), missing=error.blame == "not_found") from None
 

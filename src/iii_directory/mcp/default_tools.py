@@ -47,7 +47,7 @@ class ClientView(NamedTuple):
     """The names of tools by the ids of their functions."""
 
     def refusal(self, function_id: str) -> str | None:
-        """Return why a function cannot be called with the tool for calls, or None if it view."""
+        """Return why a function cannot be called with the tool for calls, or None if it can."""
         if self.setting == OFF:
             return "calling functions is off; a person sets mcp_calls in config.yaml to allow it"
         row = self.functions.get(function_id)

@@ -142,11 +142,6 @@ DEFAULTS: Final[Mapping[str, Row]] = {
 """The defaults of a tool's arguments, where they differ from those of its function."""
 
 
-def with_defaults(function_id: str, arguments: Row) -> Row:
-    """Add the tool's own defaults to the arguments of a call."""
-    return {**DEFAULTS.get(function_id, {}), **arguments}
-
-
 def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
     """Describe a tool as ``tools/list`` shows it, from what the engine knows of its function."""
     schema = input_schema(detail.get("request_schema"))

@@ -113,6 +113,14 @@ class Tools:
             await self.refresh()
         return self._exposed.get(name)
 
+    async def told(self, failure: BridgeError) -> str:
+        """Write a failure for a client, with next steps that name tools."""
+        # No request before had to know the functions, or the last event came before all were registered.
+        if any(step.function and step.function not in self.view.functions for step in failure.next_steps):
+            with suppress(BridgeError):
+                await self.refresh()
+        return failure.told(self.view)
+
     def changes(self, event: Mapping[str, Any]) -> Iterator[Change]:
         """Yield the lists that differ from what clients may have seen, by an event about functions."""
         rows = rows_of(event, "functions")
@@ -230,14 +238,21 @@ class Handlers:
                 raise MCPError(INVALID_PARAMS, problem)
             default = BY_FUNCTION.get(tool.function_id)
             default = default if default is not None and default.name == tool.name else None
-            payload = arguments if default is None else default.payload(arguments) | self._local(ctx)
+            payload = arguments
+            # A client over stdio has started this very process; only HTTP has requests.
+            is_mine = ctx.request is None or ctx.request.scope.get(USER) == os.getuid()
+            if default is not None:
+                payload = default.payload(arguments)
+                # The secret lets the directory tell paths to processes of its own user.
+                if is_mine and self._upstream.secret is not None:
+                    payload[LOCAL] = self._upstream.secret
             answer = await self._call_exposed(ctx, tool, payload)
             answer, meta = exposure.with_meta(answer, is_fetch=tool.function_id in exposure.FETCHES)
             if default is None:
                 return _result(ToolAnswer(exposure.result_text(answer)), meta=meta)
             return _result(default.render(answer, arguments, self._tools.view), meta=meta)
         except BridgeError as failure:
-            return _result(ToolAnswer(failure.told(self._tools.view)), is_error=True)
+            return _result(ToolAnswer(await self._tools.told(failure)), is_error=True)
 
     async def _call_function(self, ctx: Context, arguments: dict[str, Any]) -> types.CallToolResult:
         """Call the function that a client names, if the operator lets clients call it."""
@@ -253,7 +268,7 @@ class Handlers:
     async def _call_exposed(self, ctx: Context, tool: Exposed, arguments: dict[str, Any]) -> Any:
         """Call the function of a tool; tell the client of progress while it may change something."""
         function_id = tool.function_id
-        arguments = exposure.with_defaults(function_id, arguments)
+        arguments = {**exposure.DEFAULTS.get(function_id, {}), **arguments}
         if function_id == exposure.FETCH:
             arguments = {**arguments, "sections": READ_ONLY}
         if function_id in exposure.FETCHES:
@@ -262,13 +277,6 @@ class Handlers:
             return await self._upstream.call(function_id, arguments, repeatable=True)
         async with _progress(ctx, f"{function_id} is at work"):
             return await self._upstream.call(function_id, arguments, repeatable=False)
-
-    def _local(self, ctx: Context) -> dict[str, Any]:
-        """Return the secret that lets the directory tell paths, if the client is a process of this user."""
-        secret = self._upstream.secret
-        # A client over stdio has started this very process; only HTTP has requests.
-        mine = ctx.request is None or ctx.request.scope.get(USER) == os.getuid()
-        return {LOCAL: secret} if secret is not None and mine else {}
 
     # Completion
 
@@ -343,14 +351,10 @@ class Handlers:
         try:
             yield
         except BridgeError as failure:
-            if failure.blame != "server" and not self._tools.view.functions:
-                # Next steps name tools, and no request before this one had to know them.
-                with suppress(BridgeError):
-                    await self._tools.refresh()
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = failure.code(about_resource=resource is not None, modern=modern)
             about = None if resource is None or failure.blame == "server" else {"uri": resource}
-            raise MCPError(code, failure.told(self._tools.view), about) from None
+            raise MCPError(code, await self._tools.told(failure), about) from None
 
 
 @asynccontextmanager

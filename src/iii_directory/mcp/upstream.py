@@ -64,15 +64,16 @@ class BridgeError(Exception):
 
     def __init__(self, failure: DirectoryError | str, blame: Blame | None = None) -> None:
         super().__init__(cut(visible(str(failure)), limits.MAX_MCP_ERROR_CHARS))
-        self._failure = failure
-        kind = "" if isinstance(failure, str) else failure.kind.name
+        self._known = failure if isinstance(failure, DirectoryError) else None
+        self.next_steps = self._known.next_steps if self._known else ()
+        kind = self._known.kind.name if self._known else ""
         self.blame: Blame = blame or _BLAMES.get(kind, "server")
 
     def told(self, view: ClientView) -> str:
         """Return the sentence with next steps that a client of MCP can take."""
-        if isinstance(self._failure, str):
+        if self._known is None:
             return str(self)
-        return cut(visible(view.told(self._failure)), limits.MAX_MCP_ERROR_CHARS)
+        return cut(visible(view.told(self._known)), limits.MAX_MCP_ERROR_CHARS)
 
     def code(self, *, about_resource: bool, modern: bool) -> int:
         """Return the protocol's code; a missing resource had its own code before 2026-07-28."""
