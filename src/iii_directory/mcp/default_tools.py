@@ -27,8 +27,9 @@ GET: Final = "directory::skills::get"
 LIST: Final = "directory::skills::list"
 FILES: Final = "directory::skills::files"
 OFF: Final = "off"
-# How long the answer of a search may be; descriptions are shortened first.
-_SEARCH_CHARS: Final = 750
+# How long the function's answer to a search may be, and what is told of one hit; the text is half as long.
+_SEARCH_CHARS: Final = 1_100
+_HIT_CHARS: Final = 120
 # What to do instead of calling a function that is not among the tools.
 _WITHOUT_TOOL: Final = {
     "directory::engine::functions::info": Step("with the function id to read about the function", SEARCH),
@@ -202,7 +203,8 @@ def _hit_line(kind: str, hit: Row, view: ClientView) -> str:
     line += _source(hit)
     if hit.get("confidence"):
         line += f" [{hit['confidence']}: {visible(str(hit.get('why') or ''))}]"
-    title, said = visible(str(hit.get("title") or "")), visible(str(hit.get("description") or ""))
+    title = visible(str(hit.get("title") or ""))
+    said = cut_at_word(visible(str(hit.get("description") or "")), _HIT_CHARS)
     told = ". ".join(
         part for part in (title if kind == "skill" and title.lower() != hit.get("id") else "", said) if part
     )
