@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from tests.page.conftest import Site
     from tests.support.engine import RawClient
 
+MORE = ("/skills?hidden=1", "/search?q=zqxv+wvut", "/files/coffee/scripts/brew.py", "/skills/coffee/machines")
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault_in_any_view(browser: Any, site: Site, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     opened = Tab(browser, site.url, color_scheme=scheme)
 
-    for view in VIEWS:
+    for view in (*VIEWS, *MORE):
         opened.page.goto(site.url + view)
         faults = axe.run(opened.page).response["violations"]
         serious = [
@@ -36,7 +38,7 @@ def test_axe_finds_no_serious_fault_in_any_view(browser: Any, site: Site, scheme
 def test_no_view_is_wider_than_its_window(browser: Any, site: Site, width: int) -> None:
     opened = Tab(browser, site.url, viewport={"width": width, "height": 800})
 
-    for view in VIEWS:
+    for view in (*VIEWS, *MORE):
         opened.page.goto(site.url + view)
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, view
 
@@ -72,6 +74,19 @@ def test_a_registration_and_an_edit_appear_without_a_reload(tab: Tab, site: Site
     site.write("freshly-written/SKILL.md", "# Fresh\n\nWritten.\n")
     tab.page.locator(".rows b", has_text="freshly-written").wait_for()
     assert tab.page.evaluate("window.untouched")
+
+
+def test_what_a_reader_opened_and_focused_stays_when_a_view_refreshes(
+    tab: Tab, site: Site, worker: RawClient
+) -> None:
+    tab.page.goto(f"{site.url}/skills/coffee")
+    tab.page.locator("details summary").click()
+    tab.page.get_by_role("link", name="scripts/brew.py").focus()
+    worker.result("skills::register", {"id": "news-of", "skill": "# News\n\nSee iii://coffee.\n"})
+    tab.page.get_by_role("link", name="news-of").wait_for()
+
+    assert tab.page.locator("details[open]").count() == 1
+    assert tab.page.evaluate("document.activeElement.textContent") == "scripts/brew.py"
 
 
 def test_a_copy_button_copies_and_says_so(tab: Tab, site: Site) -> None:

@@ -128,6 +128,11 @@ def test_an_update_keeps_files_that_were_edited_by_hand(shop: Shop) -> None:
 
     assert "kept" in plan.text
     assert done.status_code == 303
+    listed = shop.site.get("/workers.json").json()["installed"]
+    assert [(row["name"], row["state"]) for row in listed if row["name"] == "edited"] == [
+        ("edited", "edited")
+    ]
+    assert "Installed from a registry, and not connected" in shop.site.get("/workers").text
     assert shop.installed("edited/SKILL.md") == "# Memory\n\nMine.\n"
     assert shop.installed("edited/sync.sh") is not None
 

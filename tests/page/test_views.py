@@ -257,6 +257,7 @@ def test_a_skill_shows_what_links_to_it_what_it_documents_and_what_it_costs(site
     assert {"id": "directory::skills::list", "exists": True} in skill["functions"]
     assert 0 < skill["tokens"]["line"] < skill["tokens"]["read"] < skill["tokens"]["whole"]
     assert 'href="/skills/tea"' in shown
+    assert 'href="/skills/coffee.md"' in shown
     assert 'href="/functions/directory%3A%3Askills%3A%3Alist"' in shown
     assert [row["id"] for row in site.get("/skills/coffee/machines.json").json()["links"]] == ["coffee"]
 
@@ -298,12 +299,25 @@ def test_facets_narrow_the_list_by_source_and_worker(site: Site, worker: RawClie
     assert "another-worker" in dict(site.get("/skills.json").json()["facets"]["worker"])
 
 
-def test_what_a_person_looks_at_on_the_page_is_not_counted_as_usage(site: Site) -> None:
+def test_what_a_person_looks_at_on_the_page_is_not_counted_as_usage(site: Site, worker: RawClient) -> None:
+    def counted() -> tuple[int, int, int]:
+        row = next(row for row in site.get("/usage.json").json()["skills"] if row["id"] == "tea")
+        return row["offered"], row["read"], row["used"]
+
+    before = counted()
     for path in ("/skills/tea", "/skills", "/search?q=tea", "/files/tea/SKILL.md"):
         site.get(path)
+    assert counted() == before
 
-    row = next(row for row in site.get("/usage.json").json()["skills"] if row["id"] == "tea")
-    assert (row["offered"], row["read"], row["used"]) == (0, 0, 0)
+    worker.result("directory::skills::get", {"id": "tea"})
+    assert counted() == (before[0], before[1] + 1, before[2])
+
+
+def test_the_overview_has_the_lines_that_connect_an_agent_and_the_commands(site: Site) -> None:
+    copied = [one.get("data-copy") for one in Elements(site.get("/").text).named("button")]
+
+    assert f"{site.url}/mcp" in copied
+    assert {'iii-directory search "what you need"', "iii-directory doctor"} <= set(copied)
 
 
 def test_the_pages_of_an_engine_of_its_own_and_of_a_joined_one_are_the_same(

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from iii_directory import __version__
 from iii_directory.limits import MAX_PAGE_FORM_BYTES, MAX_PAGE_STREAMS, PAGE_HEARTBEAT_SECONDS
 from iii_directory.page import render
-from iii_directory.page.views import SOURCES, CallFailedError, View, Views, install_request
+from iii_directory.page.views import SOURCES, CallFailedError, View, Views
 from iii_directory.shapes import object_of, rows_of
 from iii_directory.wire.access import same_secret
 
@@ -80,6 +80,7 @@ class Page:
         connected, by their names.
         """
         self._views = Views(read)
+        self._read = read
         self._work = work
         self._change = change
         self._access = access
@@ -141,20 +142,22 @@ class Page:
         views = self._views
         reading: dict[str, Callable[[Request], Awaitable[View]]] = {
             "/": lambda _: views.overview(),
-            "/search": lambda asked: views.search(_query(asked, "q") or "", _query(asked, "kind")),
-            "/skills": lambda asked: views.skills(asked.query_params, _number(_query(asked, "page"))),
+            "/search": lambda asked: views.search(
+                asked.query_params.get("q", ""), asked.query_params.get("kind")
+            ),
+            "/skills": lambda asked: views.skills(asked.query_params),
             "/skills/{id:path}": lambda asked: views.skill(asked.path_params["id"]),
             "/prompts": lambda _: views.prompts(),
             "/prompts/{name}": lambda asked: views.prompt(asked.path_params["name"]),
-            "/functions": lambda asked: views.functions(hidden=bool(_query(asked, "hidden"))),
+            "/functions": lambda asked: views.functions(hidden=bool(asked.query_params.get("hidden"))),
             "/functions/{id}": lambda asked: views.function(asked.path_params["id"]),
             "/workers": lambda _: views.workers(),
             "/workers/{name}": lambda asked: views.worker(asked.path_params["name"]),
             "/registry": lambda asked: views.registry(
-                (_query(asked, "search") or "").strip(), _query(asked, "cursor")
+                asked.query_params.get("search", "").strip(), asked.query_params.get("cursor")
             ),
             "/registry/{name}": lambda asked: views.published(
-                asked.path_params["name"], _query(asked, "version")
+                asked.path_params["name"], asked.query_params.get("version")
             ),
             "/diagnostics": lambda _: views.diagnostics(),
             "/usage": lambda _: views.usage(),
@@ -270,11 +273,13 @@ class Page:
             if action == "remove" and self._change is not None:
                 await self._change("directory::skills::remove", {"namespace": name})
                 return RedirectResponse(f"/registry/{quote(name)}?done=removed", 303)
-            plan = await self._views.plan(name, version)
+            wanted = {"worker": name, **({"version": version} if version else {})}
+            # Files that were edited by hand stay.
+            plan = object_of(await self._read("directory::skills::plan", wanted))
             # What was published since the person looked is shown before it is installed.
             has_changed = "resolved" in fields and fields["resolved"] != plan.get("resolved")
             if action == "install" and self._change is not None and not has_changed:
-                await self._change("directory::skills::install", install_request(name, version))
+                await self._change("directory::skills::install", wanted)
                 return RedirectResponse(f"/registry/{quote(name)}?done=installed", 303)
             extra = {"plan": plan, "has_changed": has_changed}
         except CallFailedError as error:
@@ -341,7 +346,7 @@ class Page:
     async def _metrics(self, _: Request) -> Response:
         """Write the counters in the text format of Prometheus."""
         try:
-            text = render.prometheus(await self._views.metrics())
+            text = render.prometheus(rows_of(await self._read("directory::metrics", {}), "metrics"))
         except CallFailedError as error:
             return PlainTextResponse(f"{error}\n", 503)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -412,11 +417,3 @@ async def _form(request: Request) -> dict[str, str]:
         if len(body) > MAX_PAGE_FORM_BYTES:
             return {}
     return {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
-
-
-def _query(request: Request, name: str) -> str | None:
-    return request.query_params.get(name)
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else 1

@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _TAGS: Final = {
+    *("a", "b", "br", "code", "del", "em", "i", "img", "s", "span", "strong", "sub", "sup"),
     *(
-        "a",
-        "b",
         "blockquote",
-        "br",
-        "code",
         "dd",
-        "del",
         "div",
         "dl",
         "dt",
-        "em",
         "h2",
         "h3",
         "h4",
         "h5",
         "h6",
+        "hr",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "ul",
     ),
-    *("hr", "i", "img", "li", "ol", "p", "pre", "s", "span", "strong", "sub", "sup"),
-    *("table", "tbody", "td", "th", "thead", "tr", "ul"),
+    *("table", "tbody", "td", "th", "thead", "tr"),
 }
 _ATTRIBUTES: Final = {
     "a": {"href", "title"},
@@ -106,6 +106,7 @@ def prometheus(metrics: Sequence[Json]) -> str:
 def _environment() -> Environment:
     # Imported when the first view is rendered: a bridge over stdio never renders one.
     from jinja2 import Environment, FileSystemLoader, select_autoescape
+    from rich.filesize import decimal
 
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -115,13 +116,13 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "ago": ago,
-        "size": size,
+        "size": decimal,
         "count": "{:,}".format,
         "path": partial(quote, safe="/"),
         "part": partial(quote, safe=""),
         "shell": shlex.quote,
         "document": document_html,
-        "code": code_html,
+        "code": lambda text, name: _markup(_highlighted(text, name)),
         "diff": diff_html,
         "calls": calls,
         "pretty": partial(json.dumps, indent=2, ensure_ascii=False),
@@ -156,16 +157,6 @@ def ago(moment: Any) -> str:
             number = seconds // length
             return f"{number} {name}{'s' if number > 1 else ''} ago"
     return "just now"
-
-
-def size(number: Any) -> str:
-    """Write a number of bytes for people."""
-    value = float(number or 0)
-    for unit in ("B", "KB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
 
 
 def calls(info: Json) -> list[tuple[str, str]]:
@@ -216,11 +207,6 @@ def _document(text: str, folder: str) -> str:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
-
-
-def code_html(text: str, name: str) -> Any:
-    """Highlight the text of a file."""
-    return _markup(_highlighted(text, name))
 
 
 def _highlighted(text: str, name: str, _: str = "") -> str:

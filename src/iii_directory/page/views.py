@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.documents.model import META_KEY
 from iii_directory.limits import CHARS_PER_TOKEN
@@ -19,9 +19,12 @@ from iii_directory.shapes import items_of, object_of, rows_of
 from iii_directory.text import skeleton
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from iii_directory.shapes import Json
+
+    Caller = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+    """Calls a function of the directory with a payload; raises `CallFailedError`."""
 
 PAGE_ROWS: Final = 60
 _LATEST: Final = 8
@@ -52,14 +55,6 @@ class CallFailedError(Exception):
         super().__init__(message)
         self.missing = missing
         """True if the asked document, function or worker does not exist."""
-
-
-class Caller(Protocol):
-    """Calls functions of the directory."""
-
-    async def __call__(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        """Return the answer of a function; raise `CallFailedError`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ class Views:
             }
         return View("search", f"{query}: search" if query else "Search", data)
 
-    async def skills(self, chosen: Mapping[str, str], page: int) -> View:
+    async def skills(self, chosen: Mapping[str, str]) -> View:
         """List one page of skills, filtered by facets; ``hidden`` lists what lists leave out."""
         is_hidden = bool(chosen.get("hidden"))
         function_id = "directory::skills::hidden" if is_hidden else "directory::skills::list"
@@ -177,7 +172,8 @@ class Views:
                 row for row in kept if folded in skeleton(f"{row['id']} {row['title']} {row['description']}")
             ]
         pages = max(1, math.ceil(len(kept) / PAGE_ROWS))
-        page = min(max(page, 1), pages)
+        asked = chosen.get("page", "")
+        page = min(max(int(asked), 1), pages) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 1
         data: Json = {
             "skills": kept[(page - 1) * PAGE_ROWS : page * PAGE_ROWS],
             "total": len(kept),
@@ -209,6 +205,10 @@ class Views:
         )
         file_rows, known = rows_of(files, "files"), object_of(object_of(facts).get("facts"))
         row = object_of(next((row for row in pages if row.get("id") == found), None))
+        functions = rows_of(known, "functions")
+        own = document.get("function_id")
+        if own and own not in [row.get("id") for row in functions]:
+            functions.insert(0, {"id": own, "exists": None})
         data: Json = {
             **_with_source(document),
             "description": row.get("description"),
@@ -220,7 +220,7 @@ class Views:
             "facts": known,
             "facts_findings": rows_of(facts, "findings"),
             "links": rows_of(links, "documents"),
-            "functions": _documented(document, known),
+            "functions": functions,
             "tokens": _tokens(found, str(row.get("description") or ""), document, file_rows),
         }
         return View("skill", str(document.get("title") or found), data)
@@ -266,7 +266,7 @@ class Views:
         return View("function", function_id, {**info, "example": example})
 
     async def workers(self) -> View:
-        """List the workers on the engine, and those that left documents behind."""
+        """List the workers on the engine, those that are only installed, and those that left."""
         rows, skills = await asyncio.gather(
             self._rows("directory::worker-list", "workers"),
             self._rows("directory::skills::list", "skills", kind="skill"),
@@ -278,7 +278,10 @@ class Views:
             if row.get("connected") is False
         )
         left = [{"name": name, "skills": number} for name, number in sorted(gone.items()) if name not in here]
-        return View("workers", "Workers", {"workers": rows, "gone": left})
+        installed = [
+            {"name": name, **known} for name, known in installed_workers(skills).items() if name not in here
+        ]
+        return View("workers", "Workers", {"workers": rows, "installed": installed, "gone": left})
 
     async def worker(self, name: str) -> View:
         """Describe a worker with its functions, skills and prompts."""
@@ -286,24 +289,23 @@ class Views:
 
     async def registry(self, search: str, cursor: str | None) -> View:
         """List published workers, with the version of each that is installed here."""
-        asked = {"search": search, "cursor": cursor}
-        data: Json = {"search": search, "workers": [], "problem": None, "next_cursor": None}
-        listed, skills = await asyncio.gather(
-            self._outcome(
-                "directory::registry::workers::list", {key: value for key, value in asked.items() if value}
-            ),
-            self._rows("directory::skills::list", "skills", kind="skill"),
-        )
-        here = installed_workers(skills)
-        if isinstance(listed, CallFailedError):
-            data["problem"] = str(listed)
+        asked = {key: value for key, value in (("search", search), ("cursor", cursor)) if value}
+        here = installed_workers(await self._rows("directory::skills::list", "skills", kind="skill"))
+        data: Json = {
+            "search": search,
+            "workers": [],
+            "problem": None,
+            "next_cursor": None,
+            "installed": here,
+        }
+        try:
+            page = object_of(await self._call("directory::registry::workers::list", asked))
+        except CallFailedError as error:
+            data["problem"] = str(error)
         else:
-            page = object_of(listed)
-            data["workers"] = [
-                {**row, "installed": here.get(str(row.get("name")))} for row in rows_of(page, "workers")
-            ]
+            rows = rows_of(page, "workers")
+            data["workers"] = [{**row, "installed": here.get(str(row.get("name")))} for row in rows]
             data["next_cursor"] = object_of(page.get("pagination")).get("next_cursor")
-        data["installed"] = here
         return View("registry", "Registry", data)
 
     async def published(self, name: str, version: str | None) -> View:
@@ -325,10 +327,6 @@ class Views:
             "state": states.get(None if installed is None else installed["version"], "another version"),
         }
         return View("published", name, data)
-
-    async def plan(self, name: str, version: str | None) -> Json:
-        """Say what an install would change; files that were edited by hand stay."""
-        return object_of(await self._call("directory::skills::plan", install_request(name, version)))
 
     async def diagnostics(self) -> View:
         """List what needs attention, and then what is good to know."""
@@ -356,10 +354,6 @@ class Views:
                 parts["registry"] = "not reached"
         return parts
 
-    async def metrics(self) -> list[Json]:
-        """Return the counters of the directory."""
-        return await self._rows("directory::metrics", "metrics")
-
     async def usage(self) -> View:
         """Show what was offered, read and used, and the searches that found nothing."""
         answer = await self._optional("directory::skills::usage", {})
@@ -381,22 +375,12 @@ class Views:
     async def _rows(self, function_id: str, key: str, **payload: Any) -> list[Json]:
         return rows_of(await self._call(function_id, payload), key)
 
-    async def _outcome(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        """Return the answer of a function, or the error it failed with."""
-        try:
-            return await self._call(function_id, payload)
-        except CallFailedError as error:
-            return error
-
     async def _optional(self, function_id: str, payload: Mapping[str, Any]) -> Any:
         """Return the answer of a function that another generation of the directory may not have, or None."""
-        answer = await self._outcome(function_id, payload)
-        return None if isinstance(answer, CallFailedError) else answer
-
-
-def install_request(name: str, version: str | None) -> Json:
-    """Make the payload with which the page plans and installs a published worker."""
-    return {"worker": name, **({"version": version} if version else {})}
+        try:
+            return await self._call(function_id, payload)
+        except CallFailedError:
+            return None
 
 
 def installed_workers(skills: Iterable[Json]) -> dict[str, Json]:
@@ -435,15 +419,6 @@ def _with_call(hit: Json) -> Json:
     place = _PLACES.get(kind)
     source = _with_source(hit)["source"] if hit.get("provenance") else None
     return {**hit, "href": place and place + found, "call": calls.get(kind), "source": source}
-
-
-def _documented(document: Json, facts: Json) -> list[Json]:
-    """List the functions a skill documents or names, each with whether the engine has it."""
-    found = {str(row.get("id")): row for row in rows_of(facts, "functions")}
-    own = document.get("function_id")
-    if own and own not in found:
-        found = {str(own): {"id": own, "exists": None}, **found}
-    return list(found.values())
 
 
 def _tokens(skill_id: str, description: str, document: Json, files: list[Json]) -> dict[str, int]:

@@ -1,23 +1,39 @@
 // Type-ahead, live updates, copy buttons and keys. The page is complete without it.
 "use strict";
 const status = document.getElementById("status");
-const main = () => document.querySelector("main");
 const say = (words) => { status.textContent = words; };
 const box = document.querySelector(".find input");
 let asked = 0;
 
-// Replace the content of the view by a fresh copy, keeping scroll position and focus.
+// What a reader changes in the page itself.
+const MINE = ["open", "aria-selected"];
+
+// Replace only what differs, so that focus, scroll position, open details and chosen tabs stay.
+function renew(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  const alike = old.nodeName === fresh.nodeName && old.childNodes.length === fresh.childNodes.length;
+  if (!alike || !old.childNodes.length) { old.replaceWith(fresh); return; }
+  for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name) && !MINE.includes(name)) old.removeAttribute(name);
+  for (const name of fresh.getAttributeNames()) old.setAttribute(name, fresh.getAttribute(name));
+  const pairs = [...fresh.childNodes].map((child, at) => [old.childNodes[at], child]);
+  for (const [before, after] of pairs) renew(before, after);
+}
+
 async function load(url, push) {
   const turn = ++asked;
-  const answer = await fetch(url, { headers: { accept: "text/html" } });
-  if (turn !== asked || !answer.ok) return;
+  const answer = await fetch(url, { headers: { accept: "text/html" } }).catch(() => null);
+  if (turn !== asked || !answer || !answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (turn !== asked) return;
   const at = [scrollX, scrollY];
-  main().replaceWith(fresh.querySelector("main"));
+  const focused = document.activeElement.closest("main [href]");
+  renew(document.querySelector("main"), fresh.querySelector("main"));
+  const again = focused && !focused.isConnected && document.querySelector(`main [href="${CSS.escape(focused.getAttribute("href"))}"]`);
+  if (again) again.focus({ preventScroll: true });
   document.title = fresh.title;
   if (push) history.replaceState(null, "", url);
   scrollTo(...at);
-  const found = document.getElementById("results");
+  const found = push && document.getElementById("results");
   if (found) say(found.dataset.count === "0" ? "Nothing fits" : `${found.dataset.count} results`);
 }
 
@@ -46,6 +62,7 @@ function pick(step) {
 
 document.addEventListener("keydown", (event) => {
   const field = event.target.matches("input, textarea");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/" && !field) { event.preventDefault(); box.focus(); box.select(); }
   else if (event.key === "Escape" && field) event.target.blur();
   else if (event.key === "ArrowDown" && (!field || event.target === box)) { event.preventDefault(); pick(1); }
@@ -55,7 +72,8 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(button.dataset.copy);
+  try { await navigator.clipboard.writeText(button.dataset.copy); }
+  catch { say("The browser does not let this page copy"); return; }
   const label = button.textContent;
   button.textContent = "Copied";
   say("Copied");
@@ -63,7 +81,7 @@ document.addEventListener("click", async (event) => {
 });
 
 // A form that is being filled in is never replaced.
-const editing = () => document.activeElement && document.activeElement.closest("main form");
+const editing = () => document.activeElement.closest("main form");
 new EventSource("/events").addEventListener("changed", () => {
   if (!editing() && document.querySelector("main[data-live]")) load(location.href, false);
 });
