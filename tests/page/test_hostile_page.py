@@ -79,9 +79,12 @@ HOSTILE = (
 )
 DANGEROUS = {"iframe", "object", "embed", "base", "style", "svg", "math", "template", "video", "audio"}
 ALLOWED_FORMS = ("/search", "/skills", "/prompts", "/registry")
-# Links that stay here are clicked; then look for every trace that something executed or active leaves.
-TRACES = """() => [
-  (document.querySelectorAll(".document a:not([href^=http])").forEach(link => link.click()), window.pwned),
+# Links that could run something here are clicked, which they do in a later task; those that lead to a page
+# are not. Then look for every trace that something executed or active leaves.
+TRACES = """async () => [
+  await (document.querySelectorAll(".document a").forEach(
+    link => /^https?:$/.test(link.protocol) || link.click()), new Promise(done => setTimeout(done))),
+  window.pwned,
   document.scripts.length - 1, document.querySelectorAll(
     "iframe, object, embed, base, style, svg, math, template, video, audio, meta[http-equiv]").length,
   [...document.querySelectorAll("*")].filter(one => [...one.attributes].some(
@@ -90,7 +93,7 @@ TRACES = """() => [
   [...document.querySelectorAll("img")].filter(one => !one.src.startsWith(location.origin)).length,
   [...document.forms].filter(one => new URL(one.action).origin !== location.origin).length,
 ]"""
-NO_TRACES = [None, 0, 0, 0, 0, 0]
+NO_TRACES = [None, None, 0, 0, 0, 0, 0]
 
 
 def document(text: str) -> str:
