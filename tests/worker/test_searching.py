@@ -297,7 +297,7 @@ def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) 
     try:
         indexes = asyncio.run(taken_in(folder))
         looked_through = set(map(id, gc.get_objects()))
-        parts = gc.get_referents(vars(indexes.skills))
+        parts = gc.get_referents(vars(indexes.kinds[0].index))
         assert len(parts) > 5
         assert not [part for part in (*parts, *gc.get_referents(*parts)) if id(part) in looked_through]
     finally:
@@ -359,11 +359,11 @@ def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
         indexes.follow(await catalogue.current())
         while asked < 20:  # noqa: ASYNC110 (nothing happens that could be waited for)
             await asyncio.sleep(0)
-        assert len(indexes.skills) == 0
+        assert len(indexes.kinds[0].index) == 0
 
         write(folder, {"knots/SKILL.md": "# Knots\n"})
         await indexes.catch_up(await catalogue.current())
-        assert indexes.skills.find("knots")
+        assert indexes.kinds[0].index.find("knots")
 
         write(folder, {"ropes/SKILL.md": "# Ropes\n"})
         newest = await catalogue.current()
@@ -371,8 +371,8 @@ def test_changes_are_indexed_when_calls_pause_or_a_search_asks(
         paused = True
         while indexes.snapshot is not newest.snapshot:  # noqa: ASYNC110 (it works in the background)
             await asyncio.sleep(0)
-        assert indexes.skills.find("knots")
-        assert indexes.skills.find("ropes")
+        assert indexes.kinds[0].index.find("knots")
+        assert indexes.kinds[0].index.find("ropes")
         indexes.close()
         catalogue.close()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from iii_directory.config import Settings
     from iii_directory.documents.skill_check import Objection
-    from iii_directory.search.evaluation import Case, Collision, Outcome
+    from iii_directory.search.library import Case, Collision, Outcome
 
 
 @click.command(
@@ -87,7 +87,7 @@ def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_pa
         name, cases_path = None, Path(name)
     settings = settings_from(config_path)
     outcomes, colliding = _evaluated(settings, name, _cases(settings, name, cases_path))
-    from iii_directory.search.evaluation import confusions
+    from iii_directory.search.library import confusions
 
     confused = confusions(outcomes)
     missed = [outcome for outcome in outcomes if not outcome.passed]
@@ -145,7 +145,7 @@ def _count(number: int, noun: str) -> str:
 
 def _cases(settings: Settings, name: str | None, path: Path | None) -> list[Case]:
     from iii_directory.config import read_document
-    from iii_directory.search.evaluation import parse_cases
+    from iii_directory.search.library import parse_cases
 
     chosen = path or settings.skills_folder / (name or "") / CASES_FILE
     if not chosen.is_file():
@@ -161,8 +161,8 @@ def _evaluated(
     settings: Settings, name: str | None, cases: list[Case]
 ) -> tuple[list[Outcome], list[Collision]]:
     from iii_directory.cli.source import data_folder, loaded
-    from iii_directory.search.evaluation import NOTHING, collisions, judge
     from iii_directory.search.kept_index import library_of
+    from iii_directory.search.library import NOTHING, collisions, judge
 
     with loaded(settings) as look:
         library = library_of(look, data_folder(settings))

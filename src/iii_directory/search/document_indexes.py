@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import re
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.bus.tasks import Tasks
-from iii_directory.catalog.resolve import normalise
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of
-from iii_directory.documents.uris import SectionUri, parse_uri
-from iii_directory.errors import DirectoryError
 from iii_directory.limits import INDEX_LATEST_SECONDS, INDEX_PAUSE_SECONDS
-from iii_directory.search.fields import Document
-from iii_directory.search.index import Index
-from iii_directory.search.words import thesaurus
+from iii_directory.search.library import document_kinds, records_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
-    from iii_directory.documents.model import Prompt, Skill
-    from iii_directory.search.search_request import Kind
 
 
 # A search reads at most so many changed bodies before it answers, about a millisecond each.
@@ -51,50 +41,6 @@ _BUSY: Final = 25
 # would scan in two milliseconds.
 _SLICES_TO_FREEZE: Final = 150
 
-_CODE: Final = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-
-
-class IndexedKind:
-    """The skills, or the prompts, that are indexed, by the ids callers see."""
-
-    def __init__(
-        self, document_of: Callable[[str, Any], Document], body_of: Callable[[CatalogueView, Any], str]
-    ) -> None:
-        self.index = Index(thesaurus())
-        self.known: dict[str, Any] = {}
-        """The records of the catalogue that are indexed."""
-        self.unread: dict[str, Any] = {}
-        """Those that are indexed without their bodies so far."""
-        self.document_of = document_of
-        self._body_of = body_of
-
-    def put(self, key: str, record: Any, view: CatalogueView | None) -> None:
-        """Index a record, without a view its body is left for later."""
-        self.unread.pop(key, None)
-        if view is None:
-            self.unread[key] = record
-        body = ""
-        with suppress(DirectoryError):  # a file that has just gone will be missing in the next view
-            body = "" if view is None else self._body_of(view, record)
-        self.index.put(self.document_of(key, record), body)
-        self.known[key] = record
-
-    def drop(self, key: str) -> None:
-        self.index.drop(key)
-        self.unread.pop(key, None)
-        del self.known[key]
-
-    def relabels(self, key: str, record: Any) -> bool:
-        """Take over the new source of a record that has the same words as before; False if it has not."""
-        known = self.known.get(key)
-        if known is None or known._replace(provenance=record.provenance) != record:
-            return False
-        self.index.relabel(self.document_of(key, record))
-        self.known[key] = record
-        if key in self.unread:
-            self.unread[key] = record
-        return True
-
 
 class DocumentIndexes:
     """The indexes of skills and prompts.
@@ -103,7 +49,7 @@ class DocumentIndexes:
     """
 
     def __init__(self, activity: Callable[[], int] = lambda: 0) -> None:
-        self.kinds = IndexedKind(of_skill, _skill_body), IndexedKind(_of_prompt, _prompt_body)
+        self.kinds = document_kinds()
         self.snapshot: Snapshot = EMPTY
         """The documents that are indexed."""
         self._activity = activity
@@ -116,10 +62,6 @@ class DocumentIndexes:
         """How many searches wait for the indexes."""
         self._tasks = Tasks()
         self._working: asyncio.Task[None] | None = None
-
-    @property
-    def skills(self) -> Index:
-        return self.kinds[0].index
 
     @property
     def complete(self) -> bool:
@@ -153,10 +95,6 @@ class DocumentIndexes:
         finally:
             self._waiting -= 1
         self.follow(self._newest)
-
-    def take_all(self, view: CatalogueView) -> None:
-        """Note that all documents of a view are indexed."""
-        self._indexed, self.snapshot = view, view.listed
 
     def close(self) -> None:
         self._tasks.cancel()
@@ -224,7 +162,7 @@ class DocumentIndexes:
                     reads = len(changed) <= _AT_ONCE or not self._waiting
                     kind.put(key, records[key], view if reads else None)
                     await pace.rest(_HURRY if self._waiting else None)
-            self.take_all(view)
+            self._indexed, self.snapshot = view, view.listed
 
 
 class _Pace:
@@ -262,114 +200,3 @@ class _Pace:
     def freeze(self) -> None:
         if self._freezes:
             gc.freeze()
-
-
-class Library:
-    """Everything that can be searched at one moment: skills, prompts, and what an engine has."""
-
-    def __init__(self, documents: DocumentIndexes, view: CatalogueView) -> None:
-        skills, prompts = documents.kinds
-        self.indexes: Mapping[Kind, Index] = {"skill": skills.index, "prompt": prompts.index}
-        self.complete = documents.complete
-        """Whether all bodies are indexed and the engine has told everything."""
-        self.schema: Callable[[str], object] = lambda _: None
-        """Returns the schema of the payload of a function."""
-        self._skills: Mapping[str, Skill] = skills.known
-        self._prompts: Mapping[str, Prompt] = prompts.known
-        self._look = view
-
-    def exactly(self, kind: Kind, typed: str) -> str | None:
-        """Return the id that a caller wrote in another way, such as an address or a path."""
-        if " " in typed:
-            return None
-        try:
-            if kind == "skill":
-                skill_id = normalise(typed)
-                return next((one for one in (skill_id, bare_id(skill_id)) if one in self._skills), None)
-            uri = parse_uri(typed) if kind == "function" and "://" in typed else None
-        except DirectoryError:
-            return None
-        return uri.function_id if isinstance(uri, SectionUri) else None
-
-    def skill_of(self, document_id: str) -> str:
-        """Return the skill that a document is part of: itself, if it is not part of another."""
-        return owner_of(self._skills, document_id)
-
-    def body(self, kind: Kind, document_id: str) -> str:
-        """Return the body of a document, or nothing."""
-        try:
-            if kind == "skill":
-                return self._look.read_skill(self._skills[document_id])
-            return self._look.read_prompt(self._prompts[document_id])
-        except (DirectoryError, KeyError):
-            return ""
-
-
-def owner_of(skills: Mapping[str, Skill], document_id: str) -> str:
-    """Return the skill that a document is part of: the nearest overview at or above it, or itself."""
-    document, folder = skills.get(document_id), document_id
-    while document is not None and folder:
-        # An overview goes by the name of its folder, unless another document has that.
-        for key in (folder, folder + INDEX_SUFFIX):
-            overview = skills.get(key)
-            if (
-                overview is not None
-                and overview.id == folder + INDEX_SUFFIX
-                # What another author wrote is not part of a skill, wherever it lies.
-                and overview.provenance.author == document.provenance.author
-            ):
-                return key
-        folder = folder.rpartition("/")[0]
-    return document_id
-
-
-def records_of(view: CatalogueView) -> tuple[dict[str, Skill], dict[str, Prompt]]:
-    """Return the skills and prompts that agents may find.
-
-    Left out are the skills that only people may call, and their parts.
-    """
-    snapshot = view.listed
-    skills = dict(zip(snapshot.skills.keys, snapshot.skills.items, strict=True))
-    prompts = {prompt.name: prompt for prompt in snapshot.prompts.items}
-    withheld = frozenset(key for key, skill in skills.items() if skill.disable_model_invocation)
-    if not withheld:
-        return skills, prompts
-    offered = {
-        key: skill for key, skill in skills.items() if withheld.isdisjoint((key, owner_of(skills, key)))
-    }
-    return offered, prompts
-
-
-def of_skill(display_id: str, skill: Skill) -> Document:
-    """Describe a skill without its body; the functions it is about count like arguments."""
-    functions = skill.functions if skill.function_id is None else (skill.function_id, *skill.functions)
-    return Document(
-        display_id,
-        skill.title,
-        skill.description,
-        worker=skill.provenance.worker or namespace_of(display_id),
-        keywords=skill.keywords,
-        arguments=functions,
-        provenance=skill.provenance,
-    )
-
-
-def _of_prompt(name: str, prompt: Prompt) -> Document:
-    return Document(
-        name,
-        description=prompt.description,
-        worker=prompt.provenance.worker or namespace_of(prompt.path or ""),
-        arguments=tuple(argument.name for argument in prompt.arguments),
-        provenance=prompt.provenance,
-    )
-
-
-def _skill_body(view: CatalogueView, skill: Skill) -> str:
-    # Without the front matter, which lists show and which would count twice.
-    body = view.read_document(skill).body
-    # The examples in the manual of this program are about things that a directory need not have.
-    return _CODE.sub(" ", body) if skill.provenance.kind == "built-in" else body
-
-
-def _prompt_body(view: CatalogueView, prompt: Prompt) -> str:
-    return view.read_prompt(prompt) if prompt.function_id is None else ""

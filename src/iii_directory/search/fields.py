@@ -71,7 +71,7 @@ _SHOWN_AT: Final[Mapping[str, int]] = {
     name: SHOWN.index({"namespace": "name", "details": "description", "heading": "body"}.get(name, name))
     for name in FIELDS
 }
-_BODY_WORD: Final = 8
+BODY_WORD: Final = 8
 """Marks one of the strongest words of the body, beside the number of the loudest field."""
 SATURATION: Final = 1.2
 """BM25's k1: how soon more of the same adds little."""
@@ -100,7 +100,8 @@ class Weighed(NamedTuple):
     words: list[str]
     strengths: array[int]
     fields: bytes
-    """For each word the field that says it loudest, see `loudest_field`, and whether its body says it."""
+    """For each word the place in `SHOWN` of the field that says it loudest, with `BODY_WORD` added if its
+    body says it."""
     pairs: array[int]
     """Hashes of neighbouring words of its id, title, description and keywords, in order."""
 
@@ -129,17 +130,12 @@ def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
     scale = STRONGEST * share
     strengths = [max(1, round(scale * tf / (SATURATION + tf))) for tf in map(said.__getitem__, terms)]
     in_body = _SHOWN_AT["body"]
-    fields = bytes(loudest.get(term, in_body) | (_BODY_WORD if term in strongest else 0) for term in terms)
+    fields = bytes(loudest.get(term, in_body) | (BODY_WORD if term in strongest else 0) for term in terms)
     pairs: set[int] = set()
     for text in (document.id, document.title, description, *document.keywords):
         sequence = content(part for unit in units(text) for part in unit)
         pairs.update(pair_hash(left, right) for left, right in pairwise(sequence))
     return Weighed(terms, array("H", strengths), fields, array("I", sorted(pairs)))
-
-
-def loudest_field(field: int) -> str:
-    """Return the name of the field that says a word loudest, from its byte in `Weighed.fields`."""
-    return SHOWN[field & ~_BODY_WORD]
 
 
 def vector_of(document: Document, words_of_it: Iterable[str], fields: Iterable[int]) -> Vector:
@@ -148,7 +144,7 @@ def vector_of(document: Document, words_of_it: Iterable[str], fields: Iterable[i
     # A word counts once in each of these, so that nothing is gained by saying it again.
     shown = (document.id, document.title, _without_names(document.description))
     parts = (dict.fromkeys(part for unit in units(text) for part in unit) for text in shown)
-    of_body = (word for word, field in zip(words_of_it, fields, strict=True) if field & _BODY_WORD)
+    of_body = (word for word, field in zip(words_of_it, fields, strict=True) if field & BODY_WORD)
     return blended(table.vector(word for some in parts for word in some), table.vector(of_body), _BODY_SHARE)
 
 

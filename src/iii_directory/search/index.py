@@ -15,7 +15,7 @@ from math import log
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from zlib import adler32, crc32
 
-from iii_directory.search.fields import STRONGEST, Document, loudest_field, vector_of, weigh
+from iii_directory.search.fields import BODY_WORD, SHOWN, STRONGEST, Document, vector_of, weigh
 from iii_directory.search.meaning import Closeness, DocumentVectors
 from iii_directory.search.words import form_key
 
@@ -94,8 +94,11 @@ class Index:
             place = self._place_of(word)
             words.append(place << _FIELD_BITS | field)
             insort(self._changeable(place), (STRONGEST - strength) << _NUMBER_BITS | number)
-        self._add(number, _Entry(document, array("I", words), weighed.strengths, weighed.pairs))
+        self._entries[number] = _Entry(document, array("I", words), weighed.strengths, weighed.pairs)
+        self._numbers[document.id] = number
         self._without_vector[number] = None
+        name = _last_part(document.id)
+        self._named[name] = (*self._named.get(name, ()), document.id)
 
     def relabel(self, document: Document) -> None:
         """Replace what is known of a document whose words are the same, such as its source."""
@@ -184,7 +187,7 @@ class Index:
         entry = self._entries[number]
         wanted = {self._words[word] for word in words if word in self._words}
         return {
-            self._spelt[place]: (entry.strengths[at] / STRONGEST, loudest_field(said & _FIELD))
+            self._spelt[place]: (entry.strengths[at] / STRONGEST, SHOWN[said & _FIELD & ~BODY_WORD])
             for at, said in enumerate(entry.words)
             if (place := said >> _FIELD_BITS) in wanted
         }
@@ -278,13 +281,6 @@ class Index:
             if not self._forms[key]:
                 del self._forms[key]
 
-    def _add(self, number: int, entry: _Entry) -> None:
-        document_id = entry.document.id
-        self._entries[number] = entry
-        self._numbers[document_id] = number
-        name = _last_part(document_id)
-        self._named[name] = (*self._named.get(name, ()), document_id)
-
     # Keeping an index
 
     def blocks(self) -> list[bytes]:
@@ -339,8 +335,12 @@ class Index:
             _cut(blocks[9].cast("I"), blocks[8]),
             strict=True,
         )
-        for number, row in zip(blocks[4].cast("Q"), rows, strict=True):
-            index._add(number, _Entry(*row))
+        index._entries = dict(zip(blocks[4].cast("Q"), map(_Entry._make, rows), strict=True))
+        for number, entry in index._entries.items():
+            document_id = entry.document.id
+            index._numbers[document_id] = number
+            name = _last_part(document_id)
+            index._named[name] = (*index._named.get(name, ()), document_id)
         index._vectors = DocumentVectors(*blocks[10:])
         return index
 

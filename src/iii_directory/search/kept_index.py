@@ -15,16 +15,16 @@ import stat
 import struct
 import time
 from contextlib import suppress
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from iii_directory import __version__
 from iii_directory.disk.files import POSIX, closing_fd
 from iii_directory.disk.safe_open import open_directory, read_regular
 from iii_directory.limits import LEAST_KEPT_DOCUMENTS, MAX_KEPT_INDEX_BYTES
-from iii_directory.search.document_indexes import DocumentIndexes, Library, records_of
 from iii_directory.search.fields import Document
 from iii_directory.search.index import Index
+from iii_directory.search.library import Library, document_kinds, records_of
 from iii_directory.search.search_replies import found_by, reply
 from iii_directory.search.search_request import parse_request
 from iii_directory.search.words import thesaurus
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.catalog.view import CatalogueView
+    from iii_directory.search.library import IndexedKind
 
 FILE_NAME: Final = "search-index"
 _NEW_NAME: Final = "search-index.new"
 # To be raised whenever the words or the vector of a document, or the layout of the file, change.
 _FORMAT: Final = 2
+_MADE_BY: Final = f"iii-directory {_FORMAT} {__version__}".encode()[:32].ljust(32, b"\0")
 _HEADER: Final = struct.Struct("<32sII")
 """What the file is, its checksum, and the number of its blocks."""
 _BLOCKS: Final = 13
@@ -54,29 +56,30 @@ def search_documents(
     request = parse_request(payload)
     library = library_of(view, data)
     found = [found_by(library, request, capability) for capability in request.capabilities]
-    taken = round((time.perf_counter() - started) * 1000, 1)
-    return {**reply(library, request, found), "latency_ms": taken}
+    return {**reply(library, request, found), "latency_ms": round((time.perf_counter() - started) * 1000, 1)}
 
 
 def library_of(view: CatalogueView, data: Path | None = None) -> Library:
     """Index all documents of a view, with the help of the index that is kept in the folder ``data``."""
-    documents = DocumentIndexes()
     # Indexing frees little, and collections would scan all that was loaded, for a third of the time.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        _fill(documents, view, data)
+        return Library(_filled(view, data), view)
     finally:
         if was_enabled:
+            # Freezing and unfreezing makes everything old without a look at it, which `enable` alone would
+            # cause at once, with all that was made meanwhile.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
-    return Library(documents, view)
 
 
-def _fill(documents: DocumentIndexes, view: CatalogueView, data: Path | None) -> None:
+def _filled(view: CatalogueView, data: Path | None) -> tuple[IndexedKind, IndexedKind]:
     """Index all documents of a view, and keep the index where it changed."""
     kept = [] if data is None else _read(data)
-    is_same, keys_of = bool(kept), list[dict[str, str]]()
-    for at, (kind, records) in enumerate(zip(documents.kinds, records_of(view), strict=True)):
+    kinds, is_same, keys_of = document_kinds(), bool(kept), list[dict[str, str]]()
+    for at, (kind, records) in enumerate(zip(kinds, records_of(view), strict=True)):
         found = {key: kind.document_of(key, record) for key, record in records.items()}
         keys = {key: _content_key(view, records[key].path, document) for key, document in found.items()}
         keys_of.append(keys)
@@ -95,9 +98,9 @@ def _fill(documents: DocumentIndexes, view: CatalogueView, data: Path | None) ->
             is_same = is_same and len(same) == len(known) == len(records)
         for key in records.keys() - kind.known.keys():
             kind.put(key, records[key], view)
-    documents.take_all(view)
     if data is not None and not is_same and sum(map(len, keys_of)) >= LEAST_KEPT_DOCUMENTS:
-        _write(data, documents, keys_of)
+        _write(data, kinds, keys_of)
+    return kinds
 
 
 def _content_key(view: CatalogueView, path: str | None, document: Document) -> str:
@@ -121,7 +124,7 @@ def _read(data: Path) -> list[memoryview]:
         return []
     made_by, checksum, count = _HEADER.unpack_from(raw)
     content = memoryview(raw)[_HEADER.size :]
-    if made_by != _made_by() or count != 2 * _BLOCKS or crc32(content) != checksum:
+    if made_by != _MADE_BY or count != 2 * _BLOCKS or crc32(content) != checksum:
         return []
     at = 8 * count
     blocks: list[memoryview] = []
@@ -131,10 +134,10 @@ def _read(data: Path) -> list[memoryview]:
     return blocks
 
 
-def _write(data: Path, documents: DocumentIndexes, keys_of: Sequence[Mapping[str, str]]) -> None:
+def _write(data: Path, kinds: tuple[IndexedKind, IndexedKind], keys_of: Sequence[Mapping[str, str]]) -> None:
     """Write the file for the next command; if that is not possible, the next command indexes again."""
     blocks: list[bytes] = []
-    for kind, keys in zip(documents.kinds, keys_of, strict=True):
+    for kind, keys in zip(kinds, keys_of, strict=True):
         rows = [f"{keys[key]}{key}" for key in kind.index.ids()]
         if any(len(row.splitlines()) != 1 for row in rows):
             return
@@ -142,7 +145,7 @@ def _write(data: Path, documents: DocumentIndexes, keys_of: Sequence[Mapping[str
     content = struct.pack(f"<{len(blocks)}Q", *map(len, blocks)) + b"".join(blocks)
     if len(content) + _HEADER.size > MAX_KEPT_INDEX_BYTES:
         return
-    header = _HEADER.pack(_made_by(), crc32(content), len(blocks))
+    header = _HEADER.pack(_MADE_BY, crc32(content), len(blocks))
     with suppress(OSError):
         # A hidden folder is ours to make; another one would be seen among the skills.
         if data.name.startswith(".") and not os.path.lexists(data):
@@ -154,7 +157,3 @@ def _write(data: Path, documents: DocumentIndexes, keys_of: Sequence[Mapping[str
                 POSIX.write(opened, header)
                 POSIX.write(opened, content)
             POSIX.rename(_NEW_NAME, folder, FILE_NAME, folder)
-
-
-def _made_by() -> bytes:
-    return f"iii-directory {_FORMAT} {version('iii-directory')}".encode()[:32].ljust(32, b"\0")

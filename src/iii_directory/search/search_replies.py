@@ -21,8 +21,8 @@ from iii_directory.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from iii_directory.search.document_indexes import Library
     from iii_directory.search.finding import Hit, SearchResult
+    from iii_directory.search.library import Library
     from iii_directory.search.search_request import Detail, Kind
 
     Payload = Mapping[str, Any]

@@ -16,9 +16,9 @@ from iii_directory.bus.tasks import Tasks, each_in_turns
 from iii_directory.catalog.file_replies import with_places
 from iii_directory.documents.uris import LOCAL, WRITING
 from iii_directory.errors import DirectoryError
-from iii_directory.search.document_indexes import Library
 from iii_directory.search.fields import Document
 from iii_directory.search.index import Index
+from iii_directory.search.library import Library
 from iii_directory.search.search_replies import found_by, functions_reply, parse_functions_request, reply
 from iii_directory.search.search_request import parse_request
 from iii_directory.search.words import thesaurus
@@ -78,9 +78,8 @@ class Searching:
         told = await self._engine.catch_up()
         view = await self._catalogue.current()
         await self._documents.catch_up(view)
-        library = Library(self._documents, view)
+        library = Library(self._documents.kinds, view, complete=told and self._documents.complete)
         library.indexes = {**library.indexes, **self._engine.indexes}
-        library.complete = library.complete and told
         library.schema = self._engine.schema
         found: list[SearchResult] = []
         for capability in request.capabilities:
