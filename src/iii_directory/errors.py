@@ -15,7 +15,6 @@ at a terminal commands.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,22 +40,6 @@ class Step(NamedTuple):
         return " ".join(("call", self.function, *given, self.words))
 
 
-def read_step(text: str) -> Step:
-    """Read back what `Step.__str__` rendered."""
-    found = _CALL.match(text)
-    if found is None:
-        return Step(text)
-    function, rest = found[1], text[found.end() :]
-    if not rest.startswith("{"):
-        return Step(rest, function)
-    try:
-        payload, end = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
-        return Step(rest, function)
-    return Step(rest[end:].lstrip(), function, payload)
-
-
-_CALL = re.compile(r"call ([a-z][a-z0-9_-]*(?:::[a-z0-9_-]+)+) ?")
 _OR = "; or "
 
 

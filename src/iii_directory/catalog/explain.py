@@ -155,7 +155,9 @@ def _of_file(snapshot: Snapshot, path: str, entry: ParsedFile) -> Iterator[Row]:
         return
     whose = quoted(snapshot.display_id(part))
     reason = f"it is a file of the skill {whose}; lists and search name documents only"
-    yield _rule("file", path, reason, "nothing; directory::skills::file reads it")
+    yield _rule(
+        "file", path, reason, "nothing; skills show ID PATH reads it, and so does directory::skills::file"
+    )
 
 
 def _of_levels(view: CatalogueView, written: str) -> Iterator[Row]:

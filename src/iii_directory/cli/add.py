@@ -18,15 +18,21 @@ import click
 from iii_directory import errors
 from iii_directory.cli import common
 from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
-from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, shown_commit
+from iii_directory.cli.output import (
+    counted,
+    note,
+    print_json,
+    print_patch,
+    print_table,
+    print_text,
+    shown_commit,
+)
 from iii_directory.errors import DirectoryError
 from iii_directory.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from pathlib import Path
-
-    from rich.progress import Progress as Bar
 
     from iii_directory.config import Settings
     from iii_directory.install.bundle import Approve, Offer, Offered
@@ -52,15 +58,10 @@ _NEXT: Final = {
 
 def sentence_of(error: DirectoryError) -> str:
     """Put a failure into words for a person at a terminal."""
-    steps = _NEXT.get(error.kind.code, error.next_steps)
-    own = error.next_steps != error.kind.next_steps
-    told = DirectoryError(
-        error.kind,
-        error.problem,
-        did_you_mean=error.did_you_mean,
-        next_steps=error.next_steps if own else steps,
-    )
-    return told.sentence(common.as_command)
+    steps = _NEXT.get(error.kind.code)
+    if steps is not None and error.next_steps == error.kind.next_steps:
+        error = DirectoryError(error.kind, error.problem, did_you_mean=error.did_you_mean, next_steps=steps)
+    return error.sentence(common.as_command)
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,10 +78,6 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print everything about it as JSON.")
     return as_json(common.config_option(common.folder_options(with_settings)))
-
-
-def force_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option("--force", is_flag=True, help=text)
 
 
 downgrade_option = click.option(
@@ -114,7 +111,7 @@ yes_option = click.option(
 @click.option("--tag", help="A tag of the worker, instead of a version.  [default: latest]")
 @click.option("--branch", help="A branch, a tag or a full commit id of the repository.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff.")
-@force_option("Replace files that were edited by hand, too.")
+@click.option("--force", is_flag=True, help="Replace files that were edited by hand, too.")
 @downgrade_option
 @to_option("Make what is installed appear in the folder of a host as well, repeatable")
 @yes_option
@@ -254,27 +251,22 @@ def progress_shown(
 
     # The words may hold an address that a person typed; it must not be read as markup.
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    turn = threading.Lock()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show(phase: str, done: int, total: int) -> None:
             bar.update(task, description=escaped(say(phase)), completed=done, total=total or None)
 
-        yield show, approve and _below_no_bar(bar, approve)
+        def ask(name: str, news: Mapping[str, list[str]]) -> bool:
+            # One question at a time, with the bar taken off the terminal meanwhile.
+            with turn:
+                bar.stop()
+                answer = approve is None or approve(name, news)
+                bar.start()
+            return answer
 
-
-def _below_no_bar(bar: Bar, approve: Approve) -> Approve:
-    """Ask one question at a time, with the bar taken off the terminal meanwhile."""
-    turn = threading.Lock()
-
-    def ask(name: str, news: Mapping[str, list[str]]) -> bool:
-        with turn:
-            bar.stop()
-            answer = approve(name, news)
-            bar.start()
-        return answer
-
-    return ask
+        yield show, ask if approve else None
 
 
 def _lines(say: Callable[[str], str]) -> Progress:
@@ -419,7 +411,7 @@ def _print_preview(preview: Preview) -> None:
     unchanged = len(changes.pop("unchanged", ()))
     print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
     if unchanged:
-        note(f"{unchanged} file{'' if unchanged == 1 else 's'} would stay as they are")
+        note(f"{counted(unchanged, 'file')} would stay as they are")
     say_news(preview.namespace, preview.new_facts)
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
@@ -429,8 +421,7 @@ def _print_preview(preview: Preview) -> None:
 
 def _print_installed(done: Installation) -> None:
     kinds = {"document": "skills_written", "prompt": "prompts_written", "file": "files_written"}
-    counted = {kind: len(done.reply[field]) for kind, field in kinds.items()}
-    written = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
+    written = (counted(len(done.reply[field]), kind) for kind, field in kinds.items() if done.reply[field])
     named = f"{done.namespace} {shown_commit(done.resolved)}"
     if done.is_current:
         print_text(f"{named}: current")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
-from iii_directory.cli.output import note, print_json, print_table
+from iii_directory.cli.output import counted, note, print_json, print_table
 from iii_directory.documents.skill_check import CASES_FILE
 from iii_directory.text import quoted
 
@@ -33,14 +33,17 @@ if TYPE_CHECKING:
 @config_option
 @folder_options
 def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
-    from iii_directory.cli.authored_skills import AuthoringError
+    from iii_directory.cli.authored_skills import AuthoringError, skills_below
+    from iii_directory.documents.skill_check import check as objections_to
 
     if not paths:
         paths = (settings_from(config_path).skills_folder,)
     try:
-        found = _objections(paths)
+        found = {folder: objections_to(skill) for path in paths for folder, skill in skills_below(str(path))}
     except AuthoringError as error:
         fail(str(error))
+    if not found:
+        fail(f"{', '.join(map(str, paths))} has no skill: a skill is a folder with a SKILL.md")
     rows = [(folder, objection) for folder, objections in found.items() for objection in objections]
     if as_json:
         print_json({"skills": len(found), "objections": [{"skill": f, **asdict(o)} for f, o in rows]})
@@ -48,7 +51,7 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
         print_table(("file", "objection", "fix"), list(_shown(found)), whole=True)
     forbidden = sum(objection.forbidden for _, objection in rows)
     if not as_json:
-        note(f"{_count(len(found), 'skill')}, {_count(len(rows), 'objection')}, {forbidden} forbidden")
+        note(f"{counted(len(found), 'skill')}, {counted(len(rows), 'objection')}, {forbidden} forbidden")
     raise SystemExit(1 if forbidden else 0)
 
 
@@ -94,7 +97,16 @@ def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_pa
     if as_json:
         print_json(
             {
-                "cases": [_json(one) for one in outcomes],
+                "cases": [
+                    {
+                        **one.case._asdict(),
+                        "passed": one.passed,
+                        "rank": one.rank,
+                        "first": one.winner,
+                        "why": one.why,
+                    }
+                    for one in outcomes
+                ],
                 "confusions": [one._asdict() for one in confused],
                 "collisions": [c._asdict() for c in colliding],
             }
@@ -102,7 +114,7 @@ def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_pa
     else:
         print_table(
             ("request", "expected", "rank", "first", "why"),
-            [(o.case.request, o.case.expect, _rank(o), o.winner, o.why) for o in outcomes],
+            [(o.case.request, o.case.expect, str(o.rank or "-"), o.winner, o.why) for o in outcomes],
             whole=True,
         )
         for one in confused:
@@ -117,17 +129,6 @@ def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_pa
 COMMANDS = (check, new, evaluate)
 
 
-def _objections(paths: tuple[Path, ...]) -> dict[str, list[Objection]]:
-    from iii_directory.cli.authored_skills import AuthoringError, skills_below
-    from iii_directory.documents.skill_check import check as objections_to
-
-    found = {folder: objections_to(skill) for path in paths for folder, skill in skills_below(str(path))}
-    if not found:
-        where = ", ".join(map(str, paths))
-        raise AuthoringError(f"{where} has no skill: a skill is a folder with a SKILL.md")
-    return found
-
-
 def _shown(found: Mapping[str, Sequence[Objection]]) -> Iterator[tuple[str, str, str]]:
     """Yield the rows of each skill: below its name on a terminal, each with its whole path in a pipe."""
     is_grouped = sys.stdout.isatty()
@@ -137,10 +138,6 @@ def _shown(found: Mapping[str, Sequence[Objection]]) -> Iterator[tuple[str, str,
             yield below, "", ""
         for one in objections:
             yield f"  {one.path}" if is_grouped else os.path.join(below, one.path), one.words, one.fix
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _cases(settings: Settings, name: str | None, path: Path | None) -> list[Case]:
@@ -168,17 +165,3 @@ def _evaluated(
         library = library_of(look, data_folder(settings))
     expected = dict.fromkeys(case.expect for case in cases if case.expect != NOTHING)
     return [judge(library, case) for case in cases], collisions(library, [name] if name else list(expected))
-
-
-def _rank(outcome: Outcome) -> str:
-    return "-" if outcome.rank is None else str(outcome.rank)
-
-
-def _json(outcome: Outcome) -> dict[str, object]:
-    return {
-        **outcome.case._asdict(),
-        "passed": outcome.passed,
-        "rank": outcome.rank,
-        "first": outcome.winner,
-        "why": outcome.why,
-    }

@@ -19,7 +19,6 @@ from iii_directory.shapes import object_of
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from iii_directory.cli.processes import Run
@@ -90,6 +89,9 @@ def schema() -> None:
 
 def _in_force(config_path: Path, url: str | None) -> tuple[list[config.InForce], list[str]]:
     """Return every setting, and a sentence for each value from outside the file that cannot be used."""
+    from iii_directory.bus.client import EngineUnreachableError, RemoteError
+    from iii_directory.bus.seam import is_embedded
+
     home, file = config_path.parent, str(config_path)
     document, _ = config.read_document(config_path)
     now, _ = config.parse_settings(document, config.real_path(config_path).parent)
@@ -105,8 +107,14 @@ def _in_force(config_path: Path, url: str | None) -> tuple[list[config.InForce],
         elsewhere.append(config.Origin(f"the start of pid {run.pid}", {**waiting, **folder}))
     if address is not None:
         token = engine_token(address, home, named=common.is_named(url))
-        usual += _usual_on(address, token)
-        elsewhere += _of_engine(address, token)
+        # `_configuration` reports an engine that does not answer.
+        with suppress(EngineUnreachableError, RemoteError):
+            if is_embedded(_ask(address, token, "engine::health::check", {})):
+                usual.append(config.Origin("default on the embedded engine", {"auto_download": False}))
+        values, alone = config.set_on_engine(_configuration(address, token))
+        for sentence in alone:
+            note(f"the engine: {sentence}")
+        elsewhere.append(config.Origin(f"the engine at {shown_url(address)}", values))
     rows, _ = config.in_force((*usual, said, *elsewhere))
     later = f"what {file} says takes effect at the next start"
     rows = [row._replace(origin=f"{row.origin}; {later}") if row.key in waiting else row for row in rows]
@@ -129,25 +137,6 @@ def _engine_of(home: Path, url: str | None) -> str | None:
     homes = [run.home for run in directories() if run.url == address]
     of_others = homes and str(config.real_path(home)) not in homes
     return address if url is not None or (not of_others and common.listens(address)) else None
-
-
-def _usual_on(address: str, token: str | None) -> Iterator[config.Origin]:
-    """Yield the defaults that differ on the embedded engine."""
-    from iii_directory.bus.client import EngineUnreachableError, RemoteError
-    from iii_directory.bus.seam import is_embedded
-
-    # `_configuration` reports an engine that does not answer.
-    with suppress(EngineUnreachableError, RemoteError):
-        if is_embedded(_ask(address, token, "engine::health::check", {})):
-            yield config.Origin("default on the embedded engine", {"auto_download": False})
-
-
-def _of_engine(address: str, token: str | None) -> Iterator[config.Origin]:
-    """Yield the settings that the engine's configuration has."""
-    values, alone = config.set_on_engine(_configuration(address, token))
-    for sentence in alone:
-        note(f"the engine: {sentence}")
-    yield config.Origin(f"the engine at {shown_url(address)}", values)
 
 
 def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:

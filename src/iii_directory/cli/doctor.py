@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from iii_directory.catalog.diagnostics import finding_of, grouped
-from iii_directory.cli.common import as_command, engine_url, is_named, listens, program
+from iii_directory.cli.common import engine_url, is_named, listens, program
 from iii_directory.cli.interpreter import interpreter_warning
-from iii_directory.cli.output import note, print_json, print_rows, print_text
+from iii_directory.cli.output import counted, note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings, real_path
 from iii_directory.documents.skill_check import CHECKED
-from iii_directory.errors import read_step
 from iii_directory.text import escaped, shown_url
 
 if TYPE_CHECKING:
@@ -53,21 +52,16 @@ _CODES: Final = (
 )
 @reading_options
 def command(why: str | None, as_json: bool, where: Where) -> None:
-    if why is not None:
-        _explain(why, as_json, where)
-    else:
+    if why is None:
         _examine(as_json, where)
-
-
-def _explain(why: str, as_json: bool, where: Where) -> None:
+        return
     settings, _ = load_settings(where.config_path)
     reply = answer(where, "directory::skills::explain", id=_below(settings, why))
     if as_json:
         print_json(reply)
     else:
         print_text(escaped(reply["summary"]))
-        rules = [row | {"fix": as_command(read_step(row["fix"]))} for row in reply["rules"]]
-        print_rows(rules, _COLUMNS, empty="no rule hid, cut, shadowed or skipped it", whole=True)
+        print_rows(reply["rules"], _COLUMNS, empty="no rule hid, cut, shadowed or skipped it", whole=True)
     if not reply["served"]:
         raise SystemExit(1)
 
@@ -86,7 +80,7 @@ def _examine(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::diagnostics", check=True)
     every = [finding_of(row) for row in reply["findings"]]
     found = [finding for finding in every if finding.kind != CHECKED]
-    around = _problems(where.config_path, engine_url(where.url, where.config_path.parent))
+    around = list(_problems(where.config_path, engine_url(where.url, where.config_path.parent)))
     urgent = sum(finding.urgent for finding in (*found, *around))
     if (warning := interpreter_warning()) is not None:
         note(warning)
@@ -119,12 +113,12 @@ def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
     if not objections:
         return []
     forbidden = sum(objection.forbidden for objection in objections)
-    counted = f"{len(objections)} objection{'' if len(objections) == 1 else 's'}"
+    named = counted(len(objections), "objection")
     return [
         {
             "kind": CHECKED,
             "subject": "skills",
-            "reason": f"the Agent Skills standard and hosts have {counted}, {forbidden} of them forbidden",
+            "reason": f"the Agent Skills standard and hosts have {named}, {forbidden} of them forbidden",
             "fix": f"{program()} skills check names each",
         }
     ]
@@ -143,27 +137,11 @@ class Problem(NamedTuple):
     urgent: bool = True
 
 
-def _problems(config_path: Path, url: str) -> list[Problem]:
+def _problems(config_path: Path, url: str) -> Iterator[Problem]:
     settings, warnings = load_settings(config_path)
-    found = [
-        Problem(
-            "config",
-            config_path.name,
-            warning,
-            "correct the file; see iii-directory config check",
-        )
-        for warning in warnings
-    ]
-    return [
-        *found,
-        *_folders(settings, config_path),
-        *(_engine(url) if is_named(None) else ()),
-        *_packages_and_programs(),
-    ]
-
-
-def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
-    """Yield configured folders that are missing; the default one is created with the first skill."""
+    fix = "correct the file; see iii-directory config check"
+    yield from (Problem("config", config_path.name, warning, fix) for warning in warnings)
+    # The default folder may be missing: it is created with the first skill.
     usual = real_path(config_path).parent / "skills"
     chosen = {
         "skills_folder": None if settings.skills_folder == usual else settings.skills_folder,
@@ -173,16 +151,18 @@ def _folders(settings: Settings, config_path: Path) -> Iterator[Problem]:
         if folder is not None and not folder.is_dir():
             yield Problem("folder", key, f"{folder} does not exist", f"create it, or correct {key}")
 
-
-def _engine(url: str) -> Iterator[Problem]:
-    if not listens(url):
+    if is_named(None) and not listens(url):
         reason = "no engine answers there, so only the folder can be seen"
         yield Problem(
             "engine", shown_url(url), reason, f"nothing, or start one: {program()} up", urgent=False
         )
+    yield from _missing_packages()
+    if shutil.which("git") is None:
+        reason = "it is not installed, so nothing can be installed from repositories"
+        yield Problem("program", "git", reason, "nothing, or install git", urgent=False)
 
 
-def _packages_and_programs() -> Iterator[Problem]:
+def _missing_packages() -> Iterator[Problem]:
     for name, first in _PACKAGES.items():
         try:
             found = version(name)
@@ -195,6 +175,3 @@ def _packages_and_programs() -> Iterator[Problem]:
             yield Problem(
                 "package", name, f"{found} is older than {wanted}", f"install {name} {wanted} or newer"
             )
-    if shutil.which("git") is None:
-        reason = "it is not installed, so nothing can be installed from repositories"
-        yield Problem("program", "git", reason, "nothing, or install git", urgent=False)

@@ -22,8 +22,6 @@ from iii_directory.shapes import is_object
 from iii_directory.text import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from iii_directory.cli.tokens import TokenRule
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
@@ -278,39 +276,22 @@ def _nearest_run() -> processes.Run:
 
 
 class _Trigger(click.Command):
-    """Accepts ``--json PAYLOAD`` as well, the spelling before ``--payload``."""
+    """Accepts ``--json PAYLOAD`` as well, the spelling before ``--payload``, with a hint on stderr."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_translated(args)))
-
-
-def _translated(args: list[str]) -> Iterator[str]:
-    """Translate an older command line into today's, with a hint on stderr."""
-    words = iter(args)
-    for word in words:
-        if word.startswith("--json="):
-            yield from _payload(word.removeprefix("--json="))
-            continue
-        if word == "--json":
-            following = next(words, None)
+        words: list[str] = []
+        for word in args:
             # `--json` alone asks for JSON output today; only a word that looks like JSON was a payload.
-            if following is not None and (
-                following.startswith(("{", "[", '"'))
-                or following in ("null", "true", "false")
-                or following.isdigit()
-            ):
-                yield from _payload(following)
-                continue
-            yield word
-            if following is not None:
-                yield following
-            continue
-        yield word
-
-
-def _payload(document: str) -> tuple[str, str]:
-    output.note("--json prints the whole reply now; a payload is given with --payload")
-    return "--payload", document
+            is_json = word.startswith(("{", "[", '"')) or word in ("null", "true", "false") or word.isdigit()
+            if word.startswith("--json="):
+                words += ["--payload", word.removeprefix("--json=")]
+            elif is_json and words[-1:] == ["--json"]:
+                words[-1:] = ["--payload", word]
+            else:
+                words.append(word)
+        if words != args:
+            output.note("--json prints the whole reply now; a payload is given with --payload")
+        return super().parse_args(ctx, words)
 
 
 @click.command(

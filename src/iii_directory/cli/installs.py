@@ -6,7 +6,7 @@ that runs sees what they change; none need run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -108,7 +108,7 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_js
     epilog=_RESTORE_CODES,
 )
 @namespaces_argument
-@add.force_option("Replace files that were edited by hand.")
+@click.option("--force", is_flag=True, help="Replace files that were edited by hand.")
 @add.options
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     with add.progress_shown(lambda name: f"restore {name}") as (progress, _):
@@ -136,7 +136,12 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
     elif not rows:
         note("nothing is installed")
     else:
-        print_table(("namespace", "status", "details"), [_verified(row) for row in rows], whole=True)
+        shown: list[tuple[str, str, str]] = []
+        for row in rows:
+            named = (f"{kind}: {', '.join(row[kind])}" for kind in ("edited", "missing", "own") if row[kind])
+            details = "; ".join((*named, f"clean: {len(row['clean'])}"))
+            shown.append((row["namespace"], row["status"], details))
+        print_table(("namespace", "status", "details"), shown, whole=True)
     if any(row["status"] != "clean" for row in rows):
         raise SystemExit(1)
 
@@ -169,12 +174,19 @@ def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_jso
 @click.argument(
     "namespaces", metavar="NAMESPACE|SOURCE...", nargs=-1, required=True, shell_complete=complete_namespaces
 )
-@add.force_option("Remove files that were edited by hand, too.")
+@click.option("--force", is_flag=True, help="Remove files that were edited by hand, too.")
 @add.options
 def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     async def each(installer: Installer) -> list[Report]:
-        meant = await installer.upkeep.meant(namespaces)
-        return [await _removed(installer, name, force=force) for name in meant]
+        from iii_directory.install.reports import Report
+
+        reports: list[Report] = []
+        for name in await installer.upkeep.meant(namespaces):
+            try:
+                reports.append(await installer.upkeep.remove(name, force=force))
+            except DirectoryError as error:
+                reports.append(Report(name, "failed", error=error))
+        return reports
 
     found = add.run_installer(settings, None, each)
     gone = [report.namespace for report in found if report.status == "removed"]
@@ -186,15 +198,6 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
 
 
 COMMANDS: Final = (add.add, update, outdated, diff, verify, remove, restore)
-
-
-async def _removed(installer: Installer, name: str, *, force: bool) -> Report:
-    from iii_directory.install.reports import Report
-
-    try:
-        return await installer.upkeep.remove(name, force=force)
-    except DirectoryError as error:
-        return Report(name, "failed", error=error)
 
 
 def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("failed",)) -> None:
@@ -226,25 +229,16 @@ def _row(report: Report) -> tuple[str | None, ...]:
 
 
 def _details(report: Report) -> list[str]:
-    behind = [f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []
-    return behind + _changes(report.changes.as_dict())
-
-
-def _changes(changes: dict[str, list[str]]) -> list[str]:
-    """List files by name where a person may want to look at them, else count them."""
+    """List changed files by name where a person may want to look at them, else count them."""
     named = ("kept", "overwritten", "left_behind", "merged", "conflicts")
     words = {
         "kept": "kept, because edited",
         "left_behind": "no longer in the source",
         "conflicts": "conflicts, see the .merge files beside",
     }
-    return [
+    behind = [f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []
+    return behind + [
         f"{words.get(kind, kind)}: {', '.join(paths) if kind in named else len(paths)}"
-        for kind, paths in changes.items()
+        for kind, paths in report.changes.as_dict().items()
         if kind != "unchanged"
     ]
-
-
-def _verified(row: dict[str, Any]) -> tuple[str, str, str]:
-    named = (f"{kind}: {', '.join(row[kind])}" for kind in ("edited", "missing", "own") if row[kind])
-    return row["namespace"], row["status"], "; ".join((*named, f"clean: {len(row['clean'])}"))

@@ -11,7 +11,7 @@ import click
 from iii_directory.cli.add import options, print_offers, run_installer, sentence_of, typed_by
 from iii_directory.cli.command_help import complete_skills
 from iii_directory.cli.common import EXIT_CODES, fail, settings_from
-from iii_directory.cli.output import note, print_json, print_place, print_table
+from iii_directory.cli.output import counted, note, print_json, print_place, print_table
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import OVERVIEW
@@ -51,13 +51,17 @@ def facts(
     if reason is not None:
         _accept(skill, reason.strip(), where, as_json=as_json)
         return
-    is_path = skill.startswith((".", "/", "~")) or skill.endswith(OVERVIEW)
     if _is_source(skill, where):
-        replies = _of_source(skill, skills, settings_from(where.config_path))
+        from iii_directory.install.bundle import bundle_facts
+
+        bundles = _fetched(skill, skills, settings_from(where.config_path), everything=not skills)
+        replies = [{"id": bundle.namespace, **bundle_facts(bundle).as_dict()} for bundle in bundles]
     elif skills:
         fail("--skill is for a SOURCE, such as owner/repo", code=2)
+    elif skill.startswith((".", "/", "~")) or skill.endswith(OVERVIEW):
+        replies = _of_path(skill)
     else:
-        replies = _of_path(skill) if is_path else [answer(where, "directory::skills::facts", id=skill)]
+        replies = [answer(where, "directory::skills::facts", id=skill)]
     if as_json:
         print_json(replies[0] if len(replies) == 1 else {"skills": replies})
         return
@@ -78,12 +82,7 @@ def _is_source(text: str, where: Where) -> bool:
     if text.startswith((".", "/", "~")):
         return isinstance(typed_source(text), DirectFile)
     # An id may look like owner/repo; a skill that is there is meant.
-    rows = (
-        answer(where, "directory::skills::list", once_more=True, prefix=text)["skills"]
-        if "/" in text
-        else [1]
-    )
-    return not rows
+    return "/" in text and not answer(where, "directory::skills::list", once_more=True, prefix=text)["skills"]
 
 
 def _accept(skill: str, reason: str, where: Where, *, as_json: bool) -> None:
@@ -99,8 +98,8 @@ def _accept(skill: str, reason: str, where: Where, *, as_json: bool) -> None:
     if as_json:
         print_json({"id": skill, "facts-baseline": baseline._asdict()})
     else:
-        count = sum(map(len, baseline.facts.values()))
-        note(f"{skill}: {count} fact{'' if count == 1 else 's'} accepted in {settings.skills_folder}")
+        facts_count = counted(sum(map(len, baseline.facts.values())), "fact")
+        note(f"{skill}: {facts_count} accepted in {settings.skills_folder}")
 
 
 def fact_rows(reply: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -138,23 +137,16 @@ def _of_path(path: str) -> list[dict[str, Any]]:
     return [{"id": skill.folder, **facts_of(skill.contents).as_dict()} for _, skill in found]
 
 
-def _of_source(source: str, skills: Sequence[str], settings: Settings) -> list[dict[str, Any]]:
-    from iii_directory.install.bundle import bundle_facts
-
-    try:
-        found = _fetched(source, skills, settings, everything=not skills)
-    except DirectoryError as error:
-        fail(sentence_of(error))
-    return [{"id": bundle.namespace, **bundle_facts(bundle).as_dict()} for bundle in found]
-
-
 def _fetched(source: str, skills: Sequence[str], settings: Settings, *, everything: bool) -> list[Bundle]:
     """Fetch skills of a source; where it has several and none was named, list them and end the command."""
     from iii_directory.install.bundle import Wanted
     from iii_directory.install.service import Installer
 
     typed, wanted = typed_by(source, settings, {}), Wanted(skills, everything=everything)
-    found, bundles = run_installer(settings, None, Installer.fetch, typed, wanted)
+    try:
+        found, bundles = run_installer(settings, None, Installer.fetch, typed, wanted)
+    except DirectoryError as error:
+        fail(sentence_of(error))
     if not bundles:
         print_offers(found, source, as_json=False)
         fail(f"{source} has {len(found.offers)} skills: name one of them behind it")

@@ -91,13 +91,17 @@ def _dispatch(args: list[str]) -> None:
         use_no_pager()
         args = args[1:]
     if args[:1] in (["--help"], ["-h"], ["help"]):
-        _help(args[1:])
+        # `help COMMAND` is `COMMAND --help`; alone it is the help of everything.
+        args = [*args[1:], "--help"]
+        is_answered = args[0].startswith("-")
+    else:
+        is_answered = not args and _wants_help()
+    if is_answered:
+        _print(help_text())
     elif args[:1] in (["--version"], ["-V"]):
         _print(f"iii-directory {__version__}")
     elif "--manifest" in args:
         _print(manifest())
-    elif not args and _wants_help():
-        _print(help_text())
     elif not args or args[0].startswith("-"):
         _run("serve", args, "iii-directory")
     elif args[0] in COMMANDS:
@@ -149,15 +153,6 @@ def manifest() -> str:
         },
         indent=2,
     )
-
-
-def _help(words: list[str]) -> None:
-    if not words or words[0].startswith("-"):
-        _print(help_text())
-    elif words[0] in COMMANDS:
-        _run(words[0], [*words[1:], "--help"], f"iii-directory {words[0]}")
-    else:
-        _unknown(words[0])
 
 
 def _wants_help() -> bool:

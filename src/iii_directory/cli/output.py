@@ -71,6 +71,11 @@ def say(lines: str, *, err: bool = False) -> None:
     click.echo("\n".join(map(escaped, lines.split("\n"))), err=err)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number and its noun, in the plural unless the number is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def json_text(value: Any) -> str:
     """Render a reply as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -147,11 +152,7 @@ def show_lines(lines: Iterable[Text]) -> None:
 
 def shown_commit(resolved: str) -> str:
     """Shorten commit ids in ``resolved`` on a terminal; a pipe gets them whole."""
-    return _short_commits(resolved) if sys.stdout.isatty() else resolved
-
-
-def _short_commits(text: str) -> str:
-    return _COMMIT.sub(lambda found: found[0][:_COMMIT_CHARS], text)
+    return _COMMIT.sub(lambda found: found[0][:_COMMIT_CHARS], resolved) if sys.stdout.isatty() else resolved
 
 
 # Tables
@@ -164,7 +165,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], *,
     """
     cells = [[escaped(one_line(cell or "")) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        short = [[_short_commits(cell) for cell in row] for row in cells]
+        short = [list(map(shown_commit, row)) for row in cells]
         _show(_wrapped(columns, short) if whole else _one_line_each(columns, short))
     elif cells:
         print_text("\n".join("\t".join(row) for row in cells))

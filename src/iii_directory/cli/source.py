@@ -145,23 +145,55 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
     from iii_directory.catalog.skill_manifests import Publisher
 
     answers: dict[str, Callable[[CatalogueView, Answer], object]] = {
-        "directory::search": lambda look, asked: _search(look, settings, asked),
         "directory::skills::list": skill_replies.skills_list,
         "directory::skills::get": skill_replies.skill,
         "directory::skills::files": skill_files,
         "directory::skills::file": skill_file,
         "directory::skills::archive": lambda look, asked: Publisher().archive(look, asked["id"]),
-        "directory::skills::budget": lambda look, _: _budget(look, settings),
         "directory::skills::index": skill_replies.skills_index,
-        "directory::skills::facts": _facts,
-        "directory::skills::usage": lambda look, _: _usage(look, settings),
         "directory::prompts::list": skill_replies.prompts_list,
         "directory::prompts::get": skill_replies.prompt,
-        "directory::skills::explain": lambda look, asked: _explanation(look, settings, asked),
-        "directory::diagnostics": lambda look, asked: _diagnostics(look, settings, asked),
     }
     with loaded(settings) as look:
-        return cast("Answer", answers[function_id](look, payload))
+        if function_id in answers:
+            return cast("Answer", answers[function_id](look, payload))
+        return _answer_slowly(look, settings, function_id, payload)
+
+
+def _answer_slowly(look: CatalogueView, settings: Settings, function_id: str, payload: Answer) -> Answer:
+    """Answer a function that takes more than the catalogue; what it takes is imported only then."""
+    match function_id:
+        case "directory::search":
+            from iii_directory.search.kept_index import search_documents
+
+            return search_documents(look, payload, data_folder(settings))
+        case "directory::skills::budget":
+            from iii_directory.worker.handlers.inspect_handlers import tool_rows
+            from iii_directory.worker.served_skills import budget
+            from iii_directory.worker.surfaces import functions_of
+
+            return budget(look, tool_rows(functions_of(settings.surfaces)))
+        case "directory::skills::usage":
+            from iii_directory.catalog.skill_folders import every_skill
+            from iii_directory.worker.usage import FILE_NAME, read_usage
+
+            table = read_usage(data_folder(settings) / FILE_NAME)
+            return table.reply(key for key, _ in every_skill(look.snapshot))
+        case "directory::skills::facts":
+            from iii_directory.worker.served_skills import facts
+
+            return facts(look, payload)
+        case "directory::skills::explain":
+            from iii_directory.catalog.explain import explanation
+
+            return explanation(look, payload, _edited(look, settings))
+        case "directory::diagnostics":
+            from iii_directory.worker.served_skills import objections
+
+            checked = objections(look) if payload.get("check") else ()
+            return look.report([*look.findings(), *_edited(look, settings), *checked], payload)
+        case _:
+            raise KeyError(function_id)
 
 
 def place_of(where: Where, skill_id: str, path: str | None) -> Answer:
@@ -206,47 +238,6 @@ def data_folder(settings: Settings) -> Path:
     """The folder with the data of the project that a command is about."""
     home = real_path(click.get_current_context().params["config_path"]).parent
     return common.default_data(home, settings.skills_folder)
-
-
-def _search(look: CatalogueView, settings: Settings, payload: Answer) -> Answer:
-    from iii_directory.search.kept_index import search_documents
-
-    return search_documents(look, payload, data_folder(settings))
-
-
-def _budget(look: CatalogueView, settings: Settings) -> Answer:
-    from iii_directory.worker.handlers.inspect_handlers import tool_rows
-    from iii_directory.worker.served_skills import budget
-    from iii_directory.worker.surfaces import functions_of
-
-    return budget(look, tool_rows(functions_of(settings.surfaces)))
-
-
-def _usage(look: CatalogueView, settings: Settings) -> Answer:
-    from iii_directory.catalog.skill_folders import every_skill
-    from iii_directory.worker.usage import FILE_NAME, read_usage
-
-    table = read_usage(data_folder(settings) / FILE_NAME)
-    return table.reply(key for key, _ in every_skill(look.snapshot))
-
-
-def _facts(look: CatalogueView, payload: Answer) -> Answer:
-    from iii_directory.worker.served_skills import facts
-
-    return facts(look, payload)
-
-
-def _diagnostics(look: CatalogueView, settings: Settings, asked: Answer) -> Answer:
-    from iii_directory.worker.served_skills import objections
-
-    checked = objections(look) if asked.get("check") else ()
-    return look.report([*look.findings(), *_edited(look, settings), *checked], asked)
-
-
-def _explanation(look: CatalogueView, settings: Settings, asked: Answer) -> Answer:
-    from iii_directory.catalog.explain import explanation
-
-    return explanation(look, asked, _edited(look, settings))
 
 
 def _edited(look: CatalogueView, settings: Settings) -> list[Finding]:

@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 class AnswerCache(Generic[Value]):
-    """Successes only; a failure is told to everyone who waited for it and forgotten."""
+    """Caches answers for some time; a failure is raised to all who wait for it, and not kept."""
 
     def __init__(
         self,
@@ -43,23 +43,20 @@ class AnswerCache(Generic[Value]):
         size: int = limits.MAX_CACHED_ANSWERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ttl = ttl_ms / 1000
+        self.ttl_ms = ttl_ms
+        """How long answers that come from now on are fresh."""
         self._size = size
         self._clock = clock
         self._kept: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
         self._running: dict[Hashable, asyncio.Task[Value]] = {}
 
-    def keep_for(self, ttl_ms: int) -> None:
-        """How long answers that come from now on are fresh."""
-        self._ttl = ttl_ms / 1000
-
     def forget(self) -> None:
-        """Every answer that was kept, and whatever is being asked for, is no longer wanted."""
+        """Drop every answer, and do not keep those that are being fetched."""
         self._kept.clear()
         self._running.clear()
 
     async def get(self, key: Hashable, fetch: Callable[[], Awaitable[Value]]) -> Value:
-        """The kept answer while it is fresh, else what ``fetch`` answers, asked once for all who wait."""
+        """Return the kept answer while it is fresh, else fetch it once for all who wait."""
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept[0]:
             self._kept.move_to_end(key)
@@ -74,7 +71,7 @@ class AnswerCache(Generic[Value]):
 
     async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[Value]]) -> Value:
         value = await fetch()
-        self._kept[key] = (self._clock() + self._ttl, value)
+        self._kept[key] = (self._clock() + self.ttl_ms / 1000, value)
         self._kept.move_to_end(key)
         while len(self._kept) > self._size:
             self._kept.popitem(last=False)
@@ -88,7 +85,7 @@ class AnswerCache(Generic[Value]):
 
 
 class RegistryClient:
-    """One registry. Belongs to the event loop it is first used in; `close` it there."""
+    """Asks one registry. It belongs to the event loop that uses it first; `close` it there."""
 
     def __init__(
         self, url: str, *, timeout_ms: int, cache_ttl_ms: int, clock: Callable[[], float] = time.monotonic
@@ -97,14 +94,14 @@ class RegistryClient:
         self._timeout_ms = timeout_ms
         self._cache: AnswerCache[dict[str, Any]] = AnswerCache(cache_ttl_ms, clock=clock)
         self.seen: dict[str, dict[str, Any]] = {}
-        """Published workers of the pages that were asked for, by their names; the newest answer of each."""
+        """The published workers of all pages that were fetched, by name; the newest answer about each."""
         self._client: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
 
     def settings_changed(self, url: str, *, timeout_ms: int, cache_ttl_ms: int) -> None:
-        """Ask another registry, or with other times, from now on; of another one nothing is known yet."""
+        """Ask another registry, or with other times, from now on."""
         self._timeout_ms = timeout_ms
-        self._cache.keep_for(cache_ttl_ms)
+        self._cache.ttl_ms = cache_ttl_ms
         if url.rstrip("/") != self._url:
             self._url = url.rstrip("/")
             self._cache.forget()
@@ -112,7 +109,7 @@ class RegistryClient:
 
     @property
     def address(self) -> str:
-        """The registry's address as records and errors may show it: without credentials and query."""
+        """Return the registry's address as records and errors may show it: without credentials."""
         return shown_url(self._url)
 
     async def __aenter__(self) -> Self:
@@ -129,11 +126,11 @@ class RegistryClient:
             self._client = None
 
     async def workers(self, request: PageRequest) -> dict[str, Any]:
-        """``{workers, pagination}``: a page of what is published; cached."""
+        """Return a page of what is published, ``{workers, pagination}``; cached."""
         return await self._cache.get(request, lambda: self._page(request))
 
     async def list_all(self) -> None:
-        """Have every published worker in `seen`, page by page, as far as is kept."""
+        """Fetch every page, so that all published workers are in `seen`, as far as it reaches."""
         cursor: str | None = None
         for _ in range(limits.MAX_REGISTRY_PAGES):
             page = await self.workers(PageRequest(cursor=cursor))
@@ -142,11 +139,16 @@ class RegistryClient:
                 return
 
     async def worker_info(self, request: WorkerRequest) -> dict[str, Any]:
-        """``{worker, readme?, api_reference, skills_tree}`` of one worker; cached."""
-        return await self._cache.get(request, lambda: self._info(request))
+        """Return ``{worker, readme?, api_reference, skills_tree}`` of one worker; cached."""
+
+        async def fetched() -> dict[str, Any]:
+            detail, tree = await asyncio.gather(self._detail(request), self._tree(request))
+            return {**detail, "skills_tree": tree}
+
+        return await self._cache.get(request, fetched)
 
     async def bundle(self, request: WorkerRequest) -> registry_messages.BundleAnswer:
-        """The documents of one version; never from the cache, because they are going to be installed."""
+        """Fetch the documents of one version; not cached, because they are going to be installed."""
         answer = await self._get(
             f"/w/{request.worker}/skills",
             {"version": request.asked},
@@ -158,7 +160,7 @@ class RegistryClient:
         return bundle
 
     async def current_version(self, request: WorkerRequest) -> str:
-        """The version a request resolves to right now; not cached."""
+        """Ask which version a request resolves to right now; not cached."""
         version = (await self._detail(request))["worker"]["version"]
         if version is None:
             raise DirectoryError(REGISTRY_FAILED, f"the registry gives {_named(request)} no version")
@@ -175,10 +177,6 @@ class RegistryClient:
         while len(self.seen) > limits.MAX_PUBLISHED_WORKERS:
             del self.seen[next(iter(self.seen))]
         return page
-
-    async def _info(self, request: WorkerRequest) -> dict[str, Any]:
-        detail, tree = await asyncio.gather(self._detail(request), self._tree(request))
-        return {**detail, "skills_tree": tree}
 
     async def _detail(self, request: WorkerRequest) -> dict[str, Any]:
         path, query = f"/w/{request.worker}", {"version": request.asked}
@@ -200,7 +198,7 @@ class RegistryClient:
         )
 
     async def connection(self) -> httpx2.AsyncClient:
-        """The HTTP client, made when it is first needed."""
+        """Return the HTTP client, made with the first request."""
         async with self._making:
             if self._client is None:
                 # Importing the library and reading certificates takes a tenth of a second, which others feel.
@@ -213,11 +211,11 @@ def _named(request: WorkerRequest, prefix: str = "") -> str:
 
 
 def _check_version(request: WorkerRequest, answered: str) -> None:
-    """An exact version is answered with that version: anything else is a mix-up, or an attack."""
+    """Refuse an answer about another version than the exact one that was asked for."""
     if not can_be_version(answered):
         raise DirectoryError(
             REGISTRY_FAILED,
-            f"the registry gives {_named(request)} a version that can be none: {quoted(answered)}",
+            f"the registry gives {_named(request)} something that is not a version: {quoted(answered)}",
         )
     if request.version is not None and is_version(request.version) and answered != request.version:
         raise DirectoryError(
@@ -232,7 +230,7 @@ _WBITS_ANY: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, told apart by their hea
 
 
 def make_client() -> httpx2.AsyncClient:
-    """A client that follows nothing and waits for nothing by itself; proxies do not apply to loopback."""
+    """Make a client that follows no redirect and has no deadline of its own; loopback has no proxy."""
     import httpx2
 
     direct: dict[str, httpx2.AsyncBaseTransport | None] = {
@@ -250,13 +248,13 @@ def make_client() -> httpx2.AsyncClient:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who is asked, as errors call it, and the errors it causes."""
+    """Names a host in errors, and the kinds of errors it causes."""
 
     name: str
     failed: ErrorKind
     missing: ErrorKind
     route: Callable[[httpx2.URL], Awaitable[dict[str, Any]]] | None = None
-    """Makes the request for an address, or refuses it; with it, redirects to other places are followed."""
+    """Make the request for an address, or refuse it; with it, redirects to other places are followed."""
 
     def failure(self, problem: str) -> DirectoryError:
         return DirectoryError(self.failed, f"{self.name}{problem}")
@@ -275,7 +273,7 @@ async def get_json(
     what: str,
     host: Host = REGISTRY,
 ) -> Any:
-    """The JSON at an address, all of it within the deadline and the size; ``what`` is for a 404."""
+    """Fetch the JSON at an address within the deadline and the size; ``what`` names it in a 404."""
     body = await get_bytes(client, url, query, limit=limit, timeout_ms=timeout_ms, what=what, host=host)
     # Megabytes take long enough to parse that others would notice the loop standing still.
     if len(body) > _PARSED_IN_PLACE:
@@ -293,7 +291,7 @@ async def get_bytes(
     what: str,
     host: Host,
 ) -> bytes:
-    """The body at an address, all of it within the deadline and the size; ``what`` is for a 404."""
+    """Fetch the body at an address within the deadline and the size; ``what`` names it in a 404."""
     import httpx2
 
     try:
@@ -330,7 +328,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 async def _body(response: httpx2.Response, limit: int, host: Host) -> bytes:
-    """The decoded body; neither what comes in nor what comes out of it may pass the limit."""
+    """Read and unpack a body; neither its packed nor its unpacked size may pass the limit."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "deflate", ""):
         raise host.failure(" encoded its answer in a way that was not asked for")
@@ -339,10 +337,10 @@ async def _body(response: httpx2.Response, limit: int, host: Host) -> bytes:
     received = 0
     async for chunk in response.aiter_raw():
         received += len(chunk)
-        if unpack is None:
-            body += chunk
-        else:
-            body += _unpacked(unpack, chunk, limit + 1 - len(body), host)
+        try:
+            body += chunk if unpack is None else unpack.decompress(chunk, limit + 1 - len(body))
+        except zlib.error:
+            raise host.failure("'s answer cannot be unpacked") from None
         if len(body) > limit or received > limit:
             raise host.failure("'s answer is too large")
     if unpack is not None and not unpack.eof:
@@ -352,19 +350,11 @@ async def _body(response: httpx2.Response, limit: int, host: Host) -> bytes:
     return bytes(body)
 
 
-def _unpacked(unpack: zlib._Decompress, chunk: bytes, room: int, host: Host) -> bytes:  # pyright: ignore[reportPrivateUsage]
-    try:
-        return unpack.decompress(chunk, room)
-    except zlib.error:
-        raise host.failure("'s answer cannot be unpacked") from None
-
-
 def _decoded(body: bytes, host: Host) -> Any:
+    def refuse_constant(name: str) -> Any:
+        raise ValueError(name)
+
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8-sig"), parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         raise host.failure("'s answer is not JSON") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)

@@ -8,7 +8,6 @@ for at all is an error.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
@@ -18,7 +17,7 @@ from iii_directory.shapes import Json, is_count, is_list, is_object, items_of, o
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 _WORKER: Final = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{limits.MAX_SEGMENT_CHARS - 1}}}")
@@ -41,7 +40,7 @@ class WorkerRequest(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """What goes out as ``version``: registries take versions and tags in the same place."""
+        """Return what is sent as ``version``: registries take versions and tags in the same place."""
         return self.version or self.tag or "latest"
 
 
@@ -50,7 +49,7 @@ def is_worker(name: str) -> bool:
 
 
 def page_request(payload: Mapping[str, Any]) -> PageRequest:
-    """``{search?, cursor?}``."""
+    """Check the payload ``{search?, cursor?}``."""
     request = PageRequest(optional_word(payload, "search"), optional_word(payload, "cursor"))
     for field, value in (("search", request.search), ("cursor", request.cursor)):
         if value is not None and len(value) > limits.MAX_REGISTRY_QUERY_CHARS:
@@ -59,7 +58,7 @@ def page_request(payload: Mapping[str, Any]) -> PageRequest:
 
 
 def info_request(payload: Mapping[str, Any]) -> WorkerRequest:
-    """``{name, version? xor tag?}``."""
+    """Check the payload ``{name, version? xor tag?}``."""
     name = optional_word(payload, "name")
     if name is None:
         raise invalid_field("name", "the name of a worker in the registry")
@@ -108,7 +107,7 @@ def is_version(text: str) -> bool:
 
 
 def can_be_version(text: str) -> bool:
-    """Whether a registry may call a release so: a short word, though not always a semantic version."""
+    """Return whether a registry may give a release this version: a short word, semantic or not."""
     return len(text) <= limits.MAX_VERSION_CHARS and _WORD.fullmatch(text) is not None
 
 
@@ -118,7 +117,7 @@ def is_stable(version: str) -> bool:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether both are versions and the first comes before the second."""
+    """Return whether both are versions and the first comes before the second."""
     first, second = order_of(version), order_of(than)
     return first is not None and second is not None and first < second
 
@@ -132,23 +131,20 @@ _FUNCTION_FIELDS: Final = ("description", "request_schema", "response_schema", "
 _TRIGGER_FIELDS: Final = ("description", "invocation_schema", "return_schema", "metadata")
 
 
-@dataclass(frozen=True, slots=True)
-class SkillAnswer:
+class SkillAnswer(NamedTuple):
     path: str
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class PromptAnswer:
+class PromptAnswer(NamedTuple):
     name: str
     description: str
     args_schema: object | None
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class BundleAnswer:
-    """``GET /w/{name}/skills``: the documents of one version."""
+class BundleAnswer(NamedTuple):
+    """The answer to ``GET /w/{name}/skills``: the documents of one version."""
 
     version: str
     skills: tuple[SkillAnswer, ...]
@@ -156,18 +152,24 @@ class BundleAnswer:
 
 
 def parse_page(answer: object) -> Json:
-    """``GET /w``: rows and where the next page starts."""
+    """Read the answer to ``GET /w``: rows and where the next page starts."""
     if not is_object(answer) or not is_list(answer.get("workers")):
         raise _unusable("it has no list of workers")
     rows = [parse_row(value) for value in answer["workers"]]
+    pagination = object_of(answer.get("pagination"))
+    size = pagination.get("page_size")
     return {
         "workers": [row for row in rows if row is not None],
-        "pagination": _pagination(object_of(answer.get("pagination"))),
+        "pagination": {
+            "next_cursor": text_of(pagination.get("next_cursor")) or None,
+            "has_more": pagination.get("has_more") is True,
+            "page_size": size if is_count(size) else 0,
+        },
     }
 
 
 def parse_detail(answer: object, name: str) -> Json:
-    """``GET /w/{name}``: ``worker``, ``readme`` when there is one, and ``api_reference``."""
+    """Read the answer to ``GET /w/{name}``: ``worker``, ``readme`` if any, and ``api_reference``."""
     if not is_object(answer):
         raise _unusable("it is not an object")
     wrapped = answer.get("worker")
@@ -202,7 +204,7 @@ def parse_detail(answer: object, name: str) -> Json:
 
 
 def parse_bundle(answer: object, name: str, asked: str) -> BundleAnswer:
-    """``GET /w/{name}/skills``; every entry must be whole, because all of them are going to be written."""
+    """Read the answer to ``GET /w/{name}/skills``; every entry must be whole, since all are written."""
     if not is_object(answer):
         raise _unusable("it is not an object")
     if answer.get("name") is not None:
@@ -210,13 +212,31 @@ def parse_bundle(answer: object, name: str, asked: str) -> BundleAnswer:
     version = answer.get("version")
     if version is not None and not isinstance(version, str):
         raise _unusable("its version is not a string")
-    skills = tuple(_skill(value) for value in _listed(answer, "skills"))
-    prompts = tuple(_prompt(value) for value in _listed(answer, "prompts"))
+    skills = tuple(
+        SkillAnswer(one["path"], one["content"]) for one in _whole_rows(answer, "skills", "path", "content")
+    )
+    prompts = tuple(
+        PromptAnswer(
+            one["name"], text_of(one.get("description")) or "", one.get("args_schema"), one["content"]
+        )
+        for one in _whole_rows(answer, "prompts", "name", "content")
+    )
     return BundleAnswer(version or asked, skills, prompts)
 
 
+def _whole_rows(answer: Json, field: str, *keys: str) -> Iterator[Json]:
+    """Yield the objects of a list, each of which must have strings at ``keys``."""
+    rows = answer.get(field)
+    if rows is not None and not is_list(rows):
+        raise _unusable(f"its {field} are not a list")
+    for row in map(object_of, rows or ()):
+        if not all(isinstance(row.get(key), str) for key in keys):
+            raise _unusable(f"one of its {field} has no {' or no '.join(keys)}")
+        yield row
+
+
 def skills_tree(bundle: BundleAnswer | None) -> Json:
-    """The names in a bundle without their contents; None is a worker that published none."""
+    """Return the names in a bundle without the contents; None stands for a worker without documents."""
     if bundle is None:
         return {"skills": [], "prompts": []}
     prompts = [{"name": one.name, "description": one.description or None} for one in bundle.prompts]
@@ -224,10 +244,13 @@ def skills_tree(bundle: BundleAnswer | None) -> Json:
 
 
 def parse_row(value: object) -> Json | None:
-    """One worker as every list shows it, or None when it has no name."""
+    """Read one worker as every list shows it; None if it has no name."""
     if not is_object(value) or not isinstance(value.get("name"), str) or not value["name"]:
         return None
-    downloads = value.get("total_downloads")
+    downloads, author = value.get("total_downloads"), value.get("author")
+    if is_object(author):
+        names = {key: text_of(author.get(key)) for key in ("name", "pfp")}
+        author = {**names, "verified": author.get("verified") is True}
     row: Json = {
         "name": value["name"],
         "description": text_of(value.get("description")),
@@ -239,8 +262,12 @@ def parse_row(value: object) -> Json | None:
             item for item in items_of(value.get("supported_targets")) if isinstance(item, str)
         ],
         "total_downloads": downloads if is_count(downloads) else 0,
-        "dependencies": [one for one in map(_dependency, items_of(value.get("dependencies"))) if one],
-        "author": _author(value.get("author")),
+        "dependencies": [
+            {"name": one["name"], "version": text_of(one.get("version")) or "*"}
+            for one in rows_of(value, "dependencies")
+            if isinstance(one.get("name"), str)
+        ],
+        "author": author if is_object(author) else None,
     }
     if isinstance(value.get("image"), str):
         row["image"] = value["image"]
@@ -252,49 +279,6 @@ def _references(reference: Json, key: str, fields: tuple[str, ...]) -> list[Json
     return [{"name": one["name"], **{field: one.get(field) for field in fields}} for one in named]
 
 
-def _pagination(value: Json) -> Json:
-    cursor, size = value.get("next_cursor"), value.get("page_size")
-    return {
-        "next_cursor": cursor if isinstance(cursor, str) and cursor else None,
-        "has_more": value.get("has_more") is True,
-        "page_size": size if is_count(size) else 0,
-    }
-
-
-def _dependency(value: object) -> dict[str, str] | None:
-    if not is_object(value) or not isinstance(value.get("name"), str):
-        return None
-    version = value.get("version")
-    return {"name": value["name"], "version": version if isinstance(version, str) else "*"}
-
-
-def _author(value: object) -> Json | None:
-    if not is_object(value):
-        return None
-    verified = value.get("verified") is True
-    return {"name": text_of(value.get("name")), "pfp": text_of(value.get("pfp")), "verified": verified}
-
-
-def _skill(value: object) -> SkillAnswer:
-    if not is_object(value) or not _has_texts(value, "path", "content"):
-        raise _unusable("a skill in it has no path or no content")
-    return SkillAnswer(value["path"], value["content"])
-
-
-def _prompt(value: object) -> PromptAnswer:
-    if not is_object(value) or not _has_texts(value, "name", "content"):
-        raise _unusable("a prompt in it has no name or no content")
-    return PromptAnswer(
-        value["name"], text_of(value.get("description")) or "", value.get("args_schema"), value["content"]
-    )
-
-
-def _listed(answer: Json, field: str) -> list[object]:
-    if answer.get(field) is not None and not isinstance(answer[field], list):
-        raise _unusable(f"its {field} are not a list")
-    return items_of(answer.get(field))
-
-
 def _check_name(answered: object, asked: str) -> None:
     if answered != asked:
         raise _unusable(f"it is about another worker than '{asked}'")
@@ -302,7 +286,3 @@ def _check_name(answered: object, asked: str) -> None:
 
 def _unusable(reason: str) -> DirectoryError:
     return DirectoryError(REGISTRY_FAILED, f"the answer of the registry cannot be used: {reason}")
-
-
-def _has_texts(value: Json, *fields: str) -> bool:
-    return all(isinstance(value.get(field), str) for field in fields)

@@ -54,7 +54,7 @@ class OfferedSkill(NamedTuple):
 
 
 class RegistryStore:
-    """Reading one such folder."""
+    """Reads one such folder."""
 
     def __init__(self, folder: Path) -> None:
         # A link on the way to the folder, or the folder as a link, counts once; below it none is followed.
@@ -70,10 +70,7 @@ class RegistryStore:
 
     def yanked(self, worker: str) -> frozenset[str]:
         """Return the versions that are served to callers who name them, and not offered otherwise."""
-        try:
-            found = items_of(json.loads(self._text(f"{worker}/{YANKED}") or "[]"))
-        except (ValueError, RecursionError):
-            return frozenset()
+        found = items_of(self._record(f"{worker}/{YANKED}"))
         return frozenset(version for version in found if isinstance(version, str))
 
     def published_at(self, worker: str, version: str) -> str | None:
@@ -94,10 +91,7 @@ class RegistryStore:
         return {"latest": latest, **tags} if latest is not None else tags
 
     def given_tags(self, worker: str) -> dict[str, str]:
-        try:
-            found = object_of(json.loads(self._text(f"{worker}/{TAGS}") or "{}"))
-        except (ValueError, RecursionError):
-            return {}
+        found = object_of(self._record(f"{worker}/{TAGS}"))
         return {tag: version for tag, version in found.items() if isinstance(version, str)}
 
     def resolve(self, worker: str, asked: str) -> str | None:
@@ -107,7 +101,7 @@ class RegistryStore:
         return asked if asked in self.versions(worker) else self.tags(worker).get(asked)
 
     def rows(self) -> list[Json]:
-        """One row a worker, at its latest version; a worker without one is not listed."""
+        """List every worker at its latest version; a worker without one is left out."""
         found = ((worker, self.resolve(worker, "latest")) for worker in self.workers())
         return [self.row(worker, version) for worker, version in found if version is not None]
 
@@ -118,7 +112,7 @@ class RegistryStore:
         return row
 
     def detail(self, worker: str, version: str) -> Json:
-        """The answer to ``GET /w/{name}``."""
+        """Answer ``GET /w/{name}``."""
         document = self._document(worker, version)
         reference = {field: document[field] for field in _REFERENCE if isinstance(document.get(field), list)}
         detail: Json = {**self.row(worker, version), "functions": [], "triggers": [], **reference}
@@ -138,7 +132,7 @@ class RegistryStore:
         return {"worker": detail if readme is None else {**detail, "readme": readme}}
 
     def bundle(self, worker: str, version: str) -> Json | None:
-        """The answer to ``GET /w/{name}/skills``, None when this version has no documents."""
+        """Answer ``GET /w/{name}/skills``; None if the version has no documents."""
         folder = f"{worker}/{version}"
         skills = [{"path": path, "content": content} for path, content in self._texts(f"{folder}/skills")]
         texts = self._texts(f"{folder}/prompts")
@@ -192,7 +186,7 @@ class RegistryStore:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
 
     def count_download(self, worker: str) -> None:
-        """One more; a registry on a read-only disk does not count."""
+        """Count one download more, unless the disk is read-only."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             opened = os.open(f"{self._folder}/{worker}/{_DOWNLOADS}", flags, 0o644)
@@ -205,7 +199,7 @@ class RegistryStore:
             os.close(opened)
 
     def _document(self, worker: str, version: str) -> Json:
-        """The parsed worker.yaml; read again when the file is another one."""
+        """Parse a worker.yaml, or return what was parsed if the file is still the same."""
         path = f"{worker}/{version}/{WORKER}"
         try:
             stamp = settled_stamp(os.lstat(f"{self._folder}/{path}"))
@@ -220,7 +214,7 @@ class RegistryStore:
         return document
 
     def _texts(self, folder: str) -> Iterator[tuple[str, str]]:
-        """The text files below a folder by their paths; hidden ones, links and other data are not served."""
+        """Yield the text files below a folder by their paths, without hidden ones, links and other data."""
         top = f"{self._folder}/{folder}"
         for parent, folders, names in os.walk(top):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -229,6 +223,13 @@ class RegistryStore:
                 text = None if name.startswith(".") else self._text(f"{folder}/{path}")
                 if text is not None:
                     yield path, text
+
+    def _record(self, path: str) -> object:
+        """Read a JSON file; None if it is missing or broken."""
+        try:
+            return json.loads(self._text(path) or "null")
+        except (ValueError, RecursionError):
+            return None
 
     def _text(self, path: str) -> str | None:
         """Return the text of a regular file; None for a missing, binary or oversized file."""
@@ -261,7 +262,7 @@ def _packed_files(
 
 
 def load_worker(text: str) -> Json | None:
-    """The mapping in a worker.yaml, None when it is not plain data."""
+    """Parse a worker.yaml; None if it is not a mapping of plain data."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -293,7 +294,7 @@ def _is_bounded(events: Iterator[object]) -> bool:
 
 
 def prompt_of(path: str, content: str) -> Json:
-    """A prompt's file as the API has it: the metadata of the front matter beside the text."""
+    """Describe a prompt's file as the API does: metadata of the front matter, and the text."""
     block, body = frontmatter.split(content)
     values = frontmatter.read(block).values if block is not None else {}
     stem = path.rpartition("/")[2].removesuffix(".md")
@@ -315,7 +316,7 @@ _DESCRIPTION_WEIGHT: Final = 0.8
 
 
 class Rank(NamedTuple):
-    """The rank of a row: higher scores first, then by name."""
+    """Ranks a row: higher scores first, then by name."""
 
     score: float
     name: str
@@ -325,17 +326,17 @@ class Rank(NamedTuple):
 
 
 class BadCursorError(ValueError):
-    """A cursor that this registry did not give out."""
+    """The cursor is not one that this registry gave out."""
 
 
 def trigrams(text: str) -> frozenset[str]:
-    """Every three letters in a row, with two blanks before a word and one behind it."""
+    """Return every three letters in a row, with two blanks before a word and one behind it."""
     padded = (f"  {word} " for word in _WORD.findall(text.lower()))
     return frozenset(word[at : at + 3] for word in padded for at in range(len(word) - 2))
 
 
 def similarity(search: str, name: str, description: str) -> float:
-    """How well a search fits: between 0 and 1, and 1 for the name itself."""
+    """Score how well a search fits: from 0 to 1, and 1 for the name itself."""
     wanted = trigrams(search)
     if not wanted:
         return 0.0
@@ -347,7 +348,7 @@ def similarity(search: str, name: str, description: str) -> float:
 
 
 def search_rows(rows: Sequence[dict[str, Any]], search: str | None) -> list[tuple[Rank, dict[str, Any]]]:
-    """The rows a search finds, best first; without one all of them, most downloaded first."""
+    """Return the rows that a search finds, best first; without one all, most downloaded first."""
     if search is None:
         placed = [(Rank(float(row["total_downloads"]), row["name"]), row) for row in rows]
     else:
@@ -361,7 +362,7 @@ def page_of(
     cursor: str | None,
     size: int = limits.REGISTRY_PAGE_ROWS,
 ) -> dict[str, Any]:
-    """One page, starting after the row a cursor stands for."""
+    """Return one page, starting after the row that a cursor stands for."""
     after = None if cursor is None else decode_cursor(cursor).key()
     rest = [one for one in placed if after is None or one[0].key() > after]
     shown = rest[:size]

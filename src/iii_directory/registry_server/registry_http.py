@@ -52,17 +52,14 @@ class _FileAnswer(NamedTuple):
 
 
 class RegistryServer:
-    """A registry that listens from the start, and answers in a thread of its own while it is a context."""
+    """Listens from the start, and answers in a thread of its own while it is a context."""
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = 0) -> None:
         bounds = HttpLimits(limits.MAX_REGISTRY_CONNECTIONS, limits.REGISTRY_REQUEST_SECONDS)
         self._store = published_workers.RegistryStore(folder)
         self._listener = Listener(host, port, is_public=True, path="", limits=bounds)
         self._server = HttpServer(self._respond, self._listener, _refuse)
-
-    @property
-    def url(self) -> str:
-        return self._listener.url
+        self.url = self._listener.url
 
     def __enter__(self) -> Self:
         started = threading.Event()
@@ -111,11 +108,21 @@ class RegistryServer:
         path = scope["raw_path"].decode("latin-1").partition("?")[0]
         match [unquote(part) for part in path.strip("/").split("/")]:
             case ["w"]:
-                return self._page(fields)
+                search = fields.get("search", "").strip()[: limits.MAX_REGISTRY_QUERY_CHARS] or None
+                rows = published_workers.search_rows(self._store.rows(), search)
+                try:
+                    return published_workers.page_of(rows, fields.get("cursor"))
+                except published_workers.BadCursorError:
+                    reason = "the cursor is not one of this registry"
+                    raise _AnswerError(HTTPStatus.BAD_REQUEST, reason) from None
             case ["w", worker]:
                 return self._store.detail(worker, self._resolved(worker, fields))
             case ["w", worker, "skills"]:
-                return self._bundle(worker, self._resolved(worker, fields))
+                bundle = self._store.bundle(worker, self._resolved(worker, fields))
+                if bundle is None:
+                    raise _AnswerError(HTTPStatus.NOT_FOUND, "this worker has no skills")
+                self._store.count_download(worker)
+                return bundle
             case _:
                 raise _AnswerError(HTTPStatus.NOT_FOUND, "no such address")
 
@@ -138,15 +145,6 @@ class RegistryServer:
             return _FileAnswer(file.raw, media, skill_package.digest_of(file.raw))
         raise _AnswerError(HTTPStatus.NOT_FOUND, "no such skill or file")
 
-    def _page(self, fields: dict[str, str]) -> dict[str, Any]:
-        search = fields.get("search", "").strip()[: limits.MAX_REGISTRY_QUERY_CHARS] or None
-        try:
-            return published_workers.page_of(
-                published_workers.search_rows(self._store.rows(), search), fields.get("cursor")
-            )
-        except published_workers.BadCursorError:
-            raise _AnswerError(HTTPStatus.BAD_REQUEST, "the cursor is not one of this registry") from None
-
     def _resolved(self, worker: str, fields: dict[str, str]) -> str:
         # The public registry once took tags in a field of their own.
         asked = fields.get("version") or fields.get("tag") or "latest"
@@ -154,13 +152,6 @@ class RegistryServer:
         if version is None:
             raise _AnswerError(HTTPStatus.NOT_FOUND, "no such worker or version")
         return version
-
-    def _bundle(self, worker: str, version: str) -> dict[str, Any]:
-        bundle = self._store.bundle(worker, version)
-        if bundle is None:
-            raise _AnswerError(HTTPStatus.NOT_FOUND, "this worker has no skills")
-        self._store.count_download(worker)
-        return bundle
 
 
 async def _refuse(refused: Refused, _scope: Scope, _receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Publishing into a registry folder: a version appears as a whole, and never changes; it can be yanked."""
+"""Publish workers into a registry folder: a version appears as a whole, never changes, and can be yanked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOCK: Final = "PUBLISH"
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What `publish` did; ``is_new`` is False when exactly this was published before."""
+    """Reports what `publish` did; ``is_new`` is False if exactly this was published before."""
 
     worker: str
     version: str
@@ -80,7 +80,13 @@ def _enter(
         before = store.tags(worker).get("latest")
         is_new = version not in store.versions(worker)
         if is_new:
-            _add(files, root, hidden, version, contents)
+            # The version is built out of sight and appears with one rename.
+            remove_tree(files, _WORK, hidden)
+            files.make_folder(_WORK, hidden)
+            with opened_folder(files, _WORK, hidden) as work:
+                Builder(files, {}).fill(work, lay_out(Disk(), contents, ()))
+            files.rename(_WORK, hidden, version, root)
+            files.sync(root)
         elif dict(_files(registry / worker / version)) != contents:
             raise _unfit(f"version {version} of {worker} is published already, and versions never change")
         tags = _tags(store.given_tags(worker), before, version, tag)
@@ -113,25 +119,15 @@ def yank(registry: Path, worker: str, version: str, *, undo: bool = False) -> di
 
 
 def _write(files: FileOps, root: int, hidden: int, name: str, content: object) -> None:
-    """Replace a record of a worker at once."""
+    """Replace a record of a worker with one rename."""
     remove_tree(files, _NEW_RECORD, hidden)
     write_file(files, _NEW_RECORD, hidden, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
     files.rename(_NEW_RECORD, hidden, name, root)
     files.sync(root)
 
 
-def _add(files: FileOps, root: int, hidden: int, version: str, contents: dict[str, bytes]) -> None:
-    """Build the version out of sight and let it appear with one rename."""
-    remove_tree(files, _WORK, hidden)
-    files.make_folder(_WORK, hidden)
-    with opened_folder(files, _WORK, hidden) as work:
-        Builder(files, {}).fill(work, lay_out(Disk(), contents, ()))
-    files.rename(_WORK, hidden, version, root)
-    files.sync(root)
-
-
 def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | None) -> dict[str, str]:
-    """With a tag only that tag moves; without one ``latest`` follows the highest stable version."""
+    """Move the given tag, or without one let ``latest`` follow the highest stable version."""
     tags = dict(given) if latest is None else {**given, "latest": latest}
     if tag is not None:
         tags[tag] = version
@@ -143,7 +139,7 @@ def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | No
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What of a folder is published, by path; links and special files are refused."""
+    """Yield the files of a folder that are published, by path; refuse links and special files."""
     if not path.is_dir():
         raise _unfit("that path is not a folder to publish")
     root = os.path.realpath(path)
@@ -170,14 +166,14 @@ def _read(root: str, path: str) -> bytes:
         if refusal.reason is TOO_LARGE:
             check_total(limits.MAX_BUNDLE_BYTES + 1)
         if refusal.reason in (LINK, SPECIAL):
-            raise refused(f"{quoted(path)} is a link or no regular file") from None
+            raise refused(f"{quoted(path)} is a link or not a regular file") from None
         raise
     check_file(path, len(content))
     return content
 
 
 def _name(path: Path, contents: dict[str, bytes]) -> str:
-    """The worker's name: what worker.yaml or iii.worker.yaml says, else what the folder is called."""
+    """Find the worker's name: that of worker.yaml or iii.worker.yaml, else that of the folder."""
     if published_workers.WORKER not in contents:
         return path.resolve().name
     too_large = len(contents[published_workers.WORKER]) > limits.MAX_WORKER_YAML_BYTES
@@ -193,7 +189,7 @@ def _name(path: Path, contents: dict[str, bytes]) -> str:
 
 
 def _check(contents: dict[str, bytes]) -> None:
-    """What could not be installed is not published."""
+    """Refuse to publish what could not be installed."""
     if not contents:
         raise _unfit(f"the folder has no {published_workers.WORKER}, no skills and no prompts")
     check_count(len(contents))

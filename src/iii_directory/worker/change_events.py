@@ -171,7 +171,7 @@ class InstallEvents:
     def failed(self, worker: str, error: DirectoryError) -> None:
         """Note that the skills of a worker could not be fetched."""
         reason = f"its skills could not be fetched: {error.problem}"
-        fix = f"call directory::skills::download_from_registry with worker {worker} to try again"
+        fix = f"try again: iii-directory skills add {worker}, or directory::skills::download_from_registry"
         self._notes.put(_failure_of(worker), Finding("download", worker, reason, fix))
 
     def nothing_to_fetch(self, worker: str) -> None:
