@@ -130,7 +130,11 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, names in SECTIONS.get(self.name or "", {"Commands": self.list_commands(ctx)}).items():
             with formatter.section(heading):
-                formatter.write_dl([(name, _first_sentence(self.commands[name])) for name in names])
+                rows: list[tuple[str, str]] = []
+                for name in names:
+                    sentence, dot, _ = " ".join((self.commands[name].help or "").split()).partition(". ")
+                    rows.append((name, sentence + dot.strip()))
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -145,12 +149,6 @@ class CommandGroup(click.Group):
             hint = f" Did you mean: {close}?" if close else ""
             ctx.fail(f"there is no command {quoted(word)} here.{hint}")
         return super().resolve_command(ctx, args)
-
-
-def _first_sentence(command: click.Command) -> str:
-    text = " ".join((command.help or "").split())
-    sentence, dot, _ = text.partition(". ")
-    return sentence + dot.strip() if dot else text
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:

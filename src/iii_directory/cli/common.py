@@ -55,14 +55,11 @@ EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says w
 
 
 def config_option(command: Command) -> Command:
-    def given_or_default(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-        return given or default_config()
-
     return click.option(
         "--config",
         "config_path",
         type=click.Path(path_type=Path, dir_okay=False),
-        callback=given_or_default,
+        callback=lambda _context, _option, given: given or default_config(),
         help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
     )(command)
 

@@ -36,7 +36,7 @@ DEFAULT: Final = "default"
 
 
 class Origin(NamedTuple):
-    """A place where values are set, with its name for people."""
+    """Names a place where values are set, for people, with the values."""
 
     name: str
     values: Json
@@ -51,7 +51,7 @@ class InForce(NamedTuple):
 
 
 class Reread(NamedTuple):
-    """The effect of a changed configuration on a running worker."""
+    """Describes the effect of a changed configuration on a running worker."""
 
     hot: dict[str, Any]
     """The fields of `Settings` that change at once."""
@@ -107,7 +107,12 @@ def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[
                 values[key] = setting.read(value)
             except WrongValueError as error:
                 wrong[key] = str(error)
-    return values, wrong, [_unknown(key) for key in document if key not in BY_KEY]
+    unknown: list[str] = []
+    for key in (key for key in document if key not in BY_KEY):
+        close = close_names(key, BY_KEY.keys())
+        hint = f" (did you mean '{close[0]}'?)" if close else ""
+        unknown.append(f"unknown key {quoted(key)} is ignored{hint}")
+    return values, wrong, unknown
 
 
 def load_settings(path: Path) -> tuple[Settings, list[str]]:
@@ -137,22 +142,19 @@ def in_force(origins: Sequence[Origin]) -> tuple[list[InForce], list[str]]:
     A sentence tells of each invalid value, which leaves the value before it in force.
     """
     problems: list[str] = []
-    return [_in_force(setting, origins, problems) for setting in SETTINGS], problems
-
-
-def _in_force(setting: Setting, origins: Sequence[Origin], problems: list[str]) -> InForce:
-    found = InForce(setting.key, setting.default, DEFAULT)
-    for origin in origins:
-        value = origin.values.get(setting.key)
-        if value is None:
-            continue
-        try:
-            setting.read(value)
-        except WrongValueError as expected:
-            problems.append(f"{origin.name}: '{setting.key}' must be {expected}")
-        else:
-            found = InForce(setting.key, value, origin.name)
-    return found
+    found: list[InForce] = []
+    for setting in SETTINGS:
+        now = InForce(setting.key, setting.default, DEFAULT)
+        for origin in origins:
+            value = origin.values.get(setting.key)
+            try:
+                if value is not None:
+                    setting.read(value)
+                    now = InForce(setting.key, value, origin.name)
+            except WrongValueError as expected:
+                problems.append(f"{origin.name}: '{setting.key}' must be {expected}")
+        found.append(now)
+    return found, problems
 
 
 def default_document() -> dict[str, object]:
@@ -243,12 +245,6 @@ def user_roots() -> list[Path]:
     return theirs if ours is None else [ours, *theirs]
 
 
-def _unknown(key: str) -> str:
-    close = close_names(key, BY_KEY.keys())
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
-    return f"unknown key {quoted(key)} is ignored{hint}"
-
-
 def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Settings:
     """Resolve relative folders from the folder of the file, and add the usual roots that exist."""
     local = settings.local_skills_folder
@@ -287,27 +283,20 @@ def nearest_project(start: Path) -> Path:
     home = home_folder()
     home = None if home is None else real_path(home)
     for folder in (start, *start.parents):
-        if _is_project(folder, is_home=folder == home):
+        # In the home folder these are the user's, for every project.
+        roots = () if folder == home else DEFAULT_ROOTS
+        if _is_our_config(folder / CONFIG_FILE) or (folder / DATA_FOLDER).is_dir():
+            return folder
+        if any((folder / root).is_dir() for root in roots) or _has_skill(folder / "skills"):
             return folder
         if folder == home or os.path.ismount(folder):
             break
     return start
 
 
-def _is_project(folder: Path, *, is_home: bool) -> bool:
-    if _is_our_config(folder / CONFIG_FILE) or (folder / DATA_FOLDER).is_dir():
-        return True
-    # In the home folder these are the user's, for every project.
-    roots = () if is_home else DEFAULT_ROOTS
-    return any((folder / root).is_dir() for root in roots) or _has_skill(folder / "skills")
-
-
 def _is_our_config(path: Path) -> bool:
     """Return whether a file is our configuration: it has a key that we know."""
-    if not path.is_file():
-        return False
-    document, _ = read_document(path)
-    return any(key in BY_KEY for key in document)
+    return path.is_file() and any(key in BY_KEY for key in read_document(path)[0])
 
 
 def _has_skill(folder: Path) -> bool:

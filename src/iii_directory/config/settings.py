@@ -121,14 +121,6 @@ def _read_variables(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _is_scopes(value: object) -> bool:
-    return is_text_map(value) and value.keys() <= set(Scopes._fields) and all(map(str.strip, value.values()))
-
-
-def _read_paths(value: object) -> bool | str:
-    return "auto" if value == "auto" else _read_flag(value)
-
-
 _TEXT: Final[Json] = {"type": "string"}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
 _FLAG: Final = _Type({"type": "boolean"}, _read_flag)
@@ -147,7 +139,9 @@ _URL: Final = _type(_TEXT, "an http or https address", _is_http, lambda value: v
 _SCOPES: Final = _type(
     {"type": "object", "properties": {"skills": _TEXT, "prompts": _TEXT}, "additionalProperties": False},
     "a mapping with 'skills' and 'prompts'",
-    _is_scopes,
+    lambda value: (
+        is_text_map(value) and value.keys() <= set(Scopes._fields) and all(map(str.strip, value.values()))
+    ),
     lambda value: Scopes(**value),
 )
 _MIRRORS: Final = _type(
@@ -176,7 +170,9 @@ _SURFACES: Final = _type(
     lambda value: value == "all" or (is_text_list(value) and set(value) <= set(SURFACES)),
     lambda value: SURFACES if value == "all" else tuple(value),
 )
-_PATHS: Final = _Type({"enum": ["auto", True, False]}, _read_paths)
+_PATHS: Final = _Type(
+    {"enum": ["auto", True, False]}, lambda value: value if value == "auto" else _read_flag(value)
+)
 _TOOLS: Final = _type({"enum": ["small", "all"]}, "'small' or 'all'", lambda value: value in ("small", "all"))
 _CALLS: Final = _type(
     {"enum": ["off", "read-only", "all"]},
@@ -294,8 +290,8 @@ class Settings:
     section_guard: bool = _setting(_FLAG, "keep iii://fn/ links away from internal functions", default=True)
     sections: str | None = _setting(
         _SECTIONS,
-        "which functions iii://fn/ links may run: 'read-only' or 'all'; unset, MCP clients run read-only ones"
-        " and callers on the engine what section_guard lets pass",
+        "the functions that iii://fn/ links may run, 'read-only' or 'all'; by default MCP clients run"
+        " read-only ones, and callers on the engine all that section_guard allows",
         default=None,
     )
     surfaces: tuple[str, ...] = _setting(
