@@ -58,7 +58,6 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
 @click.command(
     help="Create a new skill in the skills folder, with example requests for skills eval. skills check "
     "objects until its placeholders are replaced.",
-    epilog=EXIT_CODES,
 )
 @click.argument("name")
 @config_option

@@ -151,16 +151,14 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def with_examples(command: click.Command, path: str) -> click.Command:
-    """Add the examples to the help of a command and of the commands below it."""
+def complete_help(command: click.Command, path: str) -> None:
+    """Add examples and exit codes to the help of a command and of the commands below it."""
     lines = [f"  {PROGRAM} {line}" for line in EXAMPLES.get(path, ())]
-    if lines:
-        examples = "\n".join(("\b", "Examples:", *lines))
-        command.epilog = f"{examples}\n\n{command.epilog}" if command.epilog else examples
+    examples = "\n".join(("\b", "Examples:", *lines, "\n")) if lines else ""
+    command.epilog = examples + (command.epilog or EXIT_CODES)
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
-            with_examples(below, f"{path} {name}")
-    return command
+            complete_help(below, f"{path} {name}")
 
 
 # Completion
@@ -189,7 +187,6 @@ class _AllCommands(click.Group):
 @click.command(
     help="Print a completion script for a shell: put it into ~/.bashrc, ~/.zshrc or "
     "~/.config/fish/completions/iii-directory.fish.",
-    epilog=EXIT_CODES,
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:

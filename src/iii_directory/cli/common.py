@@ -59,7 +59,7 @@ def config_option(command: Command) -> Command:
         "--config",
         "config_path",
         type=click.Path(path_type=Path, dir_okay=False),
-        callback=lambda _context, _option, given: given or default_config(),
+        default=default_config,
         help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
     )(command)
 

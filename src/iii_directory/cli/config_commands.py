@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     cls=CommandGroup,
     help="The settings: what is in force and where it comes from, what is wrong with the file, a file to "
     "start from, and a schema for editors.",
-    epilog=common.EXIT_CODES,
 )
 def command() -> None:
     """Group the commands; each reads the file itself, because a broken file is what it reports on."""
@@ -39,7 +38,6 @@ def command() -> None:
     help="Show every setting, its value and where that comes from: the default, the file, the start of the "
     "directory that runs for this folder, or the engine it is on. What the file changes at the next start "
     "says so.",
-    epilog=common.EXIT_CODES,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @common.config_option
@@ -57,7 +55,7 @@ def show(as_json: bool, config_path: Path, url: str | None) -> None:
         note(f"{problem}; it is not used")
 
 
-@command.command(help="Say what is wrong with the file; nothing is started.", epilog=common.EXIT_CODES)
+@command.command(help="Say what is wrong with the file; nothing is started.")
 @common.config_option
 def check(config_path: Path) -> None:
     if not os.path.lexists(config_path):
@@ -67,9 +65,7 @@ def check(config_path: Path) -> None:
     note(f"{config_path} is fine")
 
 
-@command.command(
-    help="Write a file with every setting, its default and what it is for.", epilog=common.EXIT_CODES
-)
+@command.command(help="Write a file with every setting, its default and what it is for.")
 @common.config_option
 def init(config_path: Path) -> None:
     try:
@@ -82,7 +78,7 @@ def init(config_path: Path) -> None:
     note(f"wrote {config_path}: every line is a default and commented out")
 
 
-@command.command(help="Print a JSON Schema of the file, for editors.", epilog=common.EXIT_CODES)
+@command.command(help="Print a JSON Schema of the file, for editors.")
 def schema() -> None:
     print_text(json.dumps(config.json_schema(), indent=2))
 

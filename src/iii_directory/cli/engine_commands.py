@@ -15,7 +15,7 @@ import click
 
 from iii_directory.cli import common, output, processes
 from iii_directory.cli.command_help import complete_functions
-from iii_directory.cli.common import EXIT_CODES, engine_url, fail, is_named, listens, program, url_option
+from iii_directory.cli.common import engine_url, fail, is_named, listens, program, url_option
 from iii_directory.cli.tokens import engine_options, engine_token, rule_for
 from iii_directory.config import at_next_start, real_path
 from iii_directory.shapes import is_object
@@ -32,7 +32,6 @@ _READY_SECONDS: Final = 0.5
 
 @click.command(
     help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.",
-    epilog=common.EXIT_CODES,
 )
 @common.config_option
 @click.option(
@@ -129,7 +128,6 @@ def open_database(directory: Path | None) -> Database | None:
 @click.command(
     help="Run the worker on an engine that is already running. While no engine answers, the worker waits, "
     "and it reconnects.",
-    epilog=common.EXIT_CODES,
 )
 @common.config_option
 @common.url_option
@@ -243,7 +241,6 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
 
 @click.command(
     help="Open the web page of the directory that runs for this project, or of the only one that runs.",
-    epilog=common.EXIT_CODES,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open nothing.")
 def open_page(as_json: bool) -> None:
@@ -298,7 +295,6 @@ class _Trigger(click.Command):
     cls=_Trigger,
     help="Call FUNCTION with the given fields and print its answer: text as text, everything else as JSON. A "
     "VALUE that is valid JSON is sent as JSON, else as text.",
-    epilog=EXIT_CODES,
 )
 @click.argument("function", required=False, shell_complete=complete_functions)
 @click.argument("fields", nargs=-1, metavar="[KEY=VALUE]...")

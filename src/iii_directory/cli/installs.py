@@ -12,7 +12,6 @@ import click
 
 from iii_directory.cli import add
 from iii_directory.cli.command_help import complete_namespaces
-from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.linking import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
 from iii_directory.errors import DirectoryError
@@ -149,7 +148,6 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
 @click.command(
     help="Show what was edited by hand since the install, as a patch. The sources are asked for what they "
     "had then.",
-    epilog=EXIT_CODES,
 )
 @namespaces_argument
 @click.option("--upstream", is_flag=True, help="Instead, what the source changed in the files you edited.")

@@ -10,7 +10,7 @@ import click
 
 from iii_directory.cli.add import options, print_offers, run_installer, sentence_of, typed_by
 from iii_directory.cli.command_help import complete_skills
-from iii_directory.cli.common import EXIT_CODES, fail, settings_from
+from iii_directory.cli.common import fail, settings_from
 from iii_directory.cli.output import counted, note, print_json, print_place, print_table
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.documents import frontmatter
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     "functions of the engine and whether they exist there. ID is a skill, PATH a folder with a SKILL.md, and "
     "SOURCE what skills add takes; nothing is installed. What benign skills almost never have is found; "
     "finding nothing does not mean that a skill is safe.",
-    epilog=EXIT_CODES,
 )
 @click.argument("skill", metavar="ID|PATH|SOURCE", shell_complete=complete_skills)
 @click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of the SOURCE; repeatable.")
@@ -51,6 +50,7 @@ def facts(
     if reason is not None:
         _accept(skill, reason.strip(), where, as_json=as_json)
         return
+    replies: list[dict[str, Any]]
     if _is_source(skill, where):
         from iii_directory.install.bundle import bundle_facts
 
@@ -156,7 +156,6 @@ def _fetched(source: str, skills: Sequence[str], settings: Settings, *, everythi
 @click.command(
     help="Write the files of one skill to a temporary folder and print its path; nothing is installed. "
     "SOURCE is what skills add takes; SKILL may be left out where it has one.",
-    epilog=EXIT_CODES,
 )
 @click.argument("source", metavar="SOURCE")
 @click.argument("skill", metavar="[SKILL]", required=False)

@@ -51,7 +51,6 @@ def link(skills: tuple[str, ...], hosts: tuple[str, ...], as_json: bool, config_
 @click.command(
     help="Remove the links and copies that skills link made: of all skills, or of some. Nothing else is "
     "removed, and neither are files of a copy that were edited.",
-    epilog=common.EXIT_CODES,
 )
 @click.argument("skills", metavar="[SKILL]...", nargs=-1, shell_complete=complete_skills)
 @to_option("Only from this host, repeatable")

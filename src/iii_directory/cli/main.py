@@ -168,10 +168,10 @@ def _run(name: str, args: list[str], program: str) -> None:
     command = command_of(name)
     import click
 
-    if not {"--help", "-h"}.isdisjoint(args):
-        from iii_directory.cli.command_help import with_examples
+    if not args or not {"--help", "-h"}.isdisjoint(args):
+        from iii_directory.cli.command_help import complete_help
 
-        command = with_examples(command, name)
+        complete_help(command, name)
     try:
         code = command.main(
             args=args,

@@ -21,7 +21,7 @@ import click
 from iii_directory.cli import common
 from iii_directory.cli.client_files import CLIENTS, connecting_lines, edit_file, print_config, target_for
 from iii_directory.cli.output import say
-from iii_directory.cli.processes import directory_for
+from iii_directory.cli.processes import cannot_listen, directory_for, socket_shares, stop_signal
 from iii_directory.cli.tokens import TokenRule, engine_token, rule_for, token_option
 from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION
 from iii_directory.limits import MCP_START_SECONDS, MCP_WORK_SECONDS
@@ -105,17 +105,24 @@ def http_options(*, fixed_port: bool) -> Callable[[common.Command], common.Comma
     type=click.Choice(["small", "all"]),
     help="Show the few tools for reading skills, or every tool of the directory.  [default: as configured]",
 )
-@click.option("--up", is_flag=True, help="Accepted for older configurations; the folder is always served.")
+# Older configurations of clients have it; the folder is always served.
+@click.option("--up", is_flag=True, expose_value=False, hidden=True)
 @click.option(
     "--print-config",
     "print_for",
     type=click.Choice(list(CLIENTS)),
-    help="Print what this client needs in its configuration, and end.",
+    metavar="CLIENT",
+    help=f"Print what a client needs in its configuration, and end. CLIENT is {', '.join(CLIENTS)}.",
 )
 @click.option(
-    "--install", type=click.Choice(list(CLIENTS)), help="Put that into the client's own file, and end."
+    "--install",
+    type=click.Choice(list(CLIENTS)),
+    metavar="CLIENT",
+    help="Put that into the client's own file, and end.",
 )
-@click.option("--uninstall", type=click.Choice(list(CLIENTS)), help="Take it out again, and end.")
+@click.option(
+    "--uninstall", type=click.Choice(list(CLIENTS)), metavar="CLIENT", help="Take it out again, and end."
+)
 @click.option("--yes", is_flag=True, help="Change the client's file without asking.")
 def command(
     url: str | None,
@@ -127,13 +134,11 @@ def command(
     token: str | None,
     expose: tuple[str, ...],
     tools: str | None,
-    up: bool,
     print_for: str | None,
     install: str | None,
     uninstall: str | None,
     yes: bool,
 ) -> None:
-    del up
     common.set_up_log()
     address = common.engine_url(url) if common.is_named(url) else None
     project = common.project_of(config_path, skills_folder)
@@ -212,8 +217,6 @@ class _NotServedError(Exception):
 
 
 async def _serve_http(face: Face, host: str, port: int, rule: TokenRule) -> None:
-    from iii_directory.cli.processes import stop_signal
-
     stopped = stop_signal()
     try:
         listener = _listener(host, port, rule)
@@ -233,8 +236,6 @@ async def _serve_http(face: Face, host: str, port: int, rule: TokenRule) -> None
 
 
 async def _serve_stdio(face: Face) -> None:
-    from iii_directory.cli.processes import stop_signal
-
     stopping = asyncio.create_task(stop_signal().wait())
     serving = asyncio.create_task(_serve_client(face))
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -287,8 +288,6 @@ async def _bridge(face: Face) -> AsyncGenerator[Bridge]:
 
 def _listener(host: str, port: int, rule: TokenRule) -> Listener:
     """Take the port of /mcp."""
-    from iii_directory.cli.processes import cannot_listen, socket_shares
-
     try:
         limits = HttpLimits(connections=socket_shares().mcp)
         return Listener(host, port, rule.token, asks_everybody=rule.asks_everybody, limits=limits)

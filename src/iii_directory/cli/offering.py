@@ -13,7 +13,7 @@ import click
 
 from iii_directory.catalog.origins import FULL, MANUAL, OFF, Levels
 from iii_directory.cli.command_help import complete_skills
-from iii_directory.cli.common import EXIT_CODES, config_option, fail
+from iii_directory.cli.common import config_option, fail
 from iii_directory.cli.output import note
 from iii_directory.config import read_document, read_values
 from iii_directory.documents import frontmatter
@@ -33,7 +33,6 @@ _SKILLS = click.argument("skills", metavar="ID...", nargs=-1, required=True, she
 @click.command(
     help="Offer skills only to those who ask for them by name: they are in no list, index or search. ID may "
     "be a pattern as in shells.",
-    epilog=EXIT_CODES,
 )
 @_SKILLS
 @click.option("--off", is_flag=True, help="Serve them to no one.")
@@ -43,7 +42,7 @@ def hide(skills: tuple[str, ...], off: bool, config_path: Path) -> None:
     _edit(config_path, lambda table: {**dict.fromkeys(skills, level), **_without(table, skills)})
 
 
-@click.command(help="Offer skills in full again.", epilog=EXIT_CODES)
+@click.command(help="Offer skills in full again.")
 @_SKILLS
 @config_option
 def enable(skills: tuple[str, ...], config_path: Path) -> None:
@@ -60,7 +59,6 @@ def enable(skills: tuple[str, ...], config_path: Path) -> None:
 @click.command(
     "show-only",
     help="Offer these skills in full, and all others only to those who ask for them by name.",
-    epilog=EXIT_CODES,
 )
 @_SKILLS
 @config_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iii_directory.cli.command_help import CommandGroup
-from iii_directory.cli.common import EXIT_CODES, as_command, config_option, fail, settings_from
+from iii_directory.cli.common import as_command, config_option, fail, settings_from
 from iii_directory.cli.output import note, print_json, print_table, print_text, say
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_PUBLISHED_WORKERS
@@ -37,7 +37,6 @@ def _registry_option(text: str, *, required: bool) -> Callable[[Callable[..., No
     cls=CommandGroup,
     help="Search a workers registry; or make one of your own: publish workers into a folder, and "
     "serve it. Users who set registry_url to its address install from it.",
-    epilog=EXIT_CODES,
 )
 def command() -> None:
     """Group the commands; they have no option in common."""
@@ -45,7 +44,6 @@ def command() -> None:
 
 @command.command(
     help="Serve a folder of published workers. New versions appear at once.",
-    epilog=EXIT_CODES,
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
@@ -86,7 +84,6 @@ def serve(folder: Path, port: int, host: str) -> None:
 @command.command(
     help="Publish the worker in a folder (worker.yaml or iii.worker.yaml, README.md, skills/, prompts/). A "
     "published version never changes. The name comes from worker.yaml, else from the folder.",
-    epilog=EXIT_CODES,
 )
 @click.argument("path", type=click.Path(path_type=Path, file_okay=False))
 @_registry_option("The folder of published workers; made if it is missing.", required=True)
@@ -118,9 +115,7 @@ _of_folder = _registry_option(
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print everything known of each as JSON.")
 
 
-@command.command(
-    "list", help="List the workers that are published, the most downloaded first.", epilog=EXIT_CODES
-)
+@command.command("list", help="List the workers that are published, the most downloaded first.")
 @_of_folder
 @_as_json
 @config_option
@@ -128,7 +123,7 @@ def list_(registry: Path | None, as_json: bool, config_path: Path) -> None:
     _show(_found(registry, config_path, None), as_json, "nothing is published there")
 
 
-@command.command(help="Find published workers by words of their names and descriptions.", epilog=EXIT_CODES)
+@command.command(help="Find published workers by words of their names and descriptions.")
 @click.argument("words", nargs=-1, required=True)
 @_of_folder
 @_as_json
@@ -140,7 +135,6 @@ def search(words: tuple[str, ...], registry: Path | None, as_json: bool, config_
 @command.command(
     help="Withdraw a version of a worker: it is no longer listed, tagged or installed by updates. Lock files "
     "that record it can still restore it, because published files stay.",
-    epilog=EXIT_CODES,
 )
 @click.argument("worker")
 @click.argument("version")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iii_directory.cli.common import EXIT_CODES
 from iii_directory.cli.output import note, print_json, print_table, show_lines, with_sources
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.search.search_request import KINDS
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 @click.command(
     help="Find what helps with a task: skills with their bodies, prompts, and on an engine its functions, "
     "triggers and workers too. Say it in words, or type an id.",
-    epilog=EXIT_CODES,
 )
 @click.argument("words", metavar="WORDS…", nargs=-1, required=True)
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Look only among these.")

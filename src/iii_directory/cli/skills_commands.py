@@ -16,7 +16,7 @@ from iii_directory.cli.command_help import (
     complete_prompts,
     complete_skills,
 )
-from iii_directory.cli.common import EXIT_CODES, fail, program
+from iii_directory.cli.common import fail, program
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.file_pages import media_type as media_type_of
 from iii_directory.limits import MAX_BUNDLE_BYTES
@@ -33,7 +33,6 @@ MARKDOWN: Final = "text/markdown"
     cls=CommandGroup,
     help="Skills: folders with a SKILL.md that tell agents how to do a task. Read them, install and update "
     "them, write your own, and decide what agents see.",
-    epilog=EXIT_CODES,
 )
 def skills() -> None:
     """Group the commands of this module and those that are added at its end."""
@@ -43,7 +42,6 @@ def skills() -> None:
     "list",
     help="List skills, one row each, with their number of documents and files; with --all every document. "
     "Several filters must all match.",
-    epilog=EXIT_CODES,
 )
 @click.option("--all", "every_document", is_flag=True, help="List every document of every skill.")
 @click.option("--search", help="Keep rows with this text in id, title or description, ignoring case.")
@@ -86,7 +84,6 @@ def list_skills(
 @skills.command(
     help="Show one skill, or one document or text file of it. Small differences in ID are forgiven; PATH is "
     "a file below the skill's folder.",
-    epilog=EXIT_CODES,
 )
 @click.argument("skill_id", metavar="ID", shell_complete=complete_skills)
 @click.argument("path", metavar="[PATH]", required=False, shell_complete=complete_files)
@@ -106,9 +103,7 @@ def show(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     output.print_markdown(body) if media_type == MARKDOWN else output.print_string(body)
 
 
-@skills.command(
-    help="List every file of a skill: its documents, scripts, references and assets.", epilog=EXIT_CODES
-)
+@skills.command(help="List every file of a skill: its documents, scripts, references and assets.")
 @click.argument("skill_id", metavar="ID", shell_complete=complete_skills)
 @reading_options
 def files(skill_id: str, as_json: bool, where: Where) -> None:
@@ -127,7 +122,6 @@ def files(skill_id: str, as_json: bool, where: Where) -> None:
 @skills.command(
     help="Print the path of a skill on this machine, or of one file, so that its scripts can be run. An "
     "engine is asked only if --url names one, and answers only with show_paths in its configuration.",
-    epilog=EXIT_CODES,
 )
 @click.argument("skill_id", metavar="ID", shell_complete=complete_skills)
 @click.argument("path", metavar="[PATH]", required=False, shell_complete=complete_files)
@@ -139,7 +133,6 @@ def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
 
 @skills.command(
     help="Copy a whole skill to DIR/ID. A file there that differs is never overwritten.",
-    epilog=EXIT_CODES,
 )
 @click.argument("skill_id", metavar="ID", shell_complete=complete_skills)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
@@ -158,7 +151,6 @@ def export(skill_id: str, folder: Path, as_json: bool, where: Where) -> None:
 @skills.command(
     help="Estimate how many tokens skills cost a model: each skill's line, overview and whole text, the "
     "index, the tools and resources of MCP, and what hosts would cut.",
-    epilog=EXIT_CODES,
 )
 @click.option("--host", shell_complete=complete_hosts, help="Show what this host would cut, line by line.")
 @reading_options
@@ -181,7 +173,6 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
 @skills.command(
     help="Show how often each skill was offered, read and used on this machine, and which searches found "
     "nothing. A running directory counts in its data folder; nothing is sent anywhere.",
-    epilog=EXIT_CODES,
 )
 @click.option("--unused", is_flag=True, help="Only skills that were never read or used.")
 @reading_options
@@ -199,19 +190,19 @@ def usage(unused: bool, as_json: bool, where: Where) -> None:
         )
 
 
-@skills.command(help="Show the index of all skills, made for system prompts.", epilog=EXIT_CODES)
+@skills.command(help="Show the index of all skills, made for system prompts.")
 @reading_options
 def index(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::skills::index")
     output.print_json(reply) if as_json else output.print_markdown(reply["body"])
 
 
-@click.group(cls=CommandGroup, help="Prompts: slash-command templates for people.", epilog=EXIT_CODES)
+@click.group(cls=CommandGroup, help="Prompts: slash-command templates for people.")
 def prompts() -> None:
     """Group the commands; they have no option in common."""
 
 
-@prompts.command("list", help="List prompts, one row each.", epilog=EXIT_CODES)
+@prompts.command("list", help="List prompts, one row each.")
 @reading_options
 def list_prompts(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::list")
@@ -223,7 +214,7 @@ def list_prompts(as_json: bool, where: Where) -> None:
         )
 
 
-@prompts.command("show", help="Show the template of one prompt.", epilog=EXIT_CODES)
+@prompts.command("show", help="Show the template of one prompt.")
 @click.argument("name", shell_complete=complete_prompts)
 @reading_options
 def show_prompt(name: str, as_json: bool, where: Where) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -15,7 +15,15 @@ import click
 from iii_directory.cli import common, tokens
 from iii_directory.cli.mcp_commands import DEFAULT_HOST, DEFAULT_PORT, http_options, start_beside
 from iii_directory.cli.output import say
-from iii_directory.cli.processes import Run, announced, directory_at, run_of
+from iii_directory.cli.processes import (
+    Run,
+    announced,
+    directory_at,
+    end_on_ctrl_c,
+    reread_on_hangup,
+    run_of,
+    stop_signal,
+)
 from iii_directory.config import DEFAULT_URL, at_next_start, real_path
 from iii_directory.text import shown_url
 from iii_directory.wire.access import is_loopback
@@ -31,8 +39,7 @@ READY_SECONDS: Final = 20.0
 PORTS_TRIED: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class UpOptions:
+class UpOptions(NamedTuple):
     """What the command line and the configuration ask for."""
 
     settings: Settings
@@ -58,8 +65,7 @@ class UpOptions:
         return tokens.engine_token(url, self.config.parent, named=named)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAddress:
+class EngineAddress(NamedTuple):
     """Where the worker is to run."""
 
     url: str
@@ -70,8 +76,7 @@ class EngineAddress:
     """The directory that answers there already, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningDirectory:
+class RunningDirectory(NamedTuple):
     """Everything that was started, and has to be stopped."""
 
     address: EngineAddress
@@ -92,7 +97,6 @@ class RunningDirectory:
     help="Run the directory of this folder: join the engine at the address if one answers, else start the "
     "embedded engine there. If another folder's directory already uses the default address, the next free "
     "port is taken.",
-    epilog=common.EXIT_CODES,
 )
 @common.config_option
 @common.url_option
@@ -151,8 +155,6 @@ def command(
 
 
 async def _up(options: UpOptions) -> None:
-    from iii_directory.cli.processes import end_on_ctrl_c, reread_on_hangup, stop_signal
-
     end_on_ctrl_c()
     # The worker has already logged what the bridge would log about the connection.
     common.log.getChild("mcp").setLevel("WARNING")
