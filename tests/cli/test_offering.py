@@ -61,6 +61,21 @@ def test_a_skill_is_hidden_and_offered_again(project: Path) -> None:
     assert listed(project) == ["a", "b", "c"]
 
 
+def test_a_name_that_no_skill_has_is_said_and_written_all_the_same(project: Path) -> None:
+    (project / "skills/a/prompts").mkdir()
+    (project / "skills/a/prompts/standup.md").write_text("---\ndescription: What was done.\n---\nSay it.\n")
+
+    done = run("skills", "hide", "standp", "d*", "b", "a/prompts/standup", cwd=project)
+    again = run("skills", "hide", "b", cwd=project)
+
+    assert done.stderr.splitlines()[1:] == [
+        "iii-directory: no skill here is called 'standp' now. Did you mean: standup?",
+        "iii-directory: no skill here is called 'd*' now.",
+    ]
+    assert again.stderr.count("\n") == 1
+    assert set(table(project)) == {"standp", "d*", "b", "a/prompts/standup"}
+
+
 def test_one_is_shown_alone_and_another_one_beside_it(project: Path) -> None:
     run("skills", "show-only", "c", cwd=project)
     assert listed(project) == ["c"]

@@ -11,7 +11,7 @@ import click
 from iii_directory.cli.common import EXIT_CODES, PROGRAM, default_config, engine_url, is_named, listens
 from iii_directory.cli.main import COMMANDS, COMPLETE_VARIABLE, command_of
 from iii_directory.cli.tokens import engine_token
-from iii_directory.text import close_names, has_unsafe, quoted
+from iii_directory.text import has_unsafe, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -120,7 +120,9 @@ def meant(word: str, commands: Collection[str], other_words: Mapping[str, str]) 
     }
     if word in others:
         return others[word]
-    close = close_names(word, {*commands, *others})
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, [*commands, *others], 1)
     return others.get(close[0], close[0]) if close else None
 
 

@@ -90,6 +90,9 @@ def _dispatch(args: list[str]) -> None:
 
         use_no_pager()
         args = args[1:]
+    if args[:1] in (["--config"], ["--url"]) and not COMMANDS.keys().isdisjoint(args[2:3]):
+        # Other programs take such options before the command.
+        args = [*args[2:], *args[:2]]
     if args[:1] in (["--help"], ["-h"], ["help"]):
         # `help COMMAND` is `COMMAND --help`; alone it is the help of everything.
         args = [*args[1:], "--help"]

@@ -13,14 +13,17 @@ import click
 
 from iii_directory.catalog.origins import FULL, MANUAL, OFF, Levels
 from iii_directory.cli.command_help import complete_skills
-from iii_directory.cli.common import config_option, fail
+from iii_directory.cli.common import config_option, fail, settings_from
 from iii_directory.cli.output import note
+from iii_directory.cli.source import loaded
 from iii_directory.config import read_document, read_values
 from iii_directory.documents import frontmatter
+from iii_directory.documents.ids import INDEX_SUFFIX
 from iii_directory.shapes import object_of
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     Table = Mapping[str, str]
@@ -40,6 +43,7 @@ _SKILLS = click.argument("skills", metavar="ID...", nargs=-1, required=True, she
 def hide(skills: tuple[str, ...], off: bool, config_path: Path) -> None:
     level = OFF if off else MANUAL
     _edit(config_path, lambda table: {**dict.fromkeys(skills, level), **_without(table, skills)})
+    _note_unknown(config_path, skills)
 
 
 @click.command(help="Offer skills in full again.")
@@ -68,9 +72,24 @@ def show_only(skills: tuple[str, ...], config_path: Path) -> None:
         return {**dict.fromkeys(skills, FULL), **off, "*": MANUAL}
 
     _edit(config_path, alone)
+    _note_unknown(config_path, skills)
 
 
 COMMANDS: Final = (hide, enable, show_only)
+
+
+def _note_unknown(path: Path, patterns: Sequence[str]) -> None:
+    """Say which of the patterns fit no skill that is there now; a rule may also be for a skill to come."""
+    with loaded(settings_from(path)) as view:
+        snapshot = view.snapshot
+        names = {name.removesuffix(INDEX_SUFFIX) for name in snapshot.skill_claims.winners}
+        names |= {*snapshot.prompt_claims.winners, *snapshot.files}
+    for pattern in patterns:
+        fits = Levels({pattern: FULL})
+        if not any(fits.rule_for(name) for name in names):
+            close = close_names(pattern, names)
+            hint = f" Did you mean: {', '.join(close)}?" if close else ""
+            note(f"no skill here is called {quoted(pattern)} now.{hint}")
 
 
 def _without(table: Table, skills: tuple[str, ...]) -> dict[str, str]:

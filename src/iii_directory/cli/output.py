@@ -20,12 +20,12 @@ import click
 
 from iii_directory.documents.model import Provenance
 from iii_directory.shapes import is_object
-from iii_directory.text import escaped, has_unsafe, one_line
+from iii_directory.text import cut_at_word, escaped, has_unsafe, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.text import Text
 
 _GAP: Final = "  "
@@ -115,7 +115,8 @@ def print_string(text: str) -> None:
         return
     from rich.text import Text
 
-    _show(Text(_escaped_lines(ended)))
+    # Lines stay whole, because the text may be code that someone copies.
+    _show(Text(_escaped_lines(ended), no_wrap=True, overflow="ignore"))
 
 
 def print_markdown(body: str) -> None:
@@ -123,10 +124,22 @@ def print_markdown(body: str) -> None:
     if not sys.stdout.isatty():
         _print_verbatim(body)
         return
-    from rich.markdown import Markdown
+    from rich.markdown import CodeBlock, Markdown
+    from rich.syntax import Syntax
+
+    class Code(CodeBlock):
+        """Draws code in the terminal's own colours, and without breaking or padding its lines."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+            code = Syntax("", self.lexer_name, theme="ansi_dark").highlight(str(self.text).rstrip())
+            code.no_wrap, code.overflow = True, "ignore"
+            yield code
+
+    class Document(Markdown):
+        elements = Markdown.elements | {"fence": Code, "code_block": Code}
 
     # Without hyperlinks a link shows its address instead of hiding it.
-    _show(Markdown(_escaped_lines(body), hyperlinks=False))
+    _show(Document(_escaped_lines(body), hyperlinks=False))
 
 
 def print_patch(patch: str) -> None:
@@ -136,18 +149,19 @@ def print_patch(patch: str) -> None:
         return
     from rich.text import Text
 
-    def styled(line: str) -> Text:
+    drawn = Text(no_wrap=True, overflow="ignore")
+    for line in _escaped_lines(patch.rstrip("\n")).split("\n"):
         style = next((style for start, style in _PATCH_STYLES if line.startswith(start)), "")
-        return Text(line, style=style)
+        drawn.append(f"{line}\n", style=style)
+    _show(drawn)
 
-    _show(Text("\n").join(map(styled, _escaped_lines(patch.rstrip("\n")).split("\n"))))
 
+def show_lines(lines: Iterable[tuple[int, Text]]) -> None:
+    """Show styled lines on a terminal, each wrapped at its edge and indented by so many columns."""
+    from rich.console import Group
+    from rich.padding import Padding
 
-def show_lines(lines: Iterable[Text]) -> None:
-    """Show styled lines on a terminal, wrapped at its edge."""
-    from rich.text import Text
-
-    _show(Text("\n").join(lines))
+    _show(Group(*(Padding(line, (0, 0, 0, indent)) for indent, line in lines)))
 
 
 def shown_commit(resolved: str) -> str:
@@ -185,7 +199,9 @@ def print_rows(
 
 def with_sources(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Add a column ``source`` to the rows of a reply, with the mark of each row's provenance."""
-    return [{**row, "source": source_of(row)} for row in rows]
+    # On a terminal other columns need the room that the usual beginning of an address takes.
+    usual = "installed from https://github.com/" if sys.stdout.isatty() else ""
+    return [{**row, "source": source_of(row).removeprefix(usual)} for row in rows]
 
 
 def note_source(reply: Mapping[str, Any]) -> None:
@@ -206,9 +222,11 @@ def _wrapped(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Renderab
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    first = max(len(row[0]) for row in cells) if cells else 0
     for at, name in enumerate(columns):
-        # The first column is what people type again, so it is narrowed last.
-        table.add_column(name.upper(), no_wrap=at == 0, overflow="fold")
+        # The first column is what people type again, so it is narrowed last, unless it holds sentences.
+        no_wrap = at == 0 and first <= shutil.get_terminal_size().columns // 2
+        table.add_column(name.upper(), no_wrap=no_wrap, overflow="fold")
     for row in cells:
         # Text, because a plain string would be read as rich's own markup.
         styles = _styles(columns, row)
@@ -234,7 +252,9 @@ def _one_line_each(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Re
             yield first
             first = Text()
         parts = [first, *rest][: len(widths)]
-        for part, width in zip(parts, widths, strict=True):
+        for at, (part, width) in enumerate(zip(parts, widths, strict=True)):
+            if at and part.cell_len > width:
+                part.plain = cut_at_word(part.plain, width)
             part.truncate(width, overflow="ellipsis", pad=True)
         line = Text(_GAP).join(parts)
         line.rstrip()
@@ -298,8 +318,9 @@ def _show(content: RenderableType) -> None:
         file=io.StringIO(), force_terminal=True, color_system=colours, width=console.width, highlight=False
     )
     with drawn.capture() as captured:
-        drawn.print(Segments(segments), end="")
-    text = captured.get()
+        drawn.print(Segments(segments), end="", crop=False)
+    # Tables fill their lines with blanks, which would be copied along.
+    text = "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))
     fits = text.count("\n") < shutil.get_terminal_size().lines
     if fits or os.environ.get("PAGER") in ("", "cat") or not sys.stdin.isatty():
         click.echo(text.rstrip("\n"), color=True)

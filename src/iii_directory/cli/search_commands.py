@@ -73,16 +73,16 @@ def _draw(rows: list[Row]) -> None:
     from rich.text import Text
 
     kind = None
-    lines: list[Text] = []
+    lines: list[tuple[int, Text]] = []
     for row in rows:
         if row["kind"] != kind:
             kind = row["kind"]
-            lines.append(Text(f"{kind}s", style="dim"))
+            lines.append((0, Text(f"{kind}s", style="dim")))
         matched = matched_words(row["why"])
         why = Text("  ".join(filter(None, (escaped(row["why"]), row["source"]))), style="dim")
-        lines.append(Text("  ").join((Text(), marked(row["id"], matched), why)))
+        lines.append((2, Text("  ").join((marked(row["id"], matched), why))))
         if row["description"]:
-            lines.append(Text("      ").join((Text(), marked(one_line(row["description"]), matched))))
+            lines.append((6, marked(one_line(row["description"]), matched)))
     show_lines(lines)
 
 
