@@ -86,6 +86,17 @@ def test_every_command_has_examples_that_it_understands() -> None:
             command.make_context(line, rest)
 
 
+@pytest.mark.parametrize("command", ["skills list", "config show"])
+def test_the_configuration_may_be_named_before_the_command(command: str, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("registry_url: https://registry.example\n", encoding="utf-8")
+
+    before = run("--config", "my.yaml", *command.split(), cwd=tmp_path)
+    after = run(*command.split(), "--config", "my.yaml", cwd=tmp_path)
+
+    assert before.returncode == 0
+    assert before.stdout == after.stdout
+
+
 def test_no_help_cuts_a_summary_short() -> None:
     for group in ("skills", "prompts", "registry", "config"):
         assert "..." not in run(group, "--help").stdout.split("Options:")[1]
@@ -113,6 +124,8 @@ def test_help_fits_the_terminal(tmp_path: Path) -> None:
         ("skills search pdf", "Did you mean: iii-directory search?"),
         ("skills uninstall pdf", "Did you mean: iii-directory skills remove?"),
         ("skills shwo pdf", "Did you mean: iii-directory skills show?"),
+        ("skills lst", "Did you mean: iii-directory skills list?"),
+        ("lst", "Did you mean: skills list?"),
         ("prompts lits", "Did you mean: iii-directory prompts list?"),
         ("install pdf", "Did you mean: skills add?"),
         ("start", "Did you mean: up?"),

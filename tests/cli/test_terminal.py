@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,6 +94,49 @@ def test_a_list_on_a_wide_terminal_uses_its_width(place: Path) -> None:
     assert head.split() == ["ID", "TITLE", "TYPE", "DESCRIPTION", "SOURCE"]
     assert row.startswith(f"{LONG_ID}  Sandboxes that you host")
     assert 190 < len(row) <= 200
+
+
+CODE = 'messages.append(f"FAILURE: {first} and {second} meet, so the form cannot be filled in as it is")'
+
+
+def test_lines_of_code_stay_whole_on_a_terminal(place: Path) -> None:
+    (place / "skills/pptx/fill.py").write_text(f"{CODE}\n", encoding="utf-8")
+    (place / "skills/pptx/SKILL.md").write_text(f"# Slides\n\n```python\n{CODE}\n```\n", encoding="utf-8")
+
+    for shown in (("pptx", "fill.py"), ("pptx",)):
+        drawn = on_a_terminal("skills", "show", *shown, cwd=place, columns=60, III_URL=NOWHERE)
+        assert CODE in words(drawn).split("\n")
+
+
+def test_a_list_cuts_descriptions_between_words_and_ends_no_line_with_blanks(place: Path) -> None:
+    head = "---\nname: tea\ndescription: Extraordinarily knowledgeable considerations about tea.\n---\n"
+    Folder(place / "skills").write("tea/SKILL.md", f"{head}# Tea\n")
+
+    drawn = words(on_a_terminal("skills", "list", cwd=place, columns=70, III_URL=NOWHERE))
+
+    assert re.search(r"^tea +Extraordinarily( knowledgeable)?… ", drawn, re.MULTILINE)
+    assert not re.search(r" $", drawn, re.MULTILINE)
+
+
+def test_long_requests_leave_room_for_the_other_columns(place: Path) -> None:
+    request = "send the slides of the last meeting to all who could not come, and remind them of the next"
+    (place / "cases.yaml").write_text(f"cases:\n  - request: {request}\n    expect: mail\n", encoding="utf-8")
+
+    drawn = words(
+        on_a_terminal("skills", "eval", "cases.yaml", cwd=place, columns=80, code=1, III_URL=NOWHERE)
+    )
+
+    assert drawn.split("\n")[0].split() == ["REQUEST", "EXPECTED", "RANK", "FIRST", "WHY"]
+    assert len(drawn.split("\n")) < 12
+
+
+def test_what_search_found_stands_indented_below_its_id(place: Path) -> None:
+    drawn = words(on_a_terminal("search", "agents", "run", cwd=place, columns=60, III_URL=NOWHERE))
+    head, *rows = drawn.rstrip("\n").split("\n")
+
+    assert head == "skills"
+    assert len(rows) > 2
+    assert all(row.startswith("  ") and len(row) <= 60 for row in rows)
 
 
 def test_ids_stand_out_in_a_list_unless_colour_is_not_wanted(place: Path) -> None:
