@@ -127,7 +127,7 @@ def print_markdown(body: str) -> None:
     from rich.markdown import CodeBlock, Markdown
     from rich.syntax import Syntax
 
-    class Code(CodeBlock):
+    class DrawnCode(CodeBlock):
         """Draws code in the terminal's own colours, and without breaking or padding its lines."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
@@ -135,11 +135,11 @@ def print_markdown(body: str) -> None:
             code.no_wrap, code.overflow = True, "ignore"
             yield code
 
-    class Document(Markdown):
-        elements = Markdown.elements | {"fence": Code, "code_block": Code}
+    class DrawnMarkdown(Markdown):
+        elements = Markdown.elements | {"fence": DrawnCode, "code_block": DrawnCode}
 
     # Without hyperlinks a link shows its address instead of hiding it.
-    _show(Document(_escaped_lines(body), hyperlinks=False))
+    _show(DrawnMarkdown(_escaped_lines(body), hyperlinks=False))
 
 
 def print_patch(patch: str) -> None:
