@@ -95,7 +95,7 @@ def write_as_before() -> None:
     """
     from iii_directory.bus.message_bus import LongLists
     from iii_directory.wire.framing import Framing
-    from iii_directory.wire.outbox import Outbox
+    from iii_directory.wire.message_socket import Outbox
 
     async def encoded_anew(_self: Any, result: object) -> object:
         return result

@@ -24,7 +24,7 @@ from iii_directory.bus.seam import (
 from iii_directory.bus.tasks import Tasks
 from iii_directory.errors import DirectoryError
 from iii_directory.text import shown_url
-from iii_directory.wire.failure_log import FailureLog
+from iii_directory.wire.message_socket import FailureLog
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:

@@ -35,7 +35,6 @@ from iii_directory.errors import DirectoryError
 from iii_directory.limits import KEPT_LISTS, LARGE_VALUE_BYTES, MAX_MESSAGE_BYTES
 from iii_directory.shapes import is_list, is_object, items_of, object_of
 from iii_directory.wire import protocol
-from iii_directory.wire.failure_log import FailureLog
 from iii_directory.wire.json_text import (
     ABSENT,
     Written,
@@ -47,6 +46,7 @@ from iii_directory.wire.json_text import (
     too_long_sentence,
     whole,
 )
+from iii_directory.wire.message_socket import FailureLog
 from iii_directory.wire.messages import (
     Action,
     Activation,

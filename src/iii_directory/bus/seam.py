@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iii_directory.bus.message_bus import MessageBus
-    from iii_directory.wire.failure_log import FailureLog
+    from iii_directory.wire.message_socket import FailureLog
 
     WorkerBus = MessageBus
     """What a whole worker needs of an engine, besides :class:`Bus`."""

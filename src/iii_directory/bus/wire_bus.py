@@ -27,7 +27,7 @@ from iii_directory.bus.seam import CallError
 from iii_directory.text import shown_url
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import UndecodableError, decode, encode
-from iii_directory.wire.message_socket import READ_BYTES, MessageSocket
+from iii_directory.wire.message_socket import READ_BYTES, MessageSocket, Writers
 from iii_directory.wire.messages import (
     InvocationResult,
     Reattach,
@@ -35,7 +35,6 @@ from iii_directory.wire.messages import (
     RegistrationRejected,
     WorkerRegistered,
 )
-from iii_directory.wire.outbox import Writers
 from iii_directory.wire.ownership import is_strangers
 
 if TYPE_CHECKING:

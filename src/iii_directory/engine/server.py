@@ -22,9 +22,7 @@ from iii_directory.engine.schemas import load_library
 from iii_directory.engine.sqlite_store import DatabaseQueue
 from iii_directory.engine.store import MemoryStore
 from iii_directory.wire.access import Access, is_loopback, refused_token
-from iii_directory.wire.failure_log import FailureLog
-from iii_directory.wire.message_socket import READ_BYTES
-from iii_directory.wire.outbox import Writers
+from iii_directory.wire.message_socket import READ_BYTES, FailureLog, Writers
 from iii_directory.wire.ownership import can_tell, user_of
 
 if TYPE_CHECKING:

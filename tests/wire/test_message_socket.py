@@ -13,7 +13,7 @@ from tests.support.raw_socket import RawSocket
 from iii_directory.bus.message_bus import LocalBus
 from iii_directory.bus.seam import Function
 from iii_directory.limits import MIB, WRITTEN_PER_TURN_BYTES
-from iii_directory.wire.outbox import PIECE_BYTES, Outbox, Writers
+from iii_directory.wire.message_socket import PIECE_BYTES, Outbox, Writers
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Handler
