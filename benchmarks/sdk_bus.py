@@ -15,10 +15,10 @@ from iii.trigger import TriggerHandler
 from iii_directory.bus.client import EngineUnreachableError, check_listener
 from iii_directory.bus.seam import (
     CallError,
+    Function,
     Subscription,
     guarded,
     is_forged,
-    listener,
     own_namespace,
 )
 from iii_directory.bus.tasks import Tasks
@@ -30,7 +30,7 @@ from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from iii_directory.bus.seam import Action, Function, Handler, Payload, Refusal, TriggerOwner
+    from iii_directory.bus.seam import Action, Handler, Payload, Refusal, TriggerOwner
 
 log = logging.getLogger("iii_directory.worker")
 _TAKE_OVER_SECONDS: Final = 2.0
@@ -114,7 +114,14 @@ class SdkBus:
             if hears_workers or not is_forged(event):
                 heard(event)
 
-        self.register_function(listener(function_id, description), handler)
+        hears = Function(
+            id=function_id,
+            description=description,
+            request={"type": "object"},
+            response=None,
+            metadata={"internal": True},
+        )
+        self.register_function(hears, handler)
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, Effect, EndChannel, Log, Send, StartTimer
+from iii_directory.engine.sqlite_store import DatabaseQueue
 from iii_directory.engine.store import MemoryStore, StoreError
 from iii_directory.limits import LONG_FRAME_BYTES
 from iii_directory.wire.codec import UndecodableError, decode_in_turns, encode
@@ -58,6 +59,7 @@ class Driver:
             now_ms=lambda: self.now,
             state=state or MemoryStore(),
             configuration=configuration or MemoryStore(),
+            state_queue=DatabaseQueue(None, lambda action: action()),
             environment=self.environment,
         )
         self.router = build_engine(world, VERSION)

@@ -18,6 +18,7 @@ from tests.engine.driver import VERSION, uuid_of
 
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, Send, StartTimer
+from iii_directory.engine.sqlite_store import DatabaseQueue
 from iii_directory.engine.store import MemoryStore
 from iii_directory.wire.codec import encode
 
@@ -96,6 +97,7 @@ class Simulation:
             now_ms=lambda: int(self.now * 1000),
             state=self._store,
             configuration=MemoryStore(),
+            state_queue=DatabaseQueue(None, lambda action: action()),
             environment={},
         )
         self.router = build_engine(world, VERSION)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import WorkerBus
     from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.peer import Peer, SocketLimits
-    from iii_directory.engine.server import Link
+    from iii_directory.engine.roles import WorkerRole
     from iii_directory.engine.sqlite_store import Database
     from iii_directory.wire.messages import Message
 
@@ -99,7 +99,7 @@ class NagleEngine(EngineServer):
 
         builtins["publish"] = publish_later
 
-    def opened(self, link: Link, address: str | None) -> str:
+    def opened(self, link: WorkerRole, address: str | None) -> str:
         connection_id, deliver = super().opened(link, address), link.deliver
 
         def deliver_alone(message: Message, is_event: bool) -> None:

@@ -27,7 +27,6 @@ from iii_directory.bus.seam import (
     Subscription,
     guarded,
     is_forged,
-    listener,
     own_namespace,
 )
 from iii_directory.bus.tasks import FairQueue, Tasks, each_in_turns
@@ -39,7 +38,6 @@ from iii_directory.wire.json_text import (
     ABSENT,
     Written,
     encode_value,
-    is_read_in_turns,
     items_of_list,
     read,
     takes_long,
@@ -116,7 +114,9 @@ class OutgoingCalls:
         result = message.result
         if type(result) is msgspec.Raw and len(result) > LARGE_VALUE_BYTES:
             result = items_of_list(result) or result
-        if is_read_in_turns(result):
+        # A list that holds so much text is read in several passes of the loop.
+        texts = [item for item in result if type(item) is msgspec.Raw] if is_list(result) else ()
+        if sum(map(len, texts)) > LARGE_VALUE_BYTES:
             self._tasks.start(self._read_in_turns(message, items_of(result)))
         else:
             self._settle(message, result)
@@ -159,13 +159,6 @@ _LONG_ROWS: Final = 100
 _SLICE_ROWS: Final = 250
 
 
-def has_long_list(result: object) -> bool:
-    """Whether a result, or one of its fields, is a long list."""
-    if is_object(result):
-        return any(map(_is_long, result.values()))
-    return _is_long(result)
-
-
 class LongLists:
     """The long lists that were answered last, with their texts."""
 
@@ -175,8 +168,10 @@ class LongLists:
     async def written(self, result: object) -> object:
         """Return a result in which long lists, itself or its fields, have their texts with them."""
         if is_object(result):
-            long = {key: await self._text(value) for key, value in result.items() if _is_long(value)}
-            return {**result, **long} if long else result
+            long = {key: value for key, value in result.items() if _is_long(value)}
+            if not long:  # nearly every result
+                return result
+            return {**result, **{key: await self._text(rows) for key, rows in long.items()}}
         return await self._text(result) if _is_long(result) else result
 
     async def _text(self, rows: list[object]) -> object:
@@ -277,7 +272,15 @@ class MessageBus(ABC):
 
     def register_function(self, function: Function, handler: Handler) -> None:
         self._handlers[function.id] = guarded(function, handler, self._failures)
-        self._register_soon(_registration(function))
+        self._register_soon(
+            RegisterFunction(
+                id=function.id,
+                description=function.description,
+                request_format=function.request,
+                response_format=function.response,
+                metadata=function.metadata,
+            )
+        )
 
     def register_listener(
         self,
@@ -292,7 +295,14 @@ class MessageBus(ABC):
         What a worker sends there in the engine's name is not heard, unless events of workers are wanted.
         """
         self._listeners[function_id] = _Listening(heard, hears_workers)
-        self._register_soon(_registration(listener(function_id, description)))
+        self._register_soon(
+            RegisterFunction(
+                id=function_id,
+                description=description,
+                request_format={"type": "object"},
+                metadata={"internal": True},
+            )
+        )
 
     def register_trigger_type(
         self, type_id: str, owner: TriggerOwner, *, description: str, event_schema: Payload
@@ -413,7 +423,7 @@ class MessageBus(ABC):
             self._queue.add(str(object_of(data).get(protocol.CALLER)), message)
         elif function_id in self._owners:
             # It is there to be observed; to call it does nothing.
-            self._loop.call_soon(self._answer, message, None)
+            self._loop.call_soon(self._reply, message, None)
         else:
             problem = f"Function '{function_id}' not found"
             self._loop.call_soon(self._refuse, message, protocol.FUNCTION_NOT_FOUND, problem)
@@ -481,12 +491,11 @@ class MessageBus(ABC):
         current_trace.set((message.traceparent, message.baggage))
         try:
             result = await self._handlers[message.function_id](message.data)
-            if has_long_list(result):
-                result = await self._long_lists.written(result)
+            result = await self._long_lists.written(result)
         except DirectoryError as failure:
             self._refuse(message, protocol.INVOCATION_FAILED, str(failure), failure.data())
         else:
-            self._answer(message, result)
+            self._reply(message, result)
 
     def _heard(self, message: InvokeFunction) -> None:
         data = message.data
@@ -497,26 +506,24 @@ class MessageBus(ABC):
             if listening.hears_workers or (message.metadata == self._mark and not is_forged(data)):
                 listening.heard(object_of(data))
         finally:
-            self._answer(message, None)
-
-    def _answer(self, message: InvokeFunction, result: object) -> None:
-        self._send(
-            InvocationResult(
-                invocation_id=message.invocation_id or "", function_id=message.function_id, result=result
-            )
-        )
+            self._reply(message, None)
 
     def _refuse(self, message: InvokeFunction, code: str, problem: str, data: Json | None = None) -> None:
+        error: Json = {"code": code, "message": problem}
+        if data is not None:
+            # Other engines drop fields that they do not know; the sentence alone is enough then.
+            error["data"] = data
+        self._reply(message, ABSENT, error)
+
+    def _reply(self, message: InvokeFunction, result: object, error: Json | None = None) -> None:
         if message.invocation_id is not None:
-            error: Json = {"code": code, "message": problem}
-            if data is not None:
-                # Other engines drop fields that they do not know; the sentence alone is enough then.
-                error["data"] = data
-            self._send(
-                InvocationResult(
-                    invocation_id=message.invocation_id, function_id=message.function_id, error=error
-                )
+            answer = InvocationResult(
+                invocation_id=message.invocation_id,
+                function_id=message.function_id,
+                error=error,
+                result=result,
             )
+            self._send(answer)
 
     def _bound(self, message: RegisterTrigger) -> None:
         subscription = Subscription(message.id, message.function_id, message.metadata, message.namespace)
@@ -558,16 +565,6 @@ class MessageBus(ABC):
         await self._tasks.ended()
 
 
-def _registration(function: Function) -> RegisterFunction:
-    return RegisterFunction(
-        id=function.id,
-        description=function.description,
-        request_format=function.request,
-        response_format=function.response,
-        metadata=function.metadata,
-    )
-
-
 def _place_of(message: Registration) -> tuple[str, ...]:
     """Return the key under which a later registration replaces an earlier one.
 
@@ -591,7 +588,7 @@ class LocalBus(MessageBus):
     ) -> None:
         super().__init__(asyncio.get_running_loop(), name=name, description=description, namespace=namespace)
         self._engine = engine
-        self._id = engine.opened_inside(_Guest(self))
+        self._id = engine.opened_inside(self.delivered, self.caller_gone)
         self._send(self._announcement(None, "in-process"))
 
     @property
@@ -620,19 +617,3 @@ class LocalBus(MessageBus):
         self._engine.lost(self._id)
         self._engine.flush()
         await self._stop_work()
-
-
-class _Guest:
-    """The engine's way to the bus."""
-
-    def __init__(self, bus: LocalBus) -> None:
-        self.deliver = bus.delivered
-        self.caller_gone = bus.caller_gone
-
-    def flush(self) -> None:
-        """Nothing is kept back."""
-
-    def close(self) -> None:
-        log.error("the engine has closed the connection of a worker in its own process")
-
-    abort = close

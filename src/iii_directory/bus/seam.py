@@ -54,17 +54,6 @@ class Function:
     """The fields that are texts with limits of their own; every other string of a call is a name."""
 
 
-def listener(function_id: str, description: str) -> Function:
-    """Describe an internal function that only hears events and answers nothing."""
-    return Function(
-        id=function_id,
-        description=description,
-        request={"type": "object"},
-        response=None,
-        metadata={"internal": True},
-    )
-
-
 class CallError(Exception):
     """A call that came back as an error, or not at all. ``code`` is the protocol's, or a worker's own."""
 

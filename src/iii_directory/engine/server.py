@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.engine.builtins import World, build_engine
@@ -44,26 +44,20 @@ _RELEASE_SECONDS: Final = 0.004
 Ts = TypeVarTuple("Ts")
 
 
-class Link(Protocol):
-    """The way to one connection: a socket, or a worker in this process."""
+class Guest:
+    """The way to a worker in this process, as `WorkerRole` is the way to one behind a socket."""
 
-    def deliver(self, message: Message, is_event: bool, /) -> None: ...  # noqa: FBT001 (for every message)
+    def __init__(self, deliver: Callable[[Message, bool], None], caller_gone: Callable[[str], None]) -> None:
+        self.deliver = deliver
+        self.caller_gone = caller_gone
 
     def flush(self) -> None:
-        """Write what was delivered, if that was not done at once."""
-        ...
+        """Do nothing: what is delivered is not kept back."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        log.error("the engine has closed the connection of a worker in its own process")
 
-    def abort(self) -> None: ...
-
-
-class Guest(Link, Protocol):
-    """The way to a worker in this process."""
-
-    def caller_gone(self, connection_id: str) -> None:
-        """Drop the calls of a connection that is gone, unless they have begun."""
-        ...
+    abort = close
 
 
 class EngineServer:
@@ -103,7 +97,7 @@ class EngineServer:
         )
         self._router = build_engine(world, __version__)
         self._relays = Relays(self._router.channels)
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, WorkerRole | Guest] = {}
         self._guests: dict[str, Guest] = {}
         self._failures = FailureLog(log)
         self.writers = Writers(self._limits.total_unsent_bytes)
@@ -122,7 +116,7 @@ class EngineServer:
             owner=os.getuid() if is_loopback(host) and can_tell() else None,
             asks_everybody=asks_everybody,
         )
-        self._dirty: dict[Link, None] = {}
+        self._dirty: dict[WorkerRole | Guest, None] = {}
         self._is_reading = False
         self._for_guests: list[Effect] = []
         """Messages for workers inside, until what was read with them is handled."""
@@ -239,17 +233,22 @@ class EngineServer:
 
     # What links call, on the event loop
 
-    def opened(self, link: Link, address: str | None) -> str:
+    def opened(self, link: WorkerRole, address: str | None) -> str:
         """Take in a new connection from a socket; return its id."""
         connection_id, effects = self._router.connect(address)
         self._links[connection_id] = link
         self._apply(effects)
         return connection_id
 
-    def opened_inside(self, guest: Guest) -> str:
-        """Take in a worker of this process; before the start it is there before all others."""
+    def opened_inside(
+        self, deliver: Callable[[Message, bool], None], caller_gone: Callable[[str], None]
+    ) -> str:
+        """Take in a worker of this process; before the start it is there before all others.
+
+        ``caller_gone`` drops the calls of a connection that is gone, unless they have begun.
+        """
         connection_id, effects = self._router.connect(inside=True)
-        self._links[connection_id] = self._guests[connection_id] = guest
+        self._links[connection_id] = self._guests[connection_id] = Guest(deliver, caller_gone)
         self._apply(effects)
         return connection_id
 

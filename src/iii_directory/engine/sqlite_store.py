@@ -270,10 +270,13 @@ class SqliteStore:
 
 
 class DatabaseQueue:
-    """The :class:`~iii_directory.engine.store.StoreQueue` of an engine that runs on an event loop."""
+    """Runs work on the state of an engine, one piece after the other in the order in which it came."""
 
     def __init__(self, database: Database | None, carry_on: Callable[[Callable[[], None]], None]) -> None:
-        """``carry_on`` is given, on the loop, what is to be done after slow work."""
+        """``carry_on`` is given, on the loop, what is to be done after slow work.
+
+        Without a database the state is in memory, and all work is done at once.
+        """
         self._database = database
         self._carry_on = carry_on
         # One thread, which is made with the first slow work: what came first is done first.
@@ -287,6 +290,7 @@ class DatabaseQueue:
 
     @property
     def is_busy(self) -> bool:
+        """Whether slow work is under way: the store must not be used except through the queue."""
         return self._slow > 0
 
     @property
@@ -302,8 +306,12 @@ class DatabaseQueue:
             action()
 
     def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None], *, is_slow: bool) -> None:
+        """Do some work; once its writes are kept, call ``then`` with a function that returns its result.
+
+        That function raises what the work raised, or a :class:`StoreError` if its writes were lost.
+        """
         database = self._database
-        if database is None:  # a store in memory takes no time
+        if database is None:
             then(work)
             return
         if is_slow or self._slow:

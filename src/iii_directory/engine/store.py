@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol
 
 from iii_directory.wire.json_text import ABSENT, encode_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -38,37 +33,6 @@ class Store(Protocol):
     def is_large(self, scope: str, key: str) -> bool:
         """Whether it takes long to read or to replace a value."""
         ...
-
-
-class StoreQueue(Protocol):
-    """Runs work on a store, one piece after the other in the order in which it came."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether slow work is under way: the store must not be used except through the queue."""
-        ...
-
-    def run(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None], *, is_slow: bool) -> None:
-        """Do some work; once its writes are kept, call ``then`` with a function that returns its result.
-
-        That function raises what the work raised, or a :class:`StoreError` if its writes were lost.
-        """
-        ...
-
-
-class Unqueued:
-    """The :class:`StoreQueue` of a store whose work takes no time."""
-
-    is_busy = False
-
-    def run(
-        self,
-        work: Callable[[], T],
-        then: Callable[[Callable[[], T]], None],
-        *,
-        is_slow: bool,  # noqa: ARG002 (nothing is)
-    ) -> None:
-        then(work)
 
 
 class StoreError(Exception):

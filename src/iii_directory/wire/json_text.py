@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import orjson
 
-from iii_directory.limits import LARGE_VALUE_BYTES, MAX_READ_BYTES, MAX_READ_MARKS, MIB
+from iii_directory.limits import MAX_READ_BYTES, MAX_READ_MARKS, MIB
 from iii_directory.shapes import is_list, is_object
 
 if TYPE_CHECKING:
@@ -98,13 +98,6 @@ def items_of_list(value: msgspec.Raw) -> list[object] | None:
 def carried(raw: msgspec.Raw) -> msgspec.Raw | None:
     """Return what a field carries; null is nothing."""
     return None if len(raw) == len(b"null") and bytes(raw) == b"null" else raw
-
-
-def is_read_in_turns(value: object) -> bool:
-    """Whether a list holds so much text that its items are to be read in several passes of the loop."""
-    if not is_list(value):
-        return False
-    return sum(len(item) for item in value if type(item) is msgspec.Raw) > LARGE_VALUE_BYTES
 
 
 def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:

@@ -4,7 +4,7 @@ Storage comes from outside."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.builtins.configuration import provide_configuration
@@ -17,12 +17,12 @@ from iii_directory.engine.builtins.utility_workers import (
 )
 from iii_directory.engine.builtins.workers import provide_workers
 from iii_directory.engine.router import Router
-from iii_directory.engine.store import Unqueued
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from iii_directory.engine.store import Store, StoreQueue
+    from iii_directory.engine.sqlite_store import DatabaseQueue
+    from iii_directory.engine.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class World:
     now_ms: Callable[[], int]
     state: Store
     configuration: Store
+    state_queue: DatabaseQueue
+    """How the state's store is used."""
     environment: Mapping[str, str]
     set_aside: Callable[[], str | None] = lambda: None
     """The name of a file of state that was damaged or taken away, and is kept beside."""
-    state_queue: StoreQueue = field(default_factory=Unqueued)
-    """How the state's store is used."""
 
 
 def build_engine(world: World, version: str) -> Router:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.router import Router
-    from iii_directory.engine.store import Store, StoreQueue
+    from iii_directory.engine.sqlite_store import DatabaseQueue
+    from iii_directory.engine.store import Store
     from iii_directory.wire.json_text import Json
 
 
@@ -32,7 +33,7 @@ T = TypeVar("T")
 class State:
     """Every write tells the subscribers, also one that changed nothing: so does the real engine."""
 
-    def __init__(self, router: Router, store: Store, queue: StoreQueue) -> None:
+    def __init__(self, router: Router, store: Store, queue: DatabaseQueue) -> None:
         self._fire = router.events.fire
         self._continued = router.events.continued
         self._store = store
@@ -230,7 +231,7 @@ def _check_config(config: object) -> str | None:
     return None
 
 
-def provide_state(router: Router, store: Store, queue: StoreQueue) -> None:
+def provide_state(router: Router, store: Store, queue: DatabaseQueue) -> None:
     """Put the state functions and their trigger type on the engine."""
     it = State(router, store, queue)
     place = {"scope": "string", "key": "string"}
