@@ -118,8 +118,11 @@ class RegistrationConflicts:
         if given_up:
             await self._learn()
         self._bus.offer_again(self._bus.refused.keys() - self._listeners - (withheld - given_up))
+        before = self._notes.findings
         self._say(await self._names(), taken)
-        await self._catalogue.current()
+        if self._notes.findings != before:
+            # The next view logs the findings. Nothing is paid for it by many clients that come and go.
+            await self._catalogue.current()
 
     def _withheld(self) -> frozenset[str]:
         """Return the refused functions whose owner also has our listeners.
