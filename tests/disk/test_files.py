@@ -199,7 +199,7 @@ def test_a_folder_that_another_process_makes_first_is_taken_as_it_is(tmp_path: P
     from tests.support.installs import bundle_of, install
 
     def make_first(count: int, name: str, arguments: tuple[Any, ...]) -> None:
-        if name == "make_root":
+        if name == "make_folder" and arguments[1] is None:
             os.mkdir(arguments[0])
 
     install(tmp_path / "skills", bundle_of({"a.md": b"x"}), files=WatchedFiles(make_first))

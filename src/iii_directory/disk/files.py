@@ -43,22 +43,16 @@ class FileOps:
     def open_root(self, path: str) -> int:
         return os.open(path, _ROOT)
 
-    def make_root(self, path: str) -> None:
-        os.mkdir(path)
-
-    def remove_root(self, path: str) -> None:
-        os.rmdir(path)
-
     def open_folder(self, name: str, folder: int | None) -> int:
         return os.open(name, _FOLDER, dir_fd=folder)
 
     def list_folder(self, folder: int) -> list[str]:
         return os.listdir(folder)
 
-    def make_folder(self, name: str, folder: int) -> None:
+    def make_folder(self, name: str, folder: int | None) -> None:
         os.mkdir(name, dir_fd=folder)
 
-    def remove_folder(self, name: str, folder: int) -> None:
+    def remove_folder(self, name: str, folder: int | None) -> None:
         os.rmdir(name, dir_fd=folder)
 
     def make_writable(self, name: str, folder: int) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from iii_directory.documents.ids import is_namespace, is_safe_path, kind_of
 from iii_directory.documents.model import Finding
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 LOCKFILE: Final = "skills.lock.json"
 _FORMAT: Final = 1
+_install_of: Final = attrgetter("installed_at", "resolved", "files")
 _FIX: Final = "restore the file from a backup, or download the namespace again"
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -101,14 +103,7 @@ class WrittenSource(NamedTuple):
 
 
 Source = RegistrySource | RepoSource | LocalSource | SiteSource | FileSource | WrittenSource
-_SOURCES: Final[dict[str, type[Source]]] = {
-    "registry": RegistrySource,
-    "repo": RepoSource,
-    "folder": LocalSource,
-    "site": SiteSource,
-    "file": FileSource,
-    "written": WrittenSource,
-}
+_SOURCES: Final[dict[str, type[Source]]] = {kind._field_defaults["kind"]: kind for kind in get_args(Source)}
 
 
 class FactsBaseline(NamedTuple):
@@ -224,7 +219,9 @@ def parse_lock(content: bytes | None) -> LockFile:
             carried[name] = value
         else:
             read[name] = entry
-    return LockFile(read, carried, tuple(_unread(name) for name in sorted(carried)))
+    problem = "the record of this namespace is malformed"
+    findings = (Finding("undecodable", f"{LOCKFILE}: {name}", problem, _FIX) for name in sorted(carried))
+    return LockFile(read, carried, tuple(findings))
 
 
 def parse_entry(value: object) -> Entry | None:
@@ -280,7 +277,10 @@ def changed_namespaces(
     """
     rows: list[NamespaceChange] = []
     for name, entry in sorted(after.namespaces.items()):
-        if _is_same_install(before.namespaces.get(name), entry) or isinstance(entry.source, WrittenSource):
+        was = before.namespaces.get(name)
+        # Notes about one install may differ.
+        is_same = was is not None and _install_of(was) == _install_of(entry)
+        if is_same or isinstance(entry.source, WrittenSource):
             continue
         kind = "registry" if isinstance(entry.source, RegistrySource) else "repo"
         skills, prompts = (
@@ -293,12 +293,6 @@ def changed_namespaces(
         )
         rows.append(NamespaceChange(name, kind, skills, prompts))
     return rows
-
-
-def _is_same_install(before: Entry | None, after: Entry) -> bool:
-    """Return whether two records are of one install; notes about it may differ."""
-    same = ("installed_at", "resolved", "files")
-    return before is not None and all(getattr(before, name) == getattr(after, name) for name in same)
 
 
 def _parse_source(value: object) -> Source | None:
@@ -318,7 +312,3 @@ def broken_lock(reason: str) -> LockFile:
         findings=(Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX),),
         broken=True,
     )
-
-
-def _unread(name: str) -> Finding:
-    return Finding("undecodable", f"{LOCKFILE}: {name}", "the record of this namespace is malformed", _FIX)

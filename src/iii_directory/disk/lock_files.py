@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.disk.files import LINK, POSIX, SPECIAL, TOO_LARGE, RefusedError, closing_fd
@@ -107,7 +107,10 @@ def held(files: FileOps, root: int, name: str, wait: float) -> Generator[int]:
     try:
         yield work_folder
     finally:
-        _let_go(files, root, work_folder, lock, name)
+        with closing_fd(work_folder), closing_fd(lock), suppress(OSError):
+            # A file left behind by an error does no harm and is removed at the next start.
+            files.unlink(f"{name}{LOCK_SUFFIX}", work_folder)
+            files.remove_folder(WORK_FOLDER, root)
 
 
 def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
@@ -118,38 +121,21 @@ def _attempt(files: FileOps, root: int, name: str) -> tuple[int, int] | None:
         work_folder = files.open_folder(WORK_FOLDER, root)
     except FileNotFoundError:
         return None
-    try:
-        lock = _locked(files, work_folder, name)
-    except BaseException:
-        os.close(work_folder)
-        with suppress(OSError):
-            files.remove_folder(WORK_FOLDER, root)
-        raise
-    if lock is None:
-        os.close(work_folder)
-        return None
-    return work_folder, lock
-
-
-def _locked(files: FileOps, work_folder: int, name: str) -> int | None:
-    try:
-        opened = files.open_lock(f"{name}{LOCK_SUFFIX}", work_folder)
-    except FileNotFoundError:
-        return None
-    try:
-        if files.try_lock(opened):
-            state = status_or_none(files, f"{name}{LOCK_SUFFIX}", work_folder)
-            if state is not None and state.st_ino == os.fstat(opened).st_ino:
-                return opened
-    except BaseException:
-        os.close(opened)
-        raise
-    os.close(opened)
+    with ExitStack() as opened:
+        opened.callback(os.close, work_folder)
+        try:
+            lock = files.open_lock(f"{name}{LOCK_SUFFIX}", work_folder)
+            opened.callback(os.close, lock)
+            if files.try_lock(lock):
+                state = status_or_none(files, f"{name}{LOCK_SUFFIX}", work_folder)
+                if state is not None and state.st_ino == os.fstat(lock).st_ino:
+                    opened.pop_all()
+                    return work_folder, lock
+        except FileNotFoundError:
+            # The process that left removed the folder, too.
+            return None
+        except BaseException:
+            with suppress(OSError):
+                files.remove_folder(WORK_FOLDER, root)
+            raise
     return None
-
-
-def _let_go(files: FileOps, root: int, work_folder: int, lock: int, name: str) -> None:
-    with closing_fd(work_folder), closing_fd(lock), suppress(OSError):
-        # A file left behind by an error does no harm and is removed at the next start.
-        files.unlink(f"{name}{LOCK_SUFFIX}", work_folder)
-        files.remove_folder(WORK_FOLDER, root)

@@ -93,8 +93,13 @@ def _whole(files: FileOps, file: int, limit: int) -> tuple[os.stat_result, bytes
         if state.st_size > limit:
             raise RefusedError(TOO_LARGE)
         raw = files.read(file, state.st_size + 1)
-        if len(raw) != state.st_size:
-            raw = _read_on(files, file, raw, limit)
+        if len(raw) == state.st_size:
+            return state, raw
+        # The size changed meanwhile, or the file is returned in pieces.
+        while piece := files.read(file, limit + 1):
+            raw += piece
+            if len(raw) > limit:
+                raise RefusedError(TOO_LARGE)
         return state, raw
     except OSError as error:
         raise refusal(error) from None
@@ -105,15 +110,6 @@ def _regular(file: int) -> os.stat_result:
     if not stat.S_ISREG(state.st_mode):
         raise RefusedError(SPECIAL)
     return state
-
-
-def _read_on(files: FileOps, file: int, raw: bytes, limit: int) -> bytes:
-    """Read the rest of a file whose size changed meanwhile, or that is returned in pieces."""
-    while piece := files.read(file, limit + 1):
-        raw += piece
-        if len(raw) > limit:
-            raise RefusedError(TOO_LARGE)
-    return raw
 
 
 def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -> bytes:

@@ -244,15 +244,20 @@ def vet_together(paths: Iterable[str]) -> None:
         if path in files:
             raise refused(f"the path {quoted(path)} comes twice")
         files.add(path)
-        parts = path.split("/")
-        prefixes = ["/".join(parts[: length + 1]) for length in range(len(parts))]
-        for prefix in prefixes:
+        above = folders_above(path)
+        for prefix in (*above, path):
             # What a file system without case, or one that normalises, may take two spellings for.
             folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", prefix).casefold())
             other = spelled.setdefault(folded, prefix)
             if other != prefix:
                 raise refused(f"the paths {quoted(other)} and {quoted(prefix)} differ only in case or form")
-        folders.update(prefixes[:-1])
+        folders.update(above)
     clash = files & folders
     if clash:
         raise refused(f"the path {quoted(min(clash))} is both a file and a folder")
+
+
+def folders_above(path: str) -> list[str]:
+    """List the folders that a path lies in, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:length]) for length in range(1, len(parts))]

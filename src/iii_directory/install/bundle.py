@@ -51,10 +51,6 @@ class Bundle:
     """Dot files of the source, which are not installed."""
     findings: tuple[Finding, ...] = ()
 
-    def resolved_as(self, resolved: str) -> Bundle:
-        """Return the bundle with another name for its state."""
-        return replace(self, resolved=resolved)
-
     def prompt_name(self, path: str) -> str:
         """Return the name of the prompt in a file: from its front matter, else the stem."""
         block, _ = frontmatter.split(self.files[path].decode("utf-8", "replace"))
@@ -65,11 +61,14 @@ class Bundle:
 def make_bundle(
     namespace: str,
     source: Source,
-    resolved: str,
+    resolved: str | None,
     entries: Iterable[tuple[str, bytes]],
     executable: Collection[str] = (),
 ) -> Bundle:
-    """Check names, sizes and counts; raise D340 for the first thing that is not right."""
+    """Check names, sizes and counts; raise D340 for the first thing that is not right.
+
+    ``resolved`` is None where the source has no versions: then a digest of the content stands for one.
+    """
     if not ids.is_namespace(namespace):
         raise refused(f"{quoted(namespace)} cannot be the name of a namespace")
     found = list(entries)
@@ -77,26 +76,29 @@ def make_bundle(
         ids.vet_path(path)
     wanted = [(path, content) for path, content in found if not ids.is_hidden(path)]
     ids.vet_together(path for path, _ in wanted)
-    _check_sizes(wanted)
+    if not wanted:
+        raise refused("the bundle is empty")
+    check_count(len(wanted))
+    check_total(sum(len(content) for _, content in wanted))
+    for path, content in wanted:
+        check_file(path, len(content))
     files = dict(sorted(wanted))
+    hashes = {path: content_hash(content) for path, content in files.items()}
+    programs = frozenset(executable) & files.keys()
+    if resolved is None:
+        lines = sorted(
+            f"{digest} {'x' if path in programs else '-'} {path}" for path, digest in hashes.items()
+        )
+        resolved = content_hash("\n".join(lines).encode())[:19]
     return Bundle(
         namespace=namespace,
         source=source,
         resolved=resolved,
         files=files,
-        hashes={path: content_hash(content) for path, content in files.items()},
-        executable=frozenset(executable) & files.keys(),
+        hashes=hashes,
+        executable=programs,
         left_out=tuple(sorted(path for path, _ in found if ids.is_hidden(path))),
     )
-
-
-def content_digest(bundle: Bundle) -> str:
-    """Identify the content of a bundle whose source has no versions."""
-    lines = sorted(
-        f"{digest} {'x' if path in bundle.executable else '-'} {path}"
-        for path, digest in bundle.hashes.items()
-    )
-    return content_hash("\n".join(lines).encode())[:19]
 
 
 def bundle_facts(bundle: Bundle) -> Facts:
@@ -131,15 +133,6 @@ def check_file(path: str, size: int) -> None:
         raise refused(f"{quoted(path)} is larger than {limits.MAX_BODY_BYTES // limits.KIB} KiB")
 
 
-def _check_sizes(entries: list[tuple[str, bytes]]) -> None:
-    if not entries:
-        raise refused("the bundle is empty")
-    check_count(len(entries))
-    check_total(sum(len(content) for _, content in entries))
-    for path, content in entries:
-        check_file(path, len(content))
-
-
 def registry_bundle(source: Source, namespace: str, answer: BundleAnswer) -> Bundle:
     """Make the bundle of a registry's answer; paths lose one leading ``skills/``, prompts become files."""
     entries = [
@@ -151,7 +144,9 @@ def registry_bundle(source: Source, namespace: str, answer: BundleAnswer) -> Bun
         text, complete = prompt_file(prompt)
         entries.append((path, _encoded(path, text)))
         if not complete:
-            findings.append(_without_arguments(f"{namespace}/{path}"))
+            reason = "the registry's args_schema is too large or too deep for front matter and was left out"
+            fix = "ask the publisher for a smaller schema"
+            findings.append(Finding("front_matter", f"{namespace}/{path}", reason, fix))
     bundle = make_bundle(namespace, source, answer.version, entries)
     return replace(bundle, findings=tuple(findings))
 
@@ -161,7 +156,12 @@ def prompt_file(prompt: PromptAnswer) -> tuple[str, bool]:
     problem = ids.prompt_name_problem(prompt.name)
     if problem is not None:
         raise refused(f"a prompt of the bundle cannot be installed: {problem}")
-    block = f"name: {prompt.name}\ndescription: {_scalar(_description(prompt))}\n"
+    # Without a description a prompt of a folder is not listed.
+    description = one_line(prompt.description) or f"The prompt {prompt.name}"
+    plain = frontmatter.read(f"description: {description}\n")
+    if plain.problem is not None or plain.values != {"description": description}:
+        description = _flow(description)
+    block = f"name: {prompt.name}\ndescription: {description}\n"
     complete = prompt.args_schema is None
     if not complete:
         longer = f"{block}args_schema: {_flow(prompt.args_schema)}\n"
@@ -169,18 +169,6 @@ def prompt_file(prompt: PromptAnswer) -> tuple[str, bool]:
             block, complete = longer, True
     end = "" if prompt.content.endswith("\n") else "\n"
     return f"---\n{block}---\n{prompt.content}{end}", complete
-
-
-def _description(prompt: PromptAnswer) -> str:
-    """Return a description, without which a prompt of a folder is not listed."""
-    return one_line(prompt.description) or f"The prompt {prompt.name}"
-
-
-def _scalar(text: str) -> str:
-    """Write a YAML string: plain if it reads back as itself, else quoted."""
-    plain = frontmatter.read(f"description: {text}\n")
-    same = plain.problem is None and plain.values == {"description": text}
-    return text if same else _flow(text)
 
 
 def _flow(value: object) -> str:
@@ -193,11 +181,6 @@ def _encoded(name: str, text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise refused(f"{quoted(name)} is not valid Unicode") from error
-
-
-def _without_arguments(subject: str) -> Finding:
-    reason = "the registry's args_schema is too large or too deep for front matter and was left out"
-    return Finding("front_matter", subject, reason, "ask the publisher for a smaller schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +196,6 @@ class Offer:
     """The name in its front matter, by which it can be asked for, too."""
     plugins: tuple[str, ...] = ()
     """The plugins of the source's marketplace that it belongs to."""
-
-    @property
-    def is_installable(self) -> bool:
-        return ids.is_namespace(self.name)
 
 
 def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
@@ -256,26 +235,23 @@ def skill_folders(paths: Iterable[str], below: str = "") -> list[str]:
     A skill inside another one comes with it and is not named; inside the root's, which is the whole source,
     it stands for itself as well.
     """
-    found = sorted(_folder_of(path) for path in paths if path.rpartition("/")[2] == ids.OVERVIEW)
-    wanted = [folder for folder in found if _is_below(folder, below) and _is_shown(folder)]
+    found = sorted(
+        path.rpartition("/")[0] or "." for path in paths if path.rpartition("/")[2] == ids.OVERVIEW
+    )
     tops: list[str] = []
-    for folder in wanted:
-        if not any(top != "." and folder.startswith(f"{top}/") for top in tops):
+    for folder in found:
+        if below and folder != below and not folder.startswith(f"{below}/"):
+            continue
+        # What the caller named is meant, hidden or not.
+        inside = "" if folder == "." else folder[len(below) :]
+        if _is_shown(inside) and not any(top != "." and folder.startswith(f"{top}/") for top in tops):
             tops.append(folder)
     return tops
 
 
-def _folder_of(path: str) -> str:
-    return path.rpartition("/")[0] or "."
-
-
-def _is_below(folder: str, below: str) -> bool:
-    return not below or folder == below or folder.startswith(f"{below}/")
-
-
 def _is_shown(folder: str) -> bool:
     """Return whether a folder is neither hidden (but for agents') nor fetched by a package manager."""
-    parts = [] if folder == "." else folder.split("/")
+    parts = folder.split("/")
     hidden = [number for number, part in enumerate(parts) if part.startswith(".")]
     return "node_modules" not in parts and all(tuple(parts[at : at + 2]) in _SHOWN for at in hidden)
 
@@ -290,15 +266,7 @@ class Wanted(NamedTuple):
 
 def select(found: Offered, asked: Wanted, source: str) -> Selection:
     """Choose what is to be installed; nothing when a source has several skills and none was asked for."""
-    offers, wanted, everything = found.offers, asked.skills, asked.everything or bool(asked.plugins)
-    in_plugins: list[Offer] = []
-    for name in asked.plugins:
-        members = [offer for offer in offers if name in offer.plugins]
-        if not members:
-            raise _no_plugin(name, found, source)
-        in_plugins += [offer for offer in members if offer not in in_plugins]
-    if asked.plugins:
-        offers = in_plugins
+    offers = found.offers if not asked.plugins else _of_plugins(asked.plugins, found, source)
     if not offers:
         raise DirectoryError(
             SOURCE_REFUSED,
@@ -307,53 +275,48 @@ def select(found: Offered, asked: Wanted, source: str) -> Selection:
                 Step(f"skills add {place} for the plugin {name}") for name, place in found.elsewhere.items()
             ],
         )
-    if not wanted:
-        return _selection(offers if everything or len(offers) == 1 else ())
-    chosen: list[Offer] = []
-    for name in wanted:
+    meant: dict[Offer, None] = {}
+    for name in asked.skills:
         of_name = [offer for offer in offers if name in (offer.name, offer.declared, offer.path)]
         if not of_name:
-            raise _no_skill(name, offers, source)
-        chosen.extend(offer for offer in of_name if offer not in chosen)
-    return _selection(chosen)
-
-
-def _selection(offers: Iterable[Offer]) -> Selection:
+            raise _missing("skill", name, {offer.name for offer in offers}, source)
+        meant.update(dict.fromkeys(of_name))
+    if not asked.skills and (asked.everything or asked.plugins or len(offers) == 1):
+        meant = dict.fromkeys(offers)
     by_name: dict[str, list[Offer]] = {}
-    for offer in offers:
+    for offer in meant:
         by_name.setdefault(offer.name, []).append(offer)
     single = [found[0] for found in by_name.values() if len(found) == 1]
-    several = {
-        name: tuple(offer.path for offer in found) for name, found in by_name.items() if len(found) > 1
-    }
     return Selection(
-        chosen=tuple(offer for offer in single if offer.is_installable),
-        ambiguous=several,
-        unfit=tuple(offer for offer in single if not offer.is_installable),
+        chosen=tuple(offer for offer in single if ids.is_namespace(offer.name)),
+        ambiguous={
+            name: tuple(offer.path for offer in found) for name, found in by_name.items() if len(found) > 1
+        },
+        unfit=tuple(offer for offer in single if not ids.is_namespace(offer.name)),
     )
 
 
-def _no_plugin(name: str, found: Offered, source: str) -> DirectoryError:
-    if name in found.elsewhere:
-        problem = f"the plugin {quoted(name)} of {source} lies in another place"
-        return DirectoryError(
-            SOURCE_REFUSED, problem, next_steps=(Step(f"skills add {found.elsewhere[name]}"),)
-        )
-    names = {plugin for offer in found.offers for plugin in offer.plugins}
-    return DirectoryError(
-        SOURCE_REFUSED,
-        f"{source} has no plugin {quoted(name)}",
-        did_you_mean=close_names(name, names) or sorted(names)[: limits.MAX_SUGGESTIONS],
-        next_steps=(Step("add --list to see every skill of it"),),
-    )
+def _of_plugins(names: Iterable[str], found: Offered, source: str) -> list[Offer]:
+    """Choose the skills of plugins; raise D331 for a plugin that is not in the source."""
+    chosen: dict[Offer, None] = {}
+    for name in names:
+        members = [offer for offer in found.offers if name in offer.plugins]
+        if not members and name in found.elsewhere:
+            problem = f"the plugin {quoted(name)} of {source} lies in another place"
+            next_steps = (Step(f"skills add {found.elsewhere[name]}"),)
+            raise DirectoryError(SOURCE_REFUSED, problem, next_steps=next_steps)
+        if not members:
+            known = {plugin for offer in found.offers for plugin in offer.plugins}
+            raise _missing("plugin", name, known, source)
+        chosen.update(dict.fromkeys(members))
+    return list(chosen)
 
 
-def _no_skill(name: str, offers: Iterable[Offer], source: str) -> DirectoryError:
-    names = {offer.name for offer in offers}
+def _missing(kind: str, name: str, known: Collection[str], source: str) -> DirectoryError:
     return DirectoryError(
         SOURCE_REFUSED,
-        f"{source} has no skill {quoted(name)}",
-        did_you_mean=close_names(name, names) or sorted(names)[: limits.MAX_SUGGESTIONS],
+        f"{source} has no {kind} {quoted(name)}",
+        did_you_mean=close_names(name, known) or sorted(known)[: limits.MAX_SUGGESTIONS],
         next_steps=(Step("add --list to see every skill of it"),),
     )
 
@@ -395,12 +358,12 @@ def with_plugins(offers: Iterable[Offer], manifests: Mapping[str, bytes]) -> Off
     for root, manifest in own.items():
         if (name := _name(manifest)) is not None and name not in folders:
             folders[name] = _default(root, manifest)
-    marked = [
-        replace(
-            offer, plugins=tuple(name for name, places in folders.items() if _lies_in(offer.path, places))
-        )
-        for offer in offers
-    ]
+    marked: list[Offer] = []
+    for offer in offers:
+        # A place after "=" is one folder; any other one stands for all below it, too.
+        above = {f"={offer.path}", offer.path, ".", *ids.folders_above(offer.path)}
+        names = tuple(name for name, places in folders.items() if not above.isdisjoint(places))
+        marked.append(replace(offer, plugins=names))
     return Offered(marked, {name: place for name, place in elsewhere.items() if place})
 
 
@@ -431,13 +394,6 @@ def _below(root: str, path: str) -> str | None:
     """Return the path of a folder named relative to another; None if it leads out of the source."""
     place = posixpath.normpath(posixpath.join(root, path))
     return None if place.startswith(("/", "../")) or place == ".." else place
-
-
-def _lies_in(folder: str, places: Iterable[str]) -> bool:
-    return any(
-        folder == place.removeprefix("=") or place == "." or folder.startswith(f"{place}/")
-        for place in places
-    )
 
 
 def _address(source: Mapping[str, object]) -> str:

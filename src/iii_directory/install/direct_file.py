@@ -29,7 +29,6 @@ from iii_directory.install.bundle import (
     Bundle,
     Offer,
     Offered,
-    content_digest,
     make_bundle,
     manifest_paths,
     offer_of,
@@ -98,8 +97,7 @@ class DirectSkills:
         ]
         executable = {path[len(prefix) :] for path in self._executable if path.startswith(prefix)}
         source = FileSource(self._url, offer.name)
-        bundle = make_bundle(offer.name, source, "", entries, executable)
-        return bundle.resolved_as(content_digest(bundle))
+        return make_bundle(offer.name, source, None, entries, executable)
 
 
 def overview_text(content: bytes, what: str) -> bytes:
@@ -246,14 +244,11 @@ class SiteSkills:
     async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         for offer in chosen:
             try:
-                yield offer, await self._bundle(offer)
+                entries, executable = await self._files(self._listed[offer])
+                source = SiteSource(self._url, offer.name)
+                yield offer, make_bundle(offer.name, source, None, entries, executable)
             except DirectoryError as error:
                 yield offer, error
-
-    async def _bundle(self, offer: Offer) -> Bundle:
-        entries, executable = await self._files(self._listed[offer])
-        bundle = make_bundle(offer.name, SiteSource(self._url, offer.name), "", entries, executable)
-        return bundle.resolved_as(content_digest(bundle))
 
     async def _index(self, place: str) -> tuple[str, Any]:
         address, limit = f"{self._url}{place}", limits.MAX_REGISTRY_PAGE_BYTES

@@ -21,7 +21,6 @@ from iii_directory.install.bundle import (
     Offer,
     check_count,
     check_total,
-    content_digest,
     make_bundle,
     manifest_paths,
     offer_of,
@@ -77,8 +76,7 @@ class LocalSkills:
             if state.st_mode & stat.S_IXUSR:
                 executable.add(path)
         source = LocalSource(top, offer.name, self._commit)
-        bundle = make_bundle(offer.name, source, "", entries, executable)
-        return bundle.resolved_as(content_digest(bundle))
+        return make_bundle(offer.name, source, None, entries, executable)
 
     def _listed(self) -> Iterator[str]:
         """List the overviews below the folder, where skills may lie, and the manifests of plugins."""

@@ -17,7 +17,7 @@ from iii_directory.disk.install_record import (
     WrittenSource,
     content_hash,
 )
-from iii_directory.documents.ids import RESERVED_NAMESPACES, new_namespace_problem
+from iii_directory.documents.ids import RESERVED_NAMESPACES, folders_above, new_namespace_problem
 from iii_directory.errors import refused
 from iii_directory.install.requests import is_commit
 from iii_directory.registry.registry_messages import is_older, is_version
@@ -110,9 +110,7 @@ def plan_install(
         known = None
     if known is not None and disk.exists and not allow_downgrade:
         check_registry(bundle.source, known.source)
-        if not explicit:
-            _check_not_older(bundle, known)
-        _check_same_bytes(bundle, known)
+        _check_moves_forward(bundle, known, explicit=explicit)
     _check_places(bundle.files, disk)
     recorded: Mapping[str, str] = {} if known is None else known.files
     sorted_out = {path: _state(path, bundle, disk, recorded, edited) for path in bundle.files}
@@ -124,7 +122,10 @@ def plan_install(
     left = _left_behind(bundle, disk, known)
     clean = frozenset(path for path, digest in left.items() if disk.hashes[path] == digest)
     changes = FileChanges(
-        **{state: _where(sorted_out, state) for state in _STATES},
+        **{
+            wanted: tuple(sorted(path for path, state in sorted_out.items() if state == wanted))
+            for wanted in _STATES
+        },
         left_behind=() if prune else tuple(sorted(clean)),
         removed=tuple(sorted(clean)) if prune else (),
     )
@@ -283,10 +284,6 @@ def _state(path: str, bundle: Bundle, disk: Disk, recorded: Mapping[str, str], e
     return "kept" if edited == "keep" else "overwritten"
 
 
-def _where(states: Mapping[str, str], wanted: str) -> tuple[str, ...]:
-    return tuple(sorted(path for path, state in states.items() if state == wanted))
-
-
 def check_registry(source: Source, known: Source) -> None:
     """Refuse a namespace from another registry than the recorded one; a record without one takes any."""
     if not isinstance(source, RegistrySource) or not isinstance(known, RegistrySource):
@@ -297,27 +294,17 @@ def check_registry(source: Source, known: Source) -> None:
         raise refused(f"{problem}: set registry_url back, or {_ACCEPT}")
 
 
-def _check_not_older(bundle: Bundle, known: Entry) -> None:
-    """Refuse what the source calls its newest version when that went backwards."""
-    if bundle.resolved == known.resolved or not isinstance(bundle.source, RegistrySource):
+def _check_moves_forward(bundle: Bundle, known: Entry, *, explicit: bool) -> None:
+    """Refuse a newest version that went backwards, and other content under the installed version."""
+    found, there = bundle.resolved, known.resolved
+    is_same_source = _origin(bundle.source) == _origin(known.source)
+    if found == there and is_same_source and bundle.hashes != known.files:
+        raise refused(f"the source has other content for {quoted(there)} than was installed: {_ACCEPT}")
+    if found == there or explicit or not isinstance(bundle.source, RegistrySource) or not is_version(there):
         return
-    if not is_version(known.resolved):
-        return
-    if not is_version(bundle.resolved) or is_older(bundle.resolved, known.resolved):
-        found, there = quoted(bundle.resolved), quoted(known.resolved)
-        raise refused(
-            f"the source has {found}, which is older than the installed {there} or not a version: "
-            f"name that version, or {_ACCEPT}"
-        )
-
-
-def _check_same_bytes(bundle: Bundle, known: Entry) -> None:
-    """Refuse other content under a version that is installed already."""
-    if bundle.resolved != known.resolved or _origin(bundle.source) != _origin(known.source):
-        return
-    if bundle.hashes != known.files:
-        there = quoted(bundle.resolved)
-        raise refused(f"the source has other content for {there} than was installed: {_ACCEPT}")
+    if not is_version(found) or is_older(found, there):
+        problem = f"the source has {quoted(found)}, which is older than the installed {quoted(there)}"
+        raise refused(f"{problem} or not a version: name that version, or {_ACCEPT}")
 
 
 def _origin(source: Source) -> tuple[str, ...]:
@@ -334,9 +321,7 @@ def _check_places(paths: Iterable[str], disk: Disk) -> None:
     for path in paths:
         if disk.nodes.get(path, "file") != "file":
             raise refused(f"a {disk.nodes[path]} stands where {quoted(path)} belongs")
-        parts = path.split("/")[:-1]
-        for length in range(1, len(parts) + 1):
-            above = "/".join(parts[:length])
+        for above in folders_above(path):
             if disk.nodes.get(above, "folder") != "folder":
                 raise refused(f"a {disk.nodes[above]} stands where the folder {quoted(above)} belongs")
 

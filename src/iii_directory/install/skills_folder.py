@@ -208,7 +208,7 @@ class SkillsFolder:
         except BaseException:
             with suppress(OSError):
                 for path in reversed(made):
-                    self._files.remove_root(path)
+                    self._files.remove_folder(path, None)
             raise
 
     def _open(self) -> int:
@@ -232,7 +232,7 @@ class SkillsFolder:
         parent = os.path.dirname(path)
         self._make(parent, made)
         try:
-            self._files.make_root(path)
+            self._files.make_folder(path, None)
         except FileExistsError:
             return
         made.append(path)

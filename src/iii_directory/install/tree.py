@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from iii_directory.disk import safe_open
 from iii_directory.disk.files import Mark, closing_fd, mark_of
+from iii_directory.documents.ids import folders_above
 from iii_directory.errors import refused
 from iii_directory.install.plan import Disk, Node
 
@@ -101,7 +102,7 @@ def lay_out(
 ) -> Branch:
     """Return the new tree: what exists, without what is deleted, with what is written."""
     top = Branch()
-    emptied = {above for path in deletes for above in _above(path)}
+    emptied = {above for path in deletes for above in folders_above(path)}
     for path, node in disk.nodes.items():
         if node == "folder":
             if path not in emptied:
@@ -116,11 +117,6 @@ def lay_out(
         if path in executable:
             branch.executable.add(name)
     return top
-
-
-def _above(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
 
 def _branch(top: Branch, parts: list[str]) -> Branch:
