@@ -105,7 +105,8 @@ def finish(placed: Sequence[Placed], *, as_json: bool) -> None:
     if as_json:
         print_json({"places": rows})
     elif rows:
-        print_table(("skill", "status", "place", "reason"), [list(one.shown()) for one in placed], whole=True)
+        shown = [(one.skill, one.outcome, one.place, one.reason) for one in placed]
+        print_table(("skill", "status", "place", "reason"), shown, whole=True)
     else:
         note("nothing to do")
     if any(one.outcome == "refused" for one in placed):

@@ -18,7 +18,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory import limits
 from iii_directory.disk import safe_open
@@ -31,7 +31,7 @@ from iii_directory.shapes import object_of
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from iii_directory.disk.files import FileOps, Mark
     from iii_directory.install.plan import InstallPlan
@@ -42,8 +42,7 @@ _NEW, _OLD, _OLD_PART = "new", "old", "old.part"
 _NEW_RECORD, _OLD_RECORD = "record.new", "record.old"
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """What a switch is about to do to one namespace."""
 
     namespace: str
@@ -80,19 +79,6 @@ class Transaction:
     @property
     def work_name(self) -> str:
         return f"{self.namespace}{WORK_SUFFIX}"
-
-
-def _render_journal(journal: Journal) -> bytes:
-    document = {
-        "namespace": journal.namespace,
-        "staged": journal.staged,
-        "entry": None if journal.entry is None else journal.entry.as_dict(),
-        "marks": {path: list(mark) for path, mark in journal.marks.items()},
-        "writes": dict(journal.writes),
-        "deletes": sorted(journal.deletes),
-        "edits_win": journal.edits_win,
-    }
-    return json.dumps(document).encode()
 
 
 def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
@@ -134,7 +120,13 @@ def _perform(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tre
     with safe_open.opened_folder(job.files, job.work_name, job.work_folder) as work:
         job.work = work
         # Staging may take long, so the record, which all namespaces share, is locked only after it.
-        staged = _stage(job, plan, scan, progress) if plan.touches_files else 0
+        staged = 0
+        if plan.touches_files:
+            job.files.make_folder(_NEW, job.work)
+            with safe_open.opened_folder(job.files, _NEW, job.work) as new:
+                layout = tree.lay_out(scan.disk, plan.writes, plan.deletes, plan.executable)
+                _build(job, layout, new, scan, progress)
+                staged = os.fstat(new).st_ino
         with held(job.files, job.root, RECORD, job.wait):
             try:
                 _prepare_record(job, plan.entry)
@@ -167,14 +159,6 @@ def _take_back(job: Transaction, error: BaseException) -> None:
         job.undo.pop()
 
 
-def _stage(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tree.Progress) -> int:
-    """Build the new namespace beside the old one and return its inode."""
-    job.files.make_folder(_NEW, job.work)
-    with safe_open.opened_folder(job.files, _NEW, job.work) as new:
-        _build(job, tree.lay_out(scan.disk, plan.writes, plan.deletes, plan.executable), new, scan, progress)
-        return os.fstat(new).st_ino
-
-
 def _build(
     job: Transaction, branch: tree.Branch, opened: int, scan: tree.Scan, progress: tree.Progress
 ) -> None:
@@ -201,7 +185,9 @@ def _switch(job: Transaction, journal: Journal, scan: tree.Scan) -> None:
     files, root, work = job.files, job.root, job.work
     # The journal must be on the disk before a name changes: recovery has nothing else to tell by what was
     # meant, and a journal without a change is simply dropped.
-    safe_open.write_file(files, _JOURNAL, work, _render_journal(journal))
+    entry = None if journal.entry is None else journal.entry.as_dict()
+    said = {**journal._asdict(), "entry": entry, "deletes": sorted(journal.deletes)}
+    safe_open.write_file(files, _JOURNAL, work, json.dumps(said).encode())
     for folder in (work, job.work_folder, root):
         files.sync(folder)
     # Undone in reverse, so this is the last step: the names that were put back reach the disk.
@@ -245,19 +231,15 @@ def _move_aside(job: Transaction, scan: tree.Scan) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        # A folder of a lower layer of an overlay cannot be moved: it is copied, and then removed.
-        _copy_aside(job, scan)
+        # A folder of a lower layer of an overlay cannot be moved: it is copied, and then removed. The copy
+        # gets its name only once it is complete.
+        files.make_folder(_OLD_PART, job.work)
+        with safe_open.opened_folder(files, _OLD_PART, job.work) as copy:
+            _build(job, tree.lay_out(scan.disk, {}, ()), copy, scan, tree.silent)
+        files.rename(_OLD_PART, job.work, _OLD, job.work)
+        files.sync(job.work)
         job.undo.append(back)
         safe_open.remove_tree(files, job.namespace, job.root)
-
-
-def _copy_aside(job: Transaction, scan: tree.Scan) -> None:
-    """A second tree with the old files; under its name only once it is complete."""
-    job.files.make_folder(_OLD_PART, job.work)
-    with safe_open.opened_folder(job.files, _OLD_PART, job.work) as copy:
-        _build(job, tree.lay_out(scan.disk, {}, ()), copy, scan, tree.silent)
-    job.files.rename(_OLD_PART, job.work, _OLD, job.work)
-    job.files.sync(job.work)
 
 
 def _move_in(job: Transaction) -> None:
@@ -266,7 +248,7 @@ def _move_in(job: Transaction) -> None:
 
 
 def _rescue_saved(job: Transaction, journal: Journal) -> None:
-    """Carry over what someone saved in the old tree meanwhile, wherever the switch put it."""
+    """Carry over what was saved in the old tree meanwhile, wherever the switch put it."""
     aside = safe_open.status_or_none(job.files, _OLD, job.work) is not None
     with safe_open.opened_folder(job.files, _OLD if aside else _NEW, job.work) as old:
         tree.rescue(job.files, old, job.root, job.namespace, journal.marks, journal.given_up, job.work)
@@ -326,7 +308,7 @@ def recover(job: Transaction) -> None:
 
 
 def _was_switched(job: Transaction, journal: Journal) -> bool:
-    """Whether the name stands for the new tree; a switch cut in two is completed first."""
+    """Return whether the name stands for the new tree; a switch cut in two is completed first."""
     files, root, work = job.files, job.root, job.work
     there = safe_open.status_or_none(files, job.namespace, root)
     new = safe_open.status_or_none(files, _NEW, work)
@@ -338,25 +320,19 @@ def _was_switched(job: Transaction, journal: Journal) -> bool:
             if new.st_ino == journal.staged:
                 tree.rescue(files, rest, work, _NEW, journal.marks, journal.given_up, work)
             else:
-                tree.rescue(files, rest, work, _NEW, {}, _also_in_old(job), work)
+                # A journal of another disk, as in a copy or a checkout, says nothing of the files here, and
+                # may be planted, so a file that exists only once is not removed.
+                here = tree.scan_namespace(files, root, job.namespace, None).disk.hashes
+                old = tree.scan_namespace(files, work, _OLD, None).disk.hashes
+                in_both = [path for path, digest in here.items() if old.get(path) == digest]
+                tree.rescue(files, rest, work, _NEW, {}, in_both, work)
         safe_open.remove_tree(files, job.namespace, root)
     files.rename(_NEW, work, job.namespace, root)
     return True
 
 
-def _also_in_old(job: Transaction) -> Collection[str]:
-    """List the files of a namespace that its old tree has, too.
-
-    A journal of another disk, as in a copy or a checkout, says nothing of the files here, and may be planted,
-    so a file that exists only once is not removed.
-    """
-    here = tree.scan_namespace(job.files, job.root, job.namespace, None).disk.hashes
-    old = tree.scan_namespace(job.files, job.work, _OLD, None).disk.hashes
-    return [path for path, digest in here.items() if old.get(path) == digest]
-
-
 def _holds(job: Transaction, journal: Journal) -> bool:
-    """Whether a namespace that was copied here, inodes and all, has what the new tree brings."""
+    """Return whether a namespace that was copied here, inodes and all, has what the new tree brings."""
     disk = tree.scan_namespace(job.files, job.root, job.namespace, journal.writes).disk
     brought = all(disk.hashes.get(path) == digest for path, digest in journal.writes.items())
     return brought and not journal.deletes & disk.nodes.keys()

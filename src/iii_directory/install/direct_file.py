@@ -288,18 +288,15 @@ def _listed(row: dict[str, object], address: str) -> Listed | None:
     url, digest, files = text_of(row.get("url")), text_of(row.get("digest")), row.get("files")
     if url is not None and digest is not None and _DIGEST.fullmatch(digest):
         artifact, kind = urljoin(address, url), row.get("type")
-        usable = kind in ("skill-md", "archive") and _is_as_safe(artifact, address)
+        there, here = urlsplit(artifact), urlsplit(address)
+        # By https, or by plain http from the very place of the index.
+        is_safe = (there.scheme, there.netloc) == (here.scheme, here.netloc)
+        is_safe = is_safe or (here.scheme == "https" and there.scheme == "https")
+        usable = kind in ("skill-md", "archive") and is_safe and not there.username
         return Listed(offer, artifact, digest, kind == "archive") if usable else None
     if is_text_list(files) and OVERVIEW in files and all(is_safe_path(path) for path in (name, *files)):
         return Listed(offer, urljoin(address, f"{name}/"), files=tuple(files))
     return None
-
-
-def _is_as_safe(url: str, address: str) -> bool:
-    """Whether an artifact is fetched by https, or by plain http from the very place of the index."""
-    there, here = urlsplit(url), urlsplit(address)
-    same = (there.scheme, there.netloc) == (here.scheme, here.netloc)
-    return not there.username and (same or (here.scheme == "https" and there.scheme == "https"))
 
 
 def artifact_files(listed: Listed, content: bytes, stopped: threading.Event) -> Unpacked:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from iii_directory import limits
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
-from iii_directory.install.bundle import Offered, manifest_paths, offer_of, skill_folders, with_plugins
+from iii_directory.install.bundle import manifest_paths, offer_of, skill_folders, with_plugins
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
@@ -57,8 +57,17 @@ class Checkout:
         self._repo = request.repo
         self._git = git
         self._blobs = git.listed(commit)
-        names = skill_folders((blob.path for blob in self._blobs if not blob.problem), request.path)
-        self.found = self._offered(names, request.repo)
+        paths = [blob.path for blob in self._blobs if not blob.problem]
+        folders = skill_folders(paths, request.path)
+        overviews = {folder: f"{folder}/{OVERVIEW}".removeprefix("./") for folder in folders}
+        manifests = manifest_paths(paths)
+        wanted = {*overviews.values(), *manifests}
+        blobs = [blob for blob in self._blobs if blob.path in wanted and blob.size <= limits.MAX_BODY_BYTES]
+        contents = git.read(blobs)
+        texts = {blob.path: contents[blob.name] for blob in blobs}
+        called = request.repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
+        offers = [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
+        self.found = with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
 
     def read(self, folders: Iterable[str]) -> Iterator[tuple[str, Fetched | DirectoryError]]:
         """Yield the files of skill folders, or why one cannot be read; git reads some folders at a time."""
@@ -76,17 +85,6 @@ class Checkout:
             contents = self._git.read([blob for blobs in group.values() for blob in vetted(blobs)])
             for folder, blobs in group.items():
                 yield folder, _fetched(self.commit, folder, blobs, contents)
-
-    def _offered(self, folders: list[str], repo: str) -> Offered:
-        overviews = {folder: f"{folder}/{OVERVIEW}".removeprefix("./") for folder in folders}
-        manifests = manifest_paths(blob.path for blob in self._blobs if not blob.problem)
-        wanted = {*overviews.values(), *manifests}
-        blobs = [blob for blob in self._blobs if blob.path in wanted and blob.size <= limits.MAX_BODY_BYTES]
-        contents = self._git.read(blobs)
-        texts = {blob.path: contents[blob.name] for blob in blobs}
-        called = repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
-        offers = [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
-        return with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
 
 
 def _groups(folders: dict[str, list[Blob]]) -> Iterator[dict[str, list[Blob]]]:
@@ -138,7 +136,13 @@ class GitSource:
             folder = request.path or f"skills/{request.skill}"
             blobs = below(git.listed(commit, folder), folder)
             if not blobs and request.path is None:
-                folder, blobs = _elsewhere(git, request, commit)
+                # The one folder of that name with a SKILL.md, wherever it lies.
+                everything = git.listed(commit)
+                folders = skill_folders(blob.path for blob in everything if not blob.problem)
+                found = [folder for folder in folders if folder.rpartition("/")[2] == request.skill]
+                if len(found) != 1:
+                    raise no_folder(request, folders)
+                folder, blobs = found[0], below(everything, found[0])
             if not blobs:
                 raise no_folder(request, [])
             return _fetched(commit, folder, blobs, git.read(vetted(blobs)))
@@ -153,7 +157,7 @@ class GitSource:
             yield Checkout(git, request, git.fetch(request.branch))
 
     def resolve(self, request: RepoRequest, stopped: threading.Event | None = None) -> str:
-        """The commit that a branch, tag or commit id stands for now, without fetching it."""
+        """Return the commit that a branch, tag or commit id stands for now, without fetching it."""
         if is_commit(request.branch):
             return request.branch
         with self._git(request, stopped) as git:
@@ -189,31 +193,14 @@ class GitSource:
         host, port = host_and_port(address)
         if self._private or host is None:
             return None
-        found = _addresses_of(host, port)
+        try:
+            looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            # Then git fails too, or a proxy knows better.
+            return None
+        found = list(dict.fromkeys(str(address[0]) for *_, address in looked_up))
         if any(not is_public(one) for one in found):
             problem = f"{request} is on this machine or a private network"
             raise DirectoryError(SOURCE_REFUSED, f"{problem}: set allow_private_repos, or name a mirror")
-        return f"{host}:{port}:{','.join(_in_brackets(one) for one in found)}" if found else None
-
-
-def _addresses_of(host: str, port: int) -> list[str]:
-    """Look up the addresses of a host; none if that fails: then git fails too, or a proxy knows better."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return []
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-def _in_brackets(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _elsewhere(git: Git, request: RepoRequest, commit: str) -> tuple[str, list[Blob]]:
-    """Find the one folder of the wanted name that has a SKILL.md, wherever it lies."""
-    blobs = git.listed(commit)
-    folders = skill_folders(blob.path for blob in blobs if not blob.problem)
-    found = [folder for folder in folders if folder.rpartition("/")[2] == request.skill]
-    if len(found) != 1:
-        raise no_folder(request, folders)
-    return found[0], below(blobs, found[0])
+        listed = ",".join(f"[{one}]" if ":" in one else one for one in found)
+        return f"{host}:{port}:{listed}" if found else None

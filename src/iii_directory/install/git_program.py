@@ -1,4 +1,4 @@
-"""Run git for one repository, in a scratch folder, until one deadline, and reads what it answers.
+"""Run git for one repository, in a scratch folder, until one deadline, and read what it answers.
 
 Every argument is ours or stands behind ``--``, every environment variable is on a list, and git's output has
 bounds. A caller hears one of our own sentences about a failure, never git's.
@@ -119,23 +119,22 @@ class Git:
                 self._start("sha256")
                 done = self._fetch(name)
             if done.code == 0:
-                return self._commit()
+                break
             if not re.search(rb"couldn't find remote ref|not our ref|unadvertised object", done.errors):
                 raise failed(self._request, done.code, done.errors)
-        heads = self.remote_refs(["refs/heads/*"])
-        raise no_ref(self._request, ref, (name.removeprefix("refs/heads/") for name in heads))
-
-    def _fetch(self, name: str) -> Finished:
-        options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
-        refspec = f"+{name}:{_TIP}"
-        return self._run(["fetch", *options, "--no-auto-maintenance", "--", self._address.url, refspec])
-
-    def _commit(self) -> str:
+        else:
+            heads = self.remote_refs(["refs/heads/*"])
+            raise no_ref(self._request, ref, (name.removeprefix("refs/heads/") for name in heads))
         done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{_TIP}^{{commit}}"])
         commit = done.output.decode("ascii", "replace").strip()
         if done.code or not is_commit(commit):
             raise DirectoryError(SOURCE_REFUSED, f"{quoted(self._request.branch)} does not name a commit")
         return commit
+
+    def _fetch(self, name: str) -> Finished:
+        options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
+        refspec = f"+{name}:{_TIP}"
+        return self._run(["fetch", *options, "--no-auto-maintenance", "--", self._address.url, refspec])
 
     def remote_refs(self, names: list[str]) -> dict[str, str]:
         """List the refs of a repository by name; annotated tags come a second time with ``^{}``."""
@@ -168,7 +167,7 @@ class Git:
             few = f"more than {limits.MAX_BUNDLE_FILES}" if where else "too many"
             raise refused(f"the bundle has {few} files") from None
         self._expect(done)
-        return parse_listing(done.output)
+        return [_blob(entry) for entry in done.output.split(b"\0") if entry]
 
     def read(self, blobs: list[Blob]) -> dict[str, bytes]:
         """Read the contents of blobs whose sizes were checked, by their names."""
@@ -237,12 +236,8 @@ def names_of(ref: str) -> list[str]:
     return [HEAD] if ref == HEAD else [f"refs/heads/{ref}", f"refs/tags/{ref}"]
 
 
-def parse_listing(output: bytes) -> list[Blob]:
-    """Parse the output of ``ls-tree -r -l -z``."""
-    return [_blob(entry) for entry in output.split(b"\0") if entry]
-
-
 def _blob(entry: bytes) -> Blob:
+    """Parse one entry of the output of ``ls-tree -r -l -z``."""
     found = _ENTRY.fullmatch(entry)
     if found is None:
         return Blob("", "", 0, problem="a line of the listing cannot be read")

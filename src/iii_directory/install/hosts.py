@@ -66,9 +66,6 @@ class Placed(NamedTuple):
     outcome: Outcome
     reason: str = ""
 
-    def shown(self) -> tuple[str, str, str, str]:
-        return self.skill, self.outcome, self.place, self.reason
-
 
 def host_named(name: str) -> KnownHost:
     """Find a host by its name; an unknown one is refused with the close ones."""
@@ -82,7 +79,7 @@ def host_named(name: str) -> KnownHost:
 
 
 class HostFolders:
-    """The hosts' folders of a project and of its user, for the skills of one skills folder. It blocks."""
+    """Place skills of one skills folder in the hosts' folders of a project and of its user. It blocks."""
 
     def __init__(self, skills_folder: Path, project: Path, home: Path | None) -> None:
         self._skills = os.path.realpath(skills_folder)
@@ -146,9 +143,11 @@ class HostFolders:
         """Whether the entry of a host's folder is a link to this skill, or a copy of it."""
         place = os.path.join(folder, _name(skill))
         if os.path.islink(place):
-            return _target(place) == self._source(skill)
-        marker = _marker(place)
-        return marker is not None and marker.original(place) == self._source(skill)
+            leads_to = os.path.join(folder, os.readlink(place))
+        else:
+            marker = _marker(place)
+            leads_to = "" if marker is None else os.path.join(place, marker.copy_of)
+        return os.path.normpath(leads_to) == self._source(skill)
 
     def _put(self, skill: str, folder: str, *, as_link: bool) -> Placed:
         place = os.path.join(folder, _name(skill))
@@ -208,31 +207,22 @@ class HostFolders:
         place = os.path.join(folder, _name(skill))
         if not self._is_of(skill, folder):
             return None
-        if os.path.islink(place):
-            os.unlink(place)
-            self._drop_empty(folder)
-            return Placed(skill, place, "removed")
         marker = _marker(place)
-        edited = _remove_copied(place, {} if marker is None else marker.files)
-        if edited:
+        if marker is None:
+            os.unlink(place)
+        elif edited := _remove_copied(place, marker.files):
             return Placed(skill, place, "kept", f"{', '.join(edited)} was edited there")
-        self._drop_empty(folder)
-        return Placed(skill, place, "removed")
-
-    def _drop_empty(self, folder: str) -> None:
-        """Remove a host's folder that holds nothing any more, and those above it below project or home."""
+        # A host's folder that holds nothing any more goes, with those above it below project or home.
         with suppress(OSError):
             while folder not in (self._project, self._home, os.path.dirname(folder)):
                 os.rmdir(folder)
                 folder = os.path.dirname(folder)
+        return Placed(skill, place, "removed")
 
 
 class _Marker(NamedTuple):
     copy_of: str
     files: dict[str, str]
-
-    def original(self, place: str) -> str:
-        return os.path.normpath(os.path.join(place, self.copy_of))
 
 
 def _marker(place: str) -> _Marker | None:
@@ -255,10 +245,6 @@ def _name(skill: str) -> str:
     return skill.rpartition("/")[2]
 
 
-def _target(place: str) -> str:
-    return os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
-
-
 def _hashes(folder: str) -> dict[str, str]:
     """Hash every file of a skill; links and the marker are left out."""
     found: dict[str, str] = {}
@@ -273,7 +259,7 @@ def _hashes(folder: str) -> dict[str, str]:
 
 
 def _remove_copied(place: str, files: dict[str, str]) -> list[str]:
-    """Remove the copied files that are as they were, the marker and empty folders; gives what stays."""
+    """Remove the copied files that are as they were, the marker and empty folders; return what stays."""
     here = _hashes(place)
     for path, digest in files.items():
         if here.get(path) == digest:

@@ -76,9 +76,16 @@ def run(
     assert process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
     try:
         output, errors = _collect(process.stdout, process.stderr, deadline, max_output, max_errors, watch)
-        return Finished(_wait(process, deadline), output, errors)
+        return Finished(process.wait(max(0.0, deadline - time.monotonic())), output, errors)
+    except subprocess.TimeoutExpired:
+        raise ProcessStoppedError("it took too long") from None
     finally:
-        _end(process)
+        # Kill what is left of the group, helpers of the program included.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def _collect(
@@ -107,23 +114,6 @@ def _collect(
                 raise TooMuchOutputError("it said too much")
             del kept[errors][max_errors:]
     return bytes(kept[output]), bytes(kept[errors])
-
-
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> int:
-    try:
-        return process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise ProcessStoppedError("it took too long") from None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the group, helpers of the program included, and close the pipes."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
 
 
 def folder_size(folder: str) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.disk.install_record import NamespaceChange, RegistrySource, content_hash
@@ -194,39 +194,41 @@ def _findings(bundle: Bundle, plan: InstallPlan) -> list[Finding]:
 
 def unified_diff(namespace: str, changes: Sequence[tuple[str, bytes | None, bytes | None]]) -> str:
     """Show changes of files as a patch a person can read; None stands for a missing file."""
-    return "".join(_file_diff(f"{namespace}/{path}", old, new) for path, old, new in sorted(changes))
+    shown: list[str] = []
+    for name, old, new in sorted(changes):
+        path = f"{namespace}/{name}"
+        before, after = _shown_lines(old), _shown_lines(new)
+        if before is None or after is None:
+            was, will = _described(old), _described(new)
+            shown += [] if was == will else [f"Binary file {escaped(path)}: {was} -> {will}\n"]
+            continue
+        name_before = _NOTHING if old is None else escaped(f"a/{path}")
+        name_after = _NOTHING if new is None else escaped(f"b/{path}")
+        for line in difflib.unified_diff(before, after, name_before, name_after):
+            shown.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(shown)
 
 
-def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
-    before, after = _lines(old), _lines(new)
-    if before is None or after is None:
-        was, will = _described(old), _described(new)
-        return "" if was == will else f"Binary file {escaped(path)}: {was} -> {will}\n"
-    import difflib
-
-    name_before = _NOTHING if old is None else escaped(f"a/{path}")
-    name_after = _NOTHING if new is None else escaped(f"b/{path}")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(before, after, name_before, name_after)
-    )
-
-
-def _lines(content: bytes | None) -> list[str] | None:
+def _shown_lines(content: bytes | None) -> list[str] | None:
     """Split a text into lines that are safe on a terminal; None if it is binary or too large to show."""
-    if content is None:
-        return []
-    if len(content) > MAX_DIFF_BYTES:
+    lines = None if content and len(content) > MAX_DIFF_BYTES else _lines(content or b"")
+    if lines is None:
         return None
+    return [
+        f"{escaped(line[:-1].removesuffix(chr(13)))}\n" if line.endswith("\n") else escaped(line)
+        for line in lines
+    ]
+
+
+def _lines(content: bytes) -> list[str] | None:
+    """Split a text after its line feeds; None if it is binary."""
     try:
-        text = content.decode()
+        lines = content.decode().split("\n")
     except UnicodeDecodeError:
         return None
-    if "\0" in text:
+    if b"\0" in content:
         return None
-    parts = text.split("\n")
-    whole = [f"{escaped(part.removesuffix(chr(13)))}\n" for part in parts[:-1]]
-    return whole + ([escaped(parts[-1])] if parts[-1] else [])
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _described(content: bytes | None) -> str:
@@ -285,8 +287,10 @@ def plan_merge(namespace: str, disk: Disk, known: Entry, sides: Mapping[str, Sid
 
 def merged(base: bytes, mine: bytes, theirs: bytes) -> Merged | None:
     """Return the text with both changes; None if a side is binary or too long to compare."""
-    old, own, new = _split_lines(base), _split_lines(mine), _split_lines(theirs)
+    old, own, new = _lines(base), _lines(mine), _lines(theirs)
     if old is None or own is None or new is None:
+        return None
+    if max(len(old), len(own), len(new)) > MAX_MERGE_LINES:
         return None
     out: list[str] = []
     conflicts = 0
@@ -305,18 +309,8 @@ def merged(base: bytes, mine: bytes, theirs: bytes) -> Merged | None:
     return Merged("".join(out).encode(), conflicts)
 
 
-def _split_lines(content: bytes) -> list[str] | None:
-    try:
-        lines = content.decode().split("\n")
-    except UnicodeDecodeError:
-        return None
-    if len(lines) > MAX_MERGE_LINES or "\0" in content.decode():
-        return None
-    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-
-
 def _ended(lines: list[str]) -> list[str]:
-    """The lines, the last of which ends, so that a marker stands on a line of its own."""
+    """Return lines the last of which ends, so that a marker stands on a line of its own."""
     return lines if not lines or lines[-1].endswith("\n") else [*lines[:-1], f"{lines[-1]}\n"]
 
 
@@ -324,8 +318,8 @@ def _common(
     old: Sequence[str], mine: Sequence[str], theirs: Sequence[str]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield runs of old lines that both sides kept: start and end, and their starts on each side."""
-    ours = SequenceMatcher(None, old, mine, autojunk=False).get_matching_blocks()
-    others = SequenceMatcher(None, old, theirs, autojunk=False).get_matching_blocks()
+    ours = difflib.SequenceMatcher(None, old, mine, autojunk=False).get_matching_blocks()
+    others = difflib.SequenceMatcher(None, old, theirs, autojunk=False).get_matching_blocks()
     here = there = 0
     while here < len(ours) and there < len(others):
         a, b = ours[here], others[there]

@@ -159,7 +159,7 @@ def repo_request(
     repo: str, skill: str, branch: str | None = None, *, path: str | None = None, allow_file: bool = False
 ) -> RepoRequest:
     """Check what a caller sent; raises D331."""
-    _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    _protocol_of(repo, allow_file=allow_file)
     _check_skill_name(skill)
     return RepoRequest(repo, skill, checked_ref(branch or DEFAULT_BRANCH), path)
 
@@ -179,7 +179,7 @@ def repo_tree(
     allow_file: bool = False,
 ) -> RepoTree:
     """Check an address, a ref and a folder that a person typed; raises D331."""
-    _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
+    _protocol_of(repo, allow_file=allow_file)
     for folder in (path, tree or ""):
         if folder and not is_safe_path(folder):
             raise _refused(f"{quoted(folder)} cannot be a folder of a repository")
@@ -199,20 +199,24 @@ def is_commit(ref: str) -> bool:
 
 def address_of(repo: str, mirrors: Mapping[str, str], *, allow_file: bool) -> RepoAddress:
     """Return where a repository is really fetched from; the longest prefix among the mirrors wins."""
-    matching = [prefix for prefix in mirrors if _is_below(repo, prefix)]
+    # A prefix ends where a part of the address ends, so that no longer name matches it.
+    matching = [
+        prefix
+        for prefix in mirrors
+        if (prefix.endswith(("/", ":")) and repo != prefix and repo.startswith(prefix))
+        or repo.startswith(f"{prefix}/")
+    ]
     if not matching:
-        return RepoAddress(
-            repo, _protocol_of(repo, ("https", "ssh", "file") if allow_file else ("https", "ssh"))
-        )
+        return RepoAddress(repo, _protocol_of(repo, allow_file=allow_file))
     prefix = max(matching, key=len)
     target = mirrors[prefix]
     if target.startswith("/"):
         target = f"file://{quote(target)}"
     between = "" if target.endswith(("/", ":")) else "/"
     url = f"{target}{between}{repo[len(prefix) :].lstrip('/')}"
-    allowed = ("https", "http", "ssh", "file") if allow_file else ("https", "http", "ssh")
     try:
-        return RepoAddress(url, _protocol_of(url, allowed), is_mirror=True)
+        protocol = _protocol_of(url, allow_file=allow_file, allow_http=True)
+        return RepoAddress(url, protocol, is_mirror=True)
     except DirectoryError:
         hint = "set allow_file_repos, or name an https, ssh or git@ address"
         raise _refused(f"the mirror configured for {quoted(repo)} cannot be used: {hint}") from None
@@ -242,32 +246,25 @@ def is_public(address: str) -> bool:
     return (inner or found).is_global and not found.is_multicast
 
 
-def _is_below(repo: str, prefix: str) -> bool:
-    """Return whether a prefix ends where a part of the address ends, so that no longer name matches it."""
-    rest = repo[len(prefix) :]
-    return repo.startswith(prefix) and bool(rest) and (prefix.endswith(("/", ":")) or rest.startswith("/"))
-
-
-def _protocol_of(url: str, allowed: tuple[Protocol, ...]) -> Protocol:
+def _protocol_of(url: str, *, allow_file: bool, allow_http: bool = False) -> Protocol:
     """Return the protocol of an address; anything unusual is refused without repeating it."""
     if len(url) > limits.MAX_REPO_URL_CHARS or not url.isprintable() or _ENCODED.search(url):
         raise _refused("the repository address is too long or holds characters that do not belong there")
     if any(part in (".", "..") for part in url.split("/")):
         raise _refused("the repository address must not climb folders")
-    found: Protocol | None = None
-    if _HTTPS.fullmatch(url):
-        found = "https" if url.startswith("https:") else "http"
-    elif _SSH.fullmatch(url) or _SCP.fullmatch(url):
-        found = "ssh"
-    elif _FILE.fullmatch(url):
-        found = "file"
-    if found == "file" and "file" not in allowed:
-        raise _refused("file:// repositories are switched off: set allow_file_repos to use them")
-    if found == "http" and "http" not in allowed:
-        raise _refused("plain http is not secure: use https://")
-    if found is None or found not in allowed:
+    if _SSH.fullmatch(url) or _SCP.fullmatch(url):
+        return "ssh"
+    if _FILE.fullmatch(url):
+        if not allow_file:
+            raise _refused("file:// repositories are switched off: set allow_file_repos to use them")
+        return "file"
+    if not _HTTPS.fullmatch(url):
         raise _refused("the repository must be an https://, ssh:// or git@ address without credentials")
-    return found
+    if url.startswith("https:"):
+        return "https"
+    if not allow_http:
+        raise _refused("plain http is not secure: use https://")
+    return "http"
 
 
 def _refused(problem: str) -> DirectoryError:
@@ -380,22 +377,14 @@ def _source_of(text: str, *, allow_file: bool) -> WorkerRequest | SkillSource:
     if (direct := direct_file(text)) is not None:
         return direct
     if "://" in text or text.startswith("git@"):
-        return _repository(text, allow_file=allow_file)
+        # An optional "@ref" at the end; "git@host:…" has an "@" of its own.
+        at = text.rfind("@")
+        has_ref = at > max(text.rfind("/"), text.rfind(":"))
+        address, ref = (text[:at], text[at + 1 :]) if has_ref else (text, None)
+        return repo_tree(address, ref=ref, allow_file=allow_file)
     short = _SHORT.fullmatch(text)
     if short is not None:
         return repo_tree(f"{_GITHUB}{short[1]}", ref=short[3], path=short[2].strip("/"))
-    return _worker(text)
-
-
-def _repository(text: str, *, allow_file: bool) -> RepoTree:
-    """Read an address with an optional ``@ref`` at its end; ``git@host:…`` has its own ``@``."""
-    at = text.rfind("@")
-    has_ref = at > max(text.rfind("/"), text.rfind(":"))
-    address, ref = (text[:at], text[at + 1 :]) if has_ref else (text, None)
-    return repo_tree(address, ref=ref, allow_file=allow_file)
-
-
-def _worker(text: str) -> WorkerRequest:
     name, at, wanted = text.partition("@")
     if not at:
         return worker_request(name)

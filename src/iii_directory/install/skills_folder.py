@@ -65,7 +65,17 @@ class LockedNamespace:
 
     def remember(self, texts: Mapping[str, bytes]) -> None:
         """Keep what edited files were made from, by their hashes; before a plan that will name them."""
-        _keep_originals(self._job.files, self._job.work_folder, self._job.namespace, texts)
+        if not texts:
+            return
+        files = self._job.files
+        with closing_fd(_open_originals(files, self._job.work_folder, self._job.namespace)) as kept:
+            for digest, text in texts.items():
+                name = _file_name(digest)
+                if safe_open.read_file(files, name, kept, limits.MAX_BUNDLE_BYTES) != text:
+                    with suppress(FileNotFoundError):
+                        files.unlink(name, kept)
+                    safe_open.write_file(files, name, kept, text)
+            files.sync(kept)
 
     def forget_others(self, digests: Collection[str]) -> None:
         """Remove texts that no edited file was made from; after the plan. A failure leaves them for later."""
@@ -148,9 +158,9 @@ class SkillsFolder:
     def read_original(self, namespace: str, digest: str) -> bytes | None:
         """Read a text that was kept, by its hash; None if it is missing or damaged."""
         _vet(namespace)
-        path = _original_path(namespace, digest)
-        if path is None:
+        if not _DIGEST.fullmatch(digest):
             return None
+        path = f"{WORK_FOLDER}/{_ORIGINALS}/{namespace}/{_file_name(digest)}"
         with disk_errors(_UNCHANGED), self._existing() as root:
             content = None if root is None else self._read(root, path)
         return content if content is not None and content_hash(content) == digest else None
@@ -162,20 +172,15 @@ class SkillsFolder:
                 return
             with safe_open.opened_folder(self._files, WORK_FOLDER, root) as work_folder:
                 names = self._files.list_folder(work_folder)
-            for name in sorted({_owner(name) for name in names}):
-                if is_namespace(name) or name == RECORD:
-                    self._recover_namespace(root, name)
+            for name in sorted({name.removesuffix(LOCK_SUFFIX).removesuffix(WORK_SUFFIX) for name in names}):
+                if not is_namespace(name) and name != RECORD:
+                    continue
+                # Refused while another process is at work there; that one recovers first.
+                with suppress(DirectoryError), held(self._files, root, name, wait=0.0) as work_folder:
+                    if name != RECORD:
+                        recover(Transaction(self._files, root, work_folder, name, self._wait))
             with suppress(OSError):
                 self._files.remove_folder(WORK_FOLDER, root)
-
-    def _recover_namespace(self, root: int, name: str) -> None:
-        try:
-            with held(self._files, root, name, wait=0.0) as work_folder:
-                if name != RECORD:
-                    recover(Transaction(self._files, root, work_folder, name, self._wait))
-        except DirectoryError:
-            # Someone is at work there right now, and recovers first.
-            return
 
     def _read(self, root: int, path: str) -> bytes | None:
         try:
@@ -203,7 +208,11 @@ class SkillsFolder:
         try:
             self._make(self._path, made)
             with closing_fd(self._open()) as root:
-                self._check_identity(root, is_new=self._path in made)
+                found = identity_of(root)
+                if self._identity is None or self._path in made:
+                    self._identity = found
+                if found != self._identity:
+                    raise refused(_REPLACED)
                 yield root
         except BaseException:
             with suppress(OSError):
@@ -218,13 +227,6 @@ class SkillsFolder:
             if not os.path.islink(self._path):
                 raise
             raise refused(_REPLACED) from None
-
-    def _check_identity(self, root: int, *, is_new: bool) -> None:
-        found = identity_of(root)
-        if self._identity is None or is_new:
-            self._identity = found
-        if found != self._identity:
-            raise refused(_REPLACED)
 
     def _make(self, path: str, made: list[str]) -> None:
         if os.path.isdir(path):
@@ -245,34 +247,10 @@ def _vet(namespace: str) -> None:
         raise refused(f"{quoted(namespace)} cannot be the name of a namespace")
 
 
-def _owner(name: str) -> str:
-    return name.removesuffix(LOCK_SUFFIX).removesuffix(WORK_SUFFIX)
-
-
 def _with_known(wanted: Collection[str] | None, known: Entry | None) -> Collection[str] | None:
     if wanted is None or known is None:
         return wanted
     return {*wanted, *known.files, *known.left_behind}
-
-
-def _original_path(namespace: str, digest: str) -> str | None:
-    """Return where a text is kept below the skills folder; None if the hash is malformed."""
-    return (
-        f"{WORK_FOLDER}/{_ORIGINALS}/{namespace}/{_file_name(digest)}" if _DIGEST.fullmatch(digest) else None
-    )
-
-
-def _keep_originals(files: FileOps, work_folder: int, namespace: str, texts: Mapping[str, bytes]) -> None:
-    """Keep texts of a namespace by their hashes, beside those that are kept already."""
-    if not texts:
-        return
-    with closing_fd(_open_originals(files, work_folder, namespace)) as kept:
-        for digest, text in texts.items():
-            if safe_open.read_file(files, _file_name(digest), kept, limits.MAX_BUNDLE_BYTES) != text:
-                with suppress(FileNotFoundError):
-                    files.unlink(_file_name(digest), kept)
-                safe_open.write_file(files, _file_name(digest), kept, text)
-        files.sync(kept)
 
 
 def _open_originals(files: FileOps, work_folder: int, namespace: str) -> int:

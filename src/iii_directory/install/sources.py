@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from iii_directory.disk import install_record
 from iii_directory.errors import SOURCE_REFUSED, DirectoryError, refused
@@ -183,21 +183,15 @@ class Sources:
         )
 
 
-class AskedOnce:
+class AskedOnce(AsyncExitStack):
     """Ask each repository, site and file once for all of the namespaces that came from it."""
 
     def __init__(self, sources: Sources, entries: Iterable[install_record.Entry]) -> None:
+        super().__init__()
         self._sources = sources
         self._named = Counter(_shared_source(entry) for entry in entries)
         self._commits: dict[RepoTree, asyncio.Future[str]] = {}
         self._opened: dict[RepoTree | Site | DirectFile, asyncio.Future[OpenSource]] = {}
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._stack.aclose()
 
     async def current(self, entry: install_record.Entry) -> str:
         """Return the version or commit that an update would bring; as `Sources.current`."""
@@ -217,7 +211,7 @@ class AskedOnce:
         if shared is None or self._named[shared] < 2 or isinstance(request, WorkerRequest):
             return await self._sources.bundle(request)
         if shared not in self._opened:
-            opening = self._stack.enter_async_context(self._sources.opened(shared))
+            opening = self.enter_async_context(self._sources.opened(shared))
             self._opened[shared] = asyncio.ensure_future(opening)
         return await _the_bundle(await self._opened[shared], request)
 

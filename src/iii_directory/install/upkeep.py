@@ -78,9 +78,15 @@ class Upkeep:
     ) -> list[Report]:
         """Bring namespaces up to date: clean files are replaced, edited ones kept or merged."""
 
-        def one(name: str, entry: Entry, asked: AskedOnce) -> Awaitable[Report]:
-            updating = self._update(name, entry, asked, prune=prune, allow_downgrade=allow_downgrade)
-            return self._merging(name, entry, updating) if merge else updating
+        async def one(name: str, entry: Entry, asked: AskedOnce) -> Report:
+            try:
+                report = await self._update(name, entry, asked, prune=prune, allow_downgrade=allow_downgrade)
+            except DirectoryError as error:
+                if not merge:
+                    raise
+                # What was edited is merged without the source.
+                report = Report(name, "failed", entry.resolved, error=error)
+            return with_merges(report, await self._threads.run(self._merge, name)) if merge else report
 
         return await self._each(namespaces, one, progress)
 
@@ -199,7 +205,10 @@ class Upkeep:
         self, name: str, entry: Entry, asked: AskedOnce, *, prune: bool, allow_downgrade: bool
     ) -> Report:
         if is_pinned(entry):
-            return await self._unmoved(name, entry)
+            disk, _ = await self._threads.run(self._folder.look, name, ())
+            kept = FileChanges(kept=tuple(verify_entry(entry, disk)["edited"]))
+            status = "edited" if kept.kept else "current"
+            return Report(name, status, entry.resolved, entry.resolved, pinned=True, changes=kept)
         bundle = await asked.bundle(entry)
         news = await self._threads.run(self._new_facts, name, entry, bundle)
         if news and self._approve is not None and not await self._threads.run(self._approve, name, news):
@@ -269,14 +278,6 @@ class Upkeep:
         except DirectoryError:
             return None
 
-    async def _merging(self, name: str, entry: Entry, updating: Awaitable[Report]) -> Report:
-        """Update, and then merge what was edited, which works without the source."""
-        try:
-            report = await updating
-        except DirectoryError as error:
-            report = Report(name, "failed", entry.resolved, error=error)
-        return with_merges(report, await self._threads.run(self._merge, name))
-
     def _merge(self, name: str) -> FileChanges:
         with self._folder.locked(name) as namespace:
             known = _known(namespace.known, name)
@@ -284,7 +285,9 @@ class Upkeep:
             whole = {path: three for path, three in sides.items() if three is not None}
             plan = plan_merge(name, namespace.disk, known, whole)
             namespace.commit(plan)
-            namespace.forget_others(_compared(plan.entry))
+            origins = {} if plan.entry is None else plan.entry.edited_from
+            # The texts that edited files are compared with.
+            namespace.forget_others({*origins.values(), *(known.files[path] for path in origins)})
         lost = tuple(path for path in sides if path not in whole)
         return replace(plan.changes, conflicts=tuple(sorted((*plan.changes.conflicts, *lost))))
 
@@ -293,18 +296,6 @@ class Upkeep:
         theirs = self._folder.read_original(name, known.files[path])
         mine = self._folder.read(name, path)
         return None if base is None or mine is None or theirs is None else Sides(base, mine, theirs)
-
-    async def _unmoved(self, name: str, entry: Entry) -> Report:
-        disk, _ = await self._threads.run(self._folder.look, name, ())
-        edited = tuple(verify_entry(entry, disk)["edited"])
-        return Report(
-            name,
-            "edited" if edited else "current",
-            entry.resolved,
-            entry.resolved,
-            pinned=True,
-            changes=FileChanges(kept=edited),
-        )
 
     async def _outdated(self, name: str, entry: Entry, asked: AskedOnce, *, facts: bool) -> Report:
         available = await asked.current(entry)
@@ -396,15 +387,11 @@ def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:
     )
 
 
-def _compared(entry: Entry | None) -> set[str]:
-    """Return the hashes of the texts that edited files are compared with."""
-    if entry is None:
-        return set()
-    return {*entry.edited_from.values(), *(entry.files[path] for path in entry.edited_from)}
-
-
 def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
     """Return the namespaces that words stand for: a name, or the address of a source; all without words."""
+    if not words:
+        # Also those whose entry cannot be read.
+        return sorted({*lock.namespaces, *lock.carried})
     meant: dict[str, None] = {}
     for word in words:
         found = (
@@ -413,7 +400,7 @@ def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
             else [name for name, entry in lock.namespaces.items() if _is_from(entry, word)]
         )
         meant.update(dict.fromkeys(found or [word]))
-    return list(meant) if words else _names(lock)
+    return list(meant)
 
 
 def _is_from(entry: Entry, word: str) -> bool:
@@ -428,11 +415,6 @@ def _is_from(entry: Entry, word: str) -> bool:
     if isinstance(source, FileSource):
         return "/" in word and source.url == os.path.abspath(word)
     return isinstance(source, LocalSource) and "/" in word and source.path.startswith(os.path.abspath(word))
-
-
-def _names(lock: LockFile) -> list[str]:
-    """List every namespace of the record, also those whose entry cannot be read."""
-    return sorted({*lock.namespaces, *lock.carried})
 
 
 def _recorded(lock: LockFile, namespace: str) -> Entry:

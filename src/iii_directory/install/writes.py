@@ -154,13 +154,12 @@ class Edits:
     def findings(self, lock: LockFile) -> list[Finding]:
         """Return a finding for each file that differs from the record. Blocks; run it in a thread."""
         # One at a time: the second caller finds the hashes of the first.
-        with self._turn:
-            try:
-                with closing_fd(self._files.open_root(self._path)) as root:
-                    return self._find(root, lock)
-            except OSError:
-                # The catalogue has the same folder, and says what is wrong with it.
-                return []
+        try:
+            with self._turn, closing_fd(self._files.open_root(self._path)) as root:
+                return self._find(root, lock)
+        except OSError:
+            # The catalogue has the same folder, and says what is wrong with it.
+            return []
 
     def under_way(self) -> set[str]:
         """Return the namespaces that are being changed now, by this process or another. Blocks."""
@@ -187,8 +186,18 @@ class Edits:
             for path, digest in self._hashed(root, folder, names, known)
             if digest != recorded[path]
         ]
-        at_rest = self._at_rest(root, {_namespace(path) for path in edited}, lock)
-        return [edited_file(path) for path in sorted(edited) if _namespace(path) in at_rest]
+        if not edited:
+            return []
+        # During an install, files may be ahead of the record.
+        busy = _under_way(self._files, root)
+        # After that: what is no longer busy, but was, has another record by now.
+        now = read_lock(self._files, root).namespaces
+        namespaces = {path: path.partition("/")[0] for path in sorted(edited)}
+        return [
+            edited_file(path)
+            for path, name in namespaces.items()
+            if name not in busy and now.get(name) == lock.namespaces[name]
+        ]
 
     def _hashed(
         self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[Stamp, str]]
@@ -211,15 +220,6 @@ class Edits:
             self._hashes[path] = (stamp, digest)
         return digest
 
-    def _at_rest(self, root: int, names: set[str], lock: LockFile) -> set[str]:
-        """Return the namespaces without an install under way, whose files may be ahead of the record."""
-        if not names:
-            return names
-        busy = _under_way(self._files, root)
-        # After that: what is no longer busy, but was, has another record by now.
-        now = read_lock(self._files, root).namespaces
-        return {name for name in names - busy if now.get(name) == lock.namespaces[name]}
-
 
 def _under_way(files: FileOps, root: int) -> set[str]:
     try:
@@ -229,7 +229,3 @@ def _under_way(files: FileOps, root: int) -> set[str]:
         if not refused.is_absence:
             raise
         return set()
-
-
-def _namespace(path: str) -> str:
-    return path.partition("/")[0]
