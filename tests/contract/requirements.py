@@ -228,6 +228,7 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
     **_section(
         "daily use",
         ALL,
+        downloads__sources="functions install from a registry, a repository, an archive and a SKILL.md",
         facts__listed="what a skill can do is listed, with the functions it names and whether they exist",
         visibility__levels="lists, indexes, search and reads honour the operator's visibility of each skill",
         usage__counted="what is offered, read and used is counted here, within bounds and for a while",

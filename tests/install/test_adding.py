@@ -410,6 +410,49 @@ def test_namespaces_are_named_by_their_source_too(world: World) -> None:
     assert meant == ["b0", "b1", "a1", "nothing"]
 
 
+def test_a_folder_stands_for_what_came_from_below_it_and_for_no_neighbour(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("mine", "mine-too"):
+        put(tmp_path / folder, {f"{folder}-a/SKILL.md": b"# A\n"})
+        add(world, str(tmp_path / folder))
+    monkeypatch.chdir(tmp_path)
+
+    def meant(word: str) -> list[str]:
+        return world.run(lambda installer: installer.upkeep.meant([word]))
+
+    assert meant("./mine") == meant(f"{tmp_path}/mine/") == meant("./mine/mine-a") == ["mine-a"]
+    assert meant("./mi") == ["./mi"]
+    assert meant("/nowhere") == ["/nowhere"]
+
+
+def test_a_name_that_is_not_installed_brings_the_close_ones(world: World, repo: Path) -> None:
+    add(world, "o/r", "pdf")
+
+    (report,) = world.run(lambda installer: installer.upkeep.update(["pdff"]))
+    (other,) = world.run(lambda installer: installer.upkeep.update(["o/none"]))
+
+    assert report.error.did_you_mean == ("pdf",)
+    assert "nothing that is installed is called 'o/none' or came from there" in str(other.error)
+
+
+def test_a_hidden_folder_is_searched_when_it_is_named_and_named_when_nothing_else_is_there(
+    world: World,
+) -> None:
+    repo = world.mirror / "o" / "hidden"
+    make_repo(repo, {"skills/.curated/pdf/SKILL.md": b"# PDF\n", "README.md": b"x"})
+
+    with pytest.raises(DirectoryError, match=r"name its hidden folder 'skills/\.curated' behind the source"):
+        add(world, "o/hidden")
+    (done,) = add(world, "o/hidden/skills/.curated").installed
+    commit(repo, {"skills/.curated/pdf/SKILL.md": b"# PDF, newer\n"})
+    (report,) = world.run(lambda installer: installer.upkeep.update())
+
+    assert done.namespace == "pdf"
+    assert report.status == "updated"
+    assert contents(world.skills / "pdf") == {"SKILL.md": b"# PDF, newer\n"}
+
+
 def test_a_site_of_several_installed_skills_is_asked_once(world: World, site: Callable[..., Any]) -> None:
     text = {name: f"# {name}\n".encode() for name in ("a", "b", "c")}
     rows = [

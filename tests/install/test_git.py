@@ -164,7 +164,7 @@ def test_a_repository_over_http_is_read(tmp_path: Path) -> None:
 
 
 def test_a_repository_that_is_not_there_is_an_error_without_its_path(tmp_path: Path) -> None:
-    with pytest.raises(DirectoryError, match=r"^D330 source_error: .*not there") as error:
+    with pytest.raises(DirectoryError, match=r"^D330 source_error: .*not there.*check the address") as error:
         source().fetch(request(tmp_path / "none"))
     assert str(tmp_path) not in str(error.value)
 

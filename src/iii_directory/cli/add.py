@@ -324,6 +324,8 @@ def print_offers(found: Offered, source: str, *, as_json: bool) -> None:
         return
     if not found.offers:
         note(f"{source} has no folder with a SKILL.md")
+        for folder in found.hidden:
+            note(f"it has skills in the hidden folder {folder}: name it behind the source, {source}/{folder}")
     elif any(offer.plugins for offer in found.offers):
         rows = [
             (plugin, offer.name, offer.path, offer.description)

@@ -216,6 +216,8 @@ class Offered(NamedTuple):
     offers: Sequence[Offer]
     elsewhere: Mapping[str, str] = MappingProxyType({})
     """Where the plugins lie that are not in this source, by name: what to give ``skills add``."""
+    hidden: Sequence[str] = ()
+    """Folders with skills whose names start with a dot: they are searched only when they are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,14 @@ def select(found: Offered, asked: Wanted, source: str) -> Selection:
             SOURCE_REFUSED,
             f"{source} has no folder with a {ids.OVERVIEW}",
             next_steps=[
-                Step(f"skills add {place} for the plugin {name}") for name, place in found.elsewhere.items()
+                *(
+                    Step(f"skills add {place} for the plugin {name}")
+                    for name, place in found.elsewhere.items()
+                ),
+                *(
+                    Step(f"name its hidden folder {quoted(folder)} behind the source")
+                    for folder in found.hidden
+                ),
             ],
         )
     meant: dict[Offer, None] = {}
@@ -312,7 +321,7 @@ def _of_plugins(names: Iterable[str], found: Offered, source: str) -> list[Offer
     return list(chosen)
 
 
-def _missing(kind: str, name: str, known: Collection[str], source: str) -> DirectoryError:
+def _missing(kind: str, name: str, known: set[str], source: str) -> DirectoryError:
     return DirectoryError(
         SOURCE_REFUSED,
         f"{source} has no {kind} {quoted(name)}",

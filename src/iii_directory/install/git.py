@@ -67,7 +67,11 @@ class Checkout:
         texts = {blob.path: contents[blob.name] for blob in blobs}
         called = request.repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
         offers = [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
-        self.found = with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
+        found = with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
+        hidden = {
+            path.rsplit("/", 2)[0] for path in paths if path.endswith(f"/{OVERVIEW}") and "/." in f"/{path}"
+        }
+        self.found = found._replace(hidden=[] if folders else sorted(hidden)[: limits.MAX_SUGGESTIONS])
 
     def read(self, folders: Iterable[str]) -> Iterator[tuple[str, Fetched | DirectoryError]]:
         """Yield the files of skill folders, or why one cannot be read; git reads some folders at a time."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
 from iii_directory.documents.ids import is_hidden
-from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
+from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, Step, refused
 from iii_directory.install.bundle import check_count, check_file, check_total
 from iii_directory.install.process import Finished, TooMuchOutputError, folder_size, run
 from iii_directory.install.requests import HEAD, is_commit
@@ -50,17 +50,20 @@ _EXECUTABLE: Final = b"100755"
 _FILES: Final = frozenset({b"100644", _EXECUTABLE})
 _KINDS: Final = {b"120000": "a link", b"160000": "a submodule"}
 _SHORT_COMMIT: Final = re.compile(r"[0-9a-f]{4,39}")
+_PRIVATE: Final = "it needs credentials"
+_ABSENT: Final = "it is not there, or private"
+_CHECK_ADDRESS: Final = (Step("check the address; a private repository needs git@HOST:OWNER/REPO and a key"),)
 # What git says, and what a caller may hear of it: its own words may hold addresses and paths.
 _REASONS: Final = (
     (
         r"terminal prompts disabled|could not read username|authentication failed|permission denied",
-        "it needs credentials",
+        _PRIVATE,
     ),
     (r"could not resolve host", "its host has no address"),
     (r"redirect", "it has moved, and redirects are not followed"),
     (
         r"not found|does not exist|does not appear to be a git|repository access denied|40[34]",
-        "it is not there, or private",
+        _ABSENT,
     ),
     (r"host key verification", "its host is not known to ssh"),
     (r"dubious ownership", "it belongs to another user"),
@@ -289,7 +292,8 @@ def failed(request: RepoRequest | RepoTree, code: int, errors: bytes) -> Directo
     """Make the error for a failure of git, whose own words are classified and never repeated."""
     said = errors.decode("utf-8", "replace").lower()
     reason = next((words for pattern, words in _REASONS if re.search(pattern, said)), f"git gave up ({code})")
-    return DirectoryError(SOURCE_FAILED, f"{request} could not be read: {reason}")
+    steps = _CHECK_ADDRESS if reason in (_PRIVATE, _ABSENT) else None
+    return DirectoryError(SOURCE_FAILED, f"{request} could not be read: {reason}", next_steps=steps)
 
 
 def no_ref(request: RepoRequest | RepoTree, ref: str, there: Iterable[str] = ()) -> DirectoryError:

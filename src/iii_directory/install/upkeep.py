@@ -20,7 +20,7 @@ from iii_directory.disk.install_record import (
 )
 from iii_directory.documents.facts import listed_facts
 from iii_directory.documents.ids import is_namespace
-from iii_directory.errors import DirectoryError, refused
+from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
 from iii_directory.install.bundle import news_of
 from iii_directory.install.plan import (
     Disk,
@@ -36,10 +36,11 @@ from iii_directory.install.reports import Report, Sides, plan_merge, unified_dif
 from iii_directory.install.sources import AskedOnce
 from iii_directory.install.tree import silent
 from iii_directory.registry.registry_messages import is_older
-from iii_directory.text import quoted
+from iii_directory.text import close_names, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from iii_directory.disk.install_record import Entry, LockFile
     from iii_directory.install.bundle import Approve, Bundle
@@ -285,7 +286,7 @@ class Upkeep:
             whole = {path: three for path, three in sides.items() if three is not None}
             plan = plan_merge(name, namespace.disk, known, whole)
             namespace.commit(plan)
-            origins = {} if plan.entry is None else plan.entry.edited_from
+            origins: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
             # The texts that edited files are compared with.
             namespace.forget_others({*origins.values(), *(known.files[path] for path in origins)})
         lost = tuple(path for path in sides if path not in whole)
@@ -412,22 +413,29 @@ def _is_from(entry: Entry, word: str) -> bool:
         return address == wanted or ("/" in wanted and address.endswith((f"/{wanted}", f":{wanted}")))
     if isinstance(source, SiteSource | FileSource) and "://" in source.url:
         return source.url.rstrip("/") == word.rstrip("/")
+    if "/" not in word or not isinstance(source, FileSource | LocalSource):
+        return False
+    path = os.path.abspath(os.path.expanduser(word))
     if isinstance(source, FileSource):
-        return "/" in word and source.url == os.path.abspath(word)
-    return isinstance(source, LocalSource) and "/" in word and source.path.startswith(os.path.abspath(word))
+        return source.url == path
+    # The folder of a skill, or one above it.
+    return f"{source.path}/".startswith(f"{os.path.realpath(path)}/")
 
 
 def _recorded(lock: LockFile, namespace: str) -> Entry:
     if namespace in lock.carried:
         raise refused(f"the record of the namespace {quoted(namespace)} is malformed; download it again")
-    return _known(lock.namespaces.get(namespace), namespace)
+    return _known(lock.namespaces.get(namespace), namespace, lock.namespaces.keys())
 
 
-def _known(entry: Entry | None, namespace: str) -> Entry:
-    if entry is None:
-        problem = f"the namespace {quoted(namespace)} is not in the record of downloads"
-        if not is_namespace(namespace):
-            raise refused(problem)
+def _known(entry: Entry | None, namespace: str, others: AbstractSet[str] = frozenset()) -> Entry:
+    if entry is not None:
+        return entry
+    if not is_namespace(namespace):
+        problem = f"nothing that is installed is called {quoted(namespace)} or came from there"
+    else:
         yours = f"what was put there by hand, or lies in a root, is its owner's (skills path {namespace})"
-        raise refused(f"{problem}: only what was installed is looked after, and {yours}")
-    return entry
+        problem = f"the namespace {quoted(namespace)} is not in the record of downloads"
+        problem = f"{problem}: only what was installed is looked after, and {yours}"
+    close = close_names(namespace, others)
+    raise DirectoryError(INSTALL_FAILED, f"{problem}; nothing was changed", did_you_mean=close)
