@@ -95,7 +95,7 @@ def test_contents_are_passed_on_untouched_or_not_at_all() -> None:
 def test_only_addresses_of_ours_are_completed() -> None:
     listed = {"resources": [{"uri": "iii://a/b", "name": "x"}, {"uri": "https://a", "name": "y"}]}
 
-    assert exposure.skill_ids(listed) == ["a/b"]
+    assert exposure.completion(listed, "")["values"] == ["a/b"]
 
 
 def test_only_functions_with_an_address_are_completed() -> None:
@@ -103,11 +103,12 @@ def test_only_functions_with_an_address_are_completed() -> None:
     hidden = {"function_id": "c::d", "metadata": {"internal": True}}
     listed = [hidden, *({"function_id": one} for one in ids)]
 
-    assert exposure.function_paths({"functions": listed}) == ["__hidden", "a/b", "x/y/z"]
+    assert exposure.completion({"functions": listed}, "")["values"] == ["__hidden", "a/b", "x/y/z"]
 
 
 def test_no_more_values_than_the_protocol_allows() -> None:
-    found = exposure.completion(" A", [f"b/a{number}" for number in range(150)] + ["a"])
+    uris = [*(f"iii://b/a{number}" for number in range(150)), "iii://a"]
+    found = exposure.completion({"resources": [{"uri": uri, "name": uri} for uri in uris]}, " A")
 
     assert found["values"][0] == "a"
     assert len(found["values"]) == 100

@@ -285,22 +285,18 @@ def with_meta(answer: object, *, is_fetch: bool) -> tuple[object, Row]:
     return (text, meta) if isinstance(text, str) else (answer, {})
 
 
-def skill_ids(answer: object) -> list[str]:
-    """Return what ``{skill_id}`` can stand for, from the list of resources."""
-    return [uri.removeprefix(SCHEME) for row in resources(answer) if (uri := row["uri"]).startswith(SCHEME)]
+def completion(answer: object, typed: str) -> Row:
+    """Return what can be typed for the argument of a template, out of a list of resources or of functions.
 
-
-def function_paths(answer: object) -> list[str]:
-    """Return what ``{function_path}`` can stand for: functions that have an address and may be run."""
+    Ids of skills, or paths of functions that have an address and may be run: those that start with the typed
+    text, then those that contain it; at most 100.
+    """
+    known = [uri.removeprefix(SCHEME) for row in resources(answer) if (uri := row["uri"]).startswith(SCHEME)]
     ids = {str(row.get("function_id")) for row in rows_of(answer, "functions") if not is_internal(row)}
-    paths = (one.replace("::", "/") for one in ids if "/" not in one)
-    return sorted(path for path in paths if segments_problem(path, "function path") is None)
-
-
-def completion(typed: str, candidates: Iterable[str]) -> Row:
-    """Return the candidates that start with the typed text, then those that contain it; at most 100."""
+    paths = sorted(one.replace("::", "/") for one in ids if "/" not in one)
+    known += [path for path in paths if segments_problem(path, "function path") is None]
     needle = typed.strip().lower()
-    found = [one for one in candidates if needle in one]
+    found = [one for one in known if needle in one]
     found.sort(key=lambda one: not one.startswith(needle))
     return {
         "values": found[: limits.MAX_COMPLETIONS],

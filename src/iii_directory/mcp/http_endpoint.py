@@ -300,13 +300,13 @@ class Discovery:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request = Request(scope, receive)
-        response = Response("Only GET and HEAD are answered here.\n", 405, {"allow": "GET, HEAD"})
-        if request.method in ("GET", "HEAD"):
+        if scope["method"] in ("GET", "HEAD"):
             try:
-                response = await self._response(request)
+                response = await self._response(Request(scope, receive))
             except BridgeError as failure:
                 response = Response(f"{failure}\n", 404 if failure.blame == "not_found" else 503)
+        else:
+            response = Response("Only GET and HEAD are answered here.\n", 405, {"allow": "GET, HEAD"})
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:

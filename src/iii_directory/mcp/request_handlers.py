@@ -57,6 +57,11 @@ _FILE_TEMPLATE: Final = {
     "name": "file",
     "description": "A file of a skill, as it is on disk: the path of the skill and of the file below it.",
 }
+# What lists the values of an argument of a template.
+_COMPLETED: Final = {
+    (SKILL_TEMPLATE, "skill_id"): exposure.RESOURCES_LIST,
+    (SECTION_TEMPLATE, "function_path"): exposure.FUNCTIONS_LIST,
+}
 # The directory describes these two in the words of the engine; a model reads them before it knows any.
 _TEMPLATE_WORDS: Final = {
     SKILL_TEMPLATE: "One document by its id, as search and directory__skills__list print it.",
@@ -71,7 +76,8 @@ class Tools:
         self._upstream = upstream
         self._globs = tuple(globs)
         self._show_all = show_all
-        self._exposed: dict[str, Exposed] = {}
+        self.exposed: dict[str, Exposed] = {}
+        """The tools by their names, as of the last list of functions or event."""
         self.view = ClientView()
         """What clients can use, as of the last list of functions or event."""
         self.schemas: dict[str, Row] = {}
@@ -86,7 +92,7 @@ class Tools:
         await self.refresh()
         listing: list[Row] = []
         others: dict[str, Exposed] = {}
-        for tool in self._exposed.values():
+        for tool in self.exposed.values():
             default = BY_FUNCTION.get(tool.function_id)
             if default is None or default.name != tool.name:
                 others[tool.function_id] = tool
@@ -104,14 +110,8 @@ class Tools:
         listing.sort(key=lambda row: row["name"])
         self.schemas.clear()
         self.schemas.update((row["name"], row["inputSchema"]) for row in listing)
-        self._listed = {*self._exposed, self.view.setting}
+        self._listed = {*self.exposed, self.view.setting}
         return listing
-
-    async def find(self, name: str) -> Exposed | None:
-        """Return the function behind a name; a name not seen before may have come since the last look."""
-        if name not in self._exposed:
-            await self.refresh()
-        return self._exposed.get(name)
 
     async def told(self, failure: BridgeError) -> str:
         """Write a failure for a client, with next steps that name tools."""
@@ -125,7 +125,7 @@ class Tools:
         """Yield the lists that differ from what clients may have seen, by an event about functions."""
         rows = rows_of(event, "functions")
         self._remember(rows)
-        shown = {*self._exposed, self.view.setting}
+        shown = {*self.exposed, self.view.setting}
         if self._listed is not None and shown != self._listed:
             self._listed = shown
             yield Change.TOOLS
@@ -155,8 +155,8 @@ class Tools:
         told = object_of(object_of(known.get(INSTANCE_FUNCTION)).get("metadata"))
         shows_all = self._show_all or told.get("mcp_tools") == "all"
         offered = exposure.OFFERED.keys() if shows_all else BY_FUNCTION.keys()
-        self._exposed = {tool.name: tool for tool in exposure.exposed(rows, self._globs, here, offered)}
-        names = {tool.function_id: name for name, tool in self._exposed.items()}
+        self.exposed = {tool.name: tool for tool in exposure.exposed(rows, self._globs, here, offered)}
+        names = {tool.function_id: name for name, tool in self.exposed.items()}
         self.view = ClientView(str(told.get("mcp_calls") or OFF), known, names)
 
 
@@ -230,7 +230,10 @@ class Handlers:
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
         try:
-            tool = await self._tools.find(params.name)
+            if params.name not in self._tools.exposed:
+                # It may have come since the last look.
+                await self._tools.refresh()
+            tool = self._tools.exposed.get(params.name)
             if params.name == CALL and self._tools.view.setting != OFF:
                 return await self._call_function(ctx, arguments)
             if tool is None:
@@ -281,18 +284,16 @@ class Handlers:
     # Completion
 
     async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        candidates: list[str] = []
+        answer = None
         # Only the function that renders a prompt knows what may be given for its arguments.
         if not isinstance(params.ref, types.PromptReference):
-            match (params.ref.uri, params.argument.name):
-                case (uri, "skill_id") if uri == SKILL_TEMPLATE:
-                    candidates = exposure.skill_ids(await self._ask(ctx, exposure.RESOURCES_LIST, {}))
-                case (uri, "function_path") if uri == SECTION_TEMPLATE:
-                    candidates = exposure.function_paths(await self._ask(ctx, exposure.FUNCTIONS_LIST, {}))
-                case (uri, argument):
-                    problem = f"template {quoted(uri)} has no argument {quoted(argument)} to complete"
-                    raise MCPError(INVALID_PARAMS, f"{problem}; resources/templates/list has all templates")
-        found = exposure.completion(params.argument.value, candidates)
+            uri, argument = params.ref.uri, params.argument.name
+            listing = _COMPLETED.get((uri, argument))
+            if listing is None:
+                problem = f"template {quoted(uri)} has no argument {quoted(argument)} to complete"
+                raise MCPError(INVALID_PARAMS, f"{problem}; resources/templates/list has all templates")
+            answer = await self._ask(ctx, listing, {})
+        found = exposure.completion(answer, params.argument.value)
         return types.CompleteResult.model_validate({"completion": found})
 
     # The extension for skills
