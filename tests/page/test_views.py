@@ -119,6 +119,14 @@ def test_a_page_that_does_not_exist_is_404_and_says_so(site: Site) -> None:
         answer = site.get(path)
         assert answer.status_code == 404, path
         assert "<h1>" in answer.text
+        assert "directory::" not in answer.text
+
+
+def test_a_view_of_something_that_does_not_exist_leads_on_to_a_search_for_it(site: Site) -> None:
+    answer = site.get("/skills/cofee/machine")
+
+    assert "Did you mean: " in answer.text
+    assert "/search?q=cofee%2Fmachine" in {link.get("href") for link in Elements(answer.text).named("a")}
 
 
 def test_a_search_without_an_answer_says_that_nothing_fits(site: Site) -> None:

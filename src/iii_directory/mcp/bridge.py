@@ -133,7 +133,7 @@ class Bridge:
         try:
             return await self._upstream.call(function_id, {**payload, **marks}, repeatable=repeatable)
         except BridgeError as error:
-            raise CallFailedError(str(error), missing=error.blame == "not_found") from None
+            raise CallFailedError(error.for_people(), missing=error.blame == "not_found") from None
 
     def _changed(self, changes: Iterable[Change]) -> None:
         self._announcer.changed(changes)

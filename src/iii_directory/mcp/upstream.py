@@ -75,6 +75,17 @@ class BridgeError(Exception):
             return str(self)
         return cut(visible(view.told(self._known)), limits.MAX_MCP_ERROR_CHARS)
 
+    def for_people(self) -> str:
+        """Return the sentence without the next steps that call a function: people have views instead."""
+        known = self._known
+        if known is None:
+            return str(self)
+        steps, meant = [step for step in known.next_steps if not step.function], known.did_you_mean
+        # An error that is made anew is bounded anew.
+        return str(
+            BridgeError(DirectoryError(known.kind, known.problem, did_you_mean=meant, next_steps=steps))
+        )
+
     def code(self, *, about_resource: bool, modern: bool) -> int:
         """Return the protocol's code; a missing resource had its own code before 2026-07-28."""
         if self.blame == "server":

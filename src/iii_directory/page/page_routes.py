@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, urlencode
@@ -168,7 +169,8 @@ class Page:
                 try:
                     return self._response(request, await view_of(request))
                 except CallFailedError as error:
-                    return self._response(request, _failure(error))
+                    wanted = next(iter(request.path_params.values()), "") if error.missing else ""
+                    return self._response(request, replace(_failure(error), extra={"wanted": wanted}))
 
             return answer
 
