@@ -151,16 +151,17 @@ def handover() -> Measurement:
         skills = Path(folder) / "skills"
         skills.mkdir()
         _with_document(str(skills))
-        return repeat(lambda: _handed_over(skills), rounds=STARTS)
+        return repeat(lambda: _handed_over(folder), rounds=STARTS)
 
 
-def _handed_over(skills: Path) -> float:
+def _handed_over(project: str) -> float:
     from tests.support.commands import free_port
 
     own = ("-m", "iii_directory")
     ports = ("--port", str(free_port()), "--http-port", "0")
     up = subprocess.Popen(
-        [sys.executable, *own, "up", *ports, "--skills-folder", str(skills)],
+        [sys.executable, *own, "up", *ports],
+        cwd=project,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -168,7 +169,7 @@ def _handed_over(skills: Path) -> float:
     try:
         if not any("Ctrl-C" in line for line in up.stdout or ()):
             raise AssertionError("the directory did not start")
-        with StdioReader(*own, "mcp", "--skills-folder", str(skills), log=subprocess.PIPE) as bridge:
+        with StdioReader(*own, "mcp", log=subprocess.PIPE, cwd=project) as bridge:
             bridge.read()
             bridge.wait_for_log("joined the directory")
             up.kill()
@@ -331,10 +332,10 @@ class SkillsReader:
 class StdioReader:
     """A server started with pipes; a context manager."""
 
-    def __init__(self, *arguments: str, log: int | None = None) -> None:
+    def __init__(self, *arguments: str, log: int | None = None, cwd: str | None = None) -> None:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            [sys.executable, *arguments], stdin=pipe, stdout=pipe, stderr=log, text=True
+            [sys.executable, *arguments], stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=cwd
         )
         self._line = _request() + "\n"
 
