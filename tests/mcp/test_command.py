@@ -11,6 +11,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp.client.stdio import StdioServerParameters
 from tests.mcp.stage import HELLO, session
 from tests.support.commands import COMMAND, START_SECONDS, environment, free_port, run, running
 from tests.support.directory import directory
@@ -219,6 +220,22 @@ def test_the_printed_configuration_starts_the_bridge(client: str, home: Path) ->
     assert CLIENTS[client].file in done.stderr
     if client not in USERS:
         assert str(home) not in done.stdout
+
+
+@pytest.mark.parametrize("client", sorted(USERS))
+def test_a_skills_folder_elsewhere_keeps_the_configuration_of_its_project(client: str, home: Path) -> None:
+    config = home / "project" / "config.yaml"
+    config.write_text("skills_folder: docs/skills\nmcp_tools: all\n")
+    skill = home / "project" / "docs" / "skills" / "tea" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("# Tea\n")
+    command, *arguments = _command(client, set_up(home, "--print-config", client).stdout)
+
+    assert arguments == ["mcp", "--config", str(config)]
+    started = StdioServerParameters(command=command, args=arguments, cwd=home, env=environment())
+    with session(started, "2025") as opened:
+        assert "iii://tea" in opened.uris()
+        assert "directory__diagnostics" in opened.tools()
 
 
 @pytest.mark.parametrize("client", CLIENTS)

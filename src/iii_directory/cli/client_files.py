@@ -164,8 +164,12 @@ def target_for(
     if CLIENTS[client].is_users:
         program = Path(sys.executable).with_name(PROGRAM)
         start = [str(program)] if program.exists() else [sys.executable, "-m", "iii_directory"]
-    if folder_named or (CLIENTS[client].is_users and url is None):
-        words += ["--skills-folder", str(project.settings.skills_folder)]
+    folder = project.settings.skills_folder
+    # The bridge takes the parent of a skills folder as its project.
+    if folder_named or (CLIENTS[client].is_users and url is None and project.home == folder.parent):
+        words += ["--skills-folder", str(folder)]
+    elif CLIENTS[client].is_users and url is None:
+        words += ["--config", str(project.config)]
     globs = (part for glob in expose for part in ("--expose", glob))
     return Launch(start[0], [*start[1:], "mcp", *words, *globs], needs_token)
 
