@@ -56,6 +56,19 @@ def test_results_appear_while_typing_and_are_announced(tab: Tab, site: Site) -> 
     assert tab.page.locator(".find input").evaluate("box => box === document.activeElement")
 
 
+def test_typing_in_any_view_shows_results_and_back_leads_to_the_view(tab: Tab, site: Site) -> None:
+    tab.page.goto(f"{site.url}/workers")
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type("order coffee")
+    tab.page.wait_for_url("**/search?q=order+coffee")
+    tab.page.locator(".hits li", has_text="coffee").first.wait_for()
+    assert tab.page.locator(".views [aria-current]").count() == 0
+
+    tab.page.go_back()
+    tab.page.get_by_role("heading", name="Workers", exact=True).wait_for()
+    assert tab.page.locator(".views [aria-current]").inner_text() == "Workers"
+
+
 def test_arrows_and_enter_open_a_result(tab: Tab, site: Site) -> None:
     tab.page.goto(f"{site.url}/search?q=order+coffee")
     tab.page.locator(".find input").focus()

@@ -27,11 +27,11 @@ async function load(url, push) {
   if (turn !== asked) return;
   const at = [scrollX, scrollY];
   const focused = document.activeElement.closest("main [href]");
-  renew(document.querySelector("main"), fresh.querySelector("main"));
+  for (const part of ["main", ".views"]) renew(document.querySelector(part), fresh.querySelector(part));
   const again = focused && !focused.isConnected && document.querySelector(`main [href="${CSS.escape(focused.getAttribute("href"))}"]`);
   if (again) again.focus({ preventScroll: true });
   document.title = fresh.title;
-  if (push) history.replaceState(null, "", url);
+  if (push) history[location.pathname === "/search" ? "replaceState" : "pushState"](null, "", url);
   scrollTo(...at);
   const found = push && document.getElementById("results");
   if (found) say(found.dataset.count === "0" ? "Nothing fits" : `${found.dataset.count} results`);
@@ -39,14 +39,17 @@ async function load(url, push) {
 
 let typing;
 box.addEventListener("input", () => {
-  if (location.pathname !== "/search") return;
+  // What was filled into a form would be lost.
+  if (!document.querySelector("main[data-live]") || document.querySelector("main .fields")) return;
   clearTimeout(typing);
   typing = setTimeout(() => {
-    const query = new URLSearchParams(location.search);
+    const query = new URLSearchParams(location.pathname === "/search" ? location.search : "");
     query.set("q", box.value);
     load(`/search?${query}`, true);
   }, 120);
 });
+
+addEventListener("popstate", () => load(location.href, false));
 
 function pick(step) {
   const hits = [...document.querySelectorAll(".hits > li, .rows > li")].filter((hit) => hit.querySelector("a"));
