@@ -134,13 +134,12 @@ class Publication:
             self._news.set()
 
     def _run(self) -> None:
-        while self._next_connection():
+        while True:
+            self._news.wait()
+            self._news.clear()
+            if self._stopped:
+                return
             self._register_all()
-
-    def _next_connection(self) -> bool:
-        self._news.wait()
-        self._news.clear()
-        return not self._stopped
 
     def _register_all(self) -> None:
         waiting, pause = list(self._entries()), FIRST_PAUSE_SECONDS

@@ -124,7 +124,7 @@ class Model:
 
     def alternatives(self, word: str, text: str, sequence: list[str]) -> dict[str, float]:
         found: dict[str, float] = {word: 1.0} if word in self.known else {}
-        for form in (word, *self.thesaurus.short_of(word)):
+        for form in (word, *self.thesaurus.short.get(form_key(word), ())):
             for other in self.forms(form):
                 found.setdefault(other, 0.9 if singular(other) == singular(form) else 0.7)
         spelt = {} if found or self.thesaurus.knows(word) else self.spellings(word)
@@ -151,7 +151,7 @@ class Model:
 
     def synonyms(self, word: str) -> list[str]:
         found: list[str] = []
-        for synonym in self.thesaurus.synonyms_of(word):
+        for synonym in self.thesaurus.synonyms.get(form_key(word), ()):
             found += [synonym] if synonym in self.known else self.forms(synonym)
         return list(dict.fromkeys(found))[:6]
 

@@ -13,8 +13,8 @@ from iii_directory.worker.installed_workers import (
     InstalledQuery,
     composed,
     every_spelling,
+    names_in,
     queries,
-    worker_names,
 )
 
 
@@ -76,12 +76,12 @@ def test_a_container_without_a_known_package_is_unidentified(worker: object) -> 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"containers": 1, "workers": "x"}, "no"])
 def test_an_answer_of_another_shape_says_nothing(answer: Any) -> None:
-    assert worker_names(answer) is None
+    assert names_in(answer, "workers", "name") is None
     assert composed(answer, {}) is None
 
 
 def test_a_row_of_another_shape_loses_only_itself() -> None:
-    assert worker_names({"workers": [{"name": "a"}, {"name": 1}, 7, {}]}) == {"a"}
+    assert names_in({"workers": [{"name": "a"}, {"name": 1}, 7, {}]}, "workers", "name") == {"a"}
     status = {"containers": [{"container": "a", "worker": "a"}, 7, {"container": None}]}
     assert composed(status, {"a": 7}) == InstalledAnswer(frozenset({"a"}))
 

@@ -229,12 +229,6 @@ class Thesaurus(NamedTuple):
     shares: dict[str, float]
     """How much an ordinary word of English counts, by the word as well; one that is not here counts fully."""
 
-    def synonyms_of(self, word: str) -> tuple[str, ...]:
-        return self.synonyms.get(form_key(word), ())
-
-    def short_of(self, word: str) -> tuple[str, ...]:
-        return self.short.get(form_key(word), ())
-
     def knows(self, word: str) -> bool:
         """Whether this is a word of English, as far as these files go."""
         key = form_key(word)
@@ -314,7 +308,7 @@ def alternatives(index: Index, word: str, *, maybe_misspelt: bool) -> dict[str, 
     if asked in index.remembered:
         return index.remembered[asked]
     found: dict[str, float] = {word: 1.0} if word in index else {}
-    for form in (word, *index.thesaurus.short_of(word)):
+    for form in (word, *index.thesaurus.short.get(form_key(word), ())):
         for other in index.forms_of(form_key(form)):
             found.setdefault(other, NUMBER if singular(form) == singular(other) else FORM)
     spelt = {} if found or not maybe_misspelt else _spellings(index, word)
@@ -370,7 +364,7 @@ def _spellings(index: Index, word: str) -> dict[str, float]:
 def synonyms(index: Index, word: str) -> list[str]:
     """Return words of the index that mean about the same."""
     found: dict[str, None] = {}
-    for synonym in index.thesaurus.synonyms_of(word):
+    for synonym in index.thesaurus.synonyms.get(form_key(word), ()):
         known = (synonym,) if synonym in index else index.forms_of(form_key(synonym))
         found.update(dict.fromkeys(known))
     return list(found)[:_SYNONYMS]

@@ -107,12 +107,6 @@ class ChangeEvents:
         if change.prompts:
             self.fire(PROMPTS, event)
 
-    def edited(self, *, skills: Collection[str], prompts: Collection[str]) -> None:
-        """Announce the namespaces in which files were edited on disk."""
-        for topic, namespaces in ((SKILLS_WRITTEN, skills), (PROMPTS_WRITTEN, prompts)):
-            if namespaces:
-                self.fire(topic, {"op": "external", "namespaces": sorted(namespaces)})
-
     def forget_subscribers(self) -> None:
         """Forget subscribers of a lost connection; the engine names them again after the next one."""
         for subscribers in self.types.values():
@@ -280,7 +274,9 @@ class DiskEditEvents:
             # Asked before the look, which then knows the record of every install that is over by now.
             busy = await self._under_way()
             theirs = await self._not_ours(changed)
-            waiting = self._wait_for_installs(theirs, busy)
+            waiting = {path for path in theirs if path.partition("/")[0] in busy}
+            self._postponed = Counter({path: self._postponed[path] + 1 for path in waiting})
+            waiting = {path for path in waiting if self._postponed[path] <= limits.MAX_EDITS_POSTPONED}
             self._changed |= waiting
             self._announce(theirs - waiting)
 
@@ -312,18 +308,19 @@ class DiskEditEvents:
             self._ours.pop(path, None)
         return {path for path in edited - later if found.get(path, "") not in expected.get(path, ())}
 
-    def _wait_for_installs(self, theirs: set[str], busy: Collection[str]) -> set[str]:
-        """Return the paths to put back because their namespaces are being installed into."""
-        waiting = {path for path in theirs if path.partition("/")[0] in busy}
-        self._postponed = Counter({path: self._postponed[path] + 1 for path in waiting})
-        return {path for path in waiting if self._postponed[path] <= limits.MAX_EDITS_POSTPONED}
-
     def _announce(self, paths: set[str]) -> None:
-        places = [(path, path_to_id(path)) for path in paths]
-        self._events.edited(
-            skills={_namespace(path) for path, place in places if not place.is_prompt and _counts(path)},
-            prompts={_namespace(path) for path, place in places if place.is_prompt and place.problem is None},
-        )
+        """Announce the namespaces in which files were edited."""
+        edited: dict[str, set[str]] = {SKILLS_WRITTEN: set(), PROMPTS_WRITTEN: set()}
+        for path in paths:
+            place = path_to_id(path)
+            in_folder = "/" in path
+            # Every file in a folder is part of a skill; at the root only documents are.
+            if place.problem is None or (in_folder and not place.is_prompt):
+                topic = PROMPTS_WRITTEN if place.is_prompt else SKILLS_WRITTEN
+                edited[topic].add(namespace_of(path if in_folder else place.key))
+        for topic, namespaces in edited.items():
+            if namespaces:
+                self._events.fire(topic, {"op": "external", "namespaces": sorted(namespaces)})
 
 
 def _digests(look: CatalogueView, paths: Collection[str]) -> dict[str, str | None]:
@@ -335,15 +332,6 @@ def _digests(look: CatalogueView, paths: Collection[str]) -> dict[str, str | Non
         except DirectoryError:
             found[path] = None
     return found
-
-
-def _counts(path: str) -> bool:
-    """Whether a file is part of a skill; at the root only documents are."""
-    return "/" in path or path_to_id(path).problem is None
-
-
-def _namespace(path: str) -> str:
-    return namespace_of(path if "/" in path else path_to_id(path).key)
 
 
 def _failure_of(worker: str) -> str:

@@ -65,11 +65,12 @@ class EngineView:
 
     async def functions(self) -> list[Row]:
         """Return every function as ``directory::function-list`` shows it."""
-        return [function_row(row) for row in await self._listed_functions()]
+        return [function_row(row) for row in await self.listed_functions()]
 
     async def listed_functions(self) -> list[Row]:
         """Return every function with all fields of the engine's list, under our names."""
-        return [{**row, **function_row(row)} for row in await self._listed_functions()]
+        answer = await self._ask("engine::functions::list", {"include_internal": False})
+        return [{**row, **function_row(row)} for row in rows_of(answer, "functions")]
 
     async def described(self, listed: Mapping[str, Row], wanted: Sequence[str]) -> dict[str, Row]:
         """Return some of the listed functions with their schemas and metadata, if the engine has them."""
@@ -97,7 +98,7 @@ class EngineView:
 
     async def trigger_types(self) -> list[Row]:
         answer = await self._ask("engine::triggers::list", {})
-        return [_trigger_type_row(row) for row in rows_of(answer, "triggers")]
+        return [function_row(row, "id") for row in rows_of(answer, "triggers")]
 
     async def trigger_type(self, type_id: str, namespace: str | None = None) -> Row:
         """Return one trigger type in full."""
@@ -105,7 +106,7 @@ class EngineView:
         if found is not None:
             return {
                 **found,
-                **_trigger_type_row(found),
+                **function_row(found, "id"),
                 "configuration_schema": found.get("configuration_schema"),
                 "request_schema": found.get("request_schema"),
                 "response_schema": found.get("response_schema"),
@@ -147,11 +148,17 @@ class EngineView:
         return [_worker_row(row) for row in rows_of(answer, "workers")]
 
     async def worker(self, name: str, namespace: str | None = None) -> Row:
-        """Return one worker with what it registered."""
+        """Return one worker with what it registered, its rows in the shape of our lists."""
         found = await self._find("engine::workers::info", {"name": name, **_in(namespace)})
         if found is None:
             raise _no_worker(await self.workers(), name, namespace)
-        return _worker_detail(found)
+        envelope = object_of(found.get("worker"))
+        return {
+            "worker": {**envelope, **_worker_row(envelope)},
+            "functions": [function_row(row) for row in rows_of(found, "functions")],
+            "trigger_types": [function_row(row, "id") for row in rows_of(found, "trigger_types")],
+            "registered_triggers": [_binding_row(row) for row in rows_of(found, "registered_triggers")],
+        }
 
     async def findings(self) -> list[Finding]:
         """Return what the engine reports about itself: a state database that it had to set aside."""
@@ -173,10 +180,6 @@ class EngineView:
 
     # Inner workings
 
-    async def _listed_functions(self) -> list[Row]:
-        answer = await self._ask("engine::functions::list", {"include_internal": False})
-        return rows_of(answer, "functions")
-
     async def _namespaces_of(self, bindings: list[Row]) -> dict[str, str]:
         """Return the namespaces of bindings by their ids, on an engine that tells them of workers alone.
 
@@ -193,7 +196,7 @@ class EngineView:
                 own = bindings
                 if len(spaces) > 1:
                     asked = await self._find("engine::workers::info", {"name": name, "namespace": space})
-                    own = _worker_detail(asked or {})["registered_triggers"]
+                    own = [_binding_row(row) for row in rows_of(asked, "registered_triggers")]
                 homes |= {str(row["id"]): space for row in own if row["worker_name"] == name}
         return homes
 
@@ -213,13 +216,13 @@ class EngineView:
             raise _failed(function_id, error) from None
 
 
-def function_row(row: Row) -> Row:
-    """Return a function as ``directory::function-list`` shows it."""
-    function_id = str(row.get("function_id") or "")
+def function_row(row: Row, key: str = "function_id") -> Row:
+    """Return a function as ``directory::function-list`` shows it; trigger types differ in the key alone."""
+    identifier = str(row.get(key) or "")
     return {
-        "function_id": function_id,
-        "name": function_id.rsplit("::", 1)[-1],
-        "worker_name": row.get("worker_name") or first_segment(function_id),
+        key: identifier,
+        "name": identifier.rsplit("::", 1)[-1],
+        "worker_name": row.get("worker_name") or first_segment(identifier),
         "description": row.get("description"),
         **_in(row.get("namespace")),
     }
@@ -256,17 +259,6 @@ def _function_detail(row: Row) -> Row:
     }
 
 
-def _trigger_type_row(row: Row) -> Row:
-    type_id = str(row.get("id") or "")
-    return {
-        "id": type_id,
-        "name": type_id.rsplit("::", 1)[-1],
-        "worker_name": row.get("worker_name") or first_segment(type_id),
-        "description": row.get("description"),
-        **_in(row.get("namespace")),
-    }
-
-
 def _binding_row(row: Row) -> Row:
     """Return a binding as ``directory::registered-trigger-list`` shows it."""
     function_id = str(row.get("function_id") or "")
@@ -291,17 +283,6 @@ def _worker_row(row: Row) -> Row:
         **{key: row.get(key) for key in copied},
         "function_count": row.get("function_count", 0),
         **_in(row.get("namespace")),
-    }
-
-
-def _worker_detail(answer: Row) -> Row:
-    """Return the engine's own detail of a worker, its rows in the shape of our lists."""
-    envelope = object_of(answer.get("worker"))
-    return {
-        "worker": {**envelope, **_worker_row(envelope)},
-        "functions": [function_row(row) for row in rows_of(answer, "functions")],
-        "trigger_types": [_trigger_type_row(row) for row in rows_of(answer, "trigger_types")],
-        "registered_triggers": [_binding_row(row) for row in rows_of(answer, "registered_triggers")],
     }
 
 

@@ -199,7 +199,11 @@ class InstalledWorkers:
 
     async def _ask(self) -> None:
         rows = await _joined(self._bus)
-        joined = _homes(rows)
+        joined: dict[str, set[str]] = {}
+        """The namespaces of the connected workers by their names."""
+        for row in rows:
+            if (name := text_of(row.get("name"))) is not None:
+                joined.setdefault(name, set()).add(text_of(row.get("namespace")) or DEFAULT_NAMESPACE)
         connected = frozenset(joined)
         if connected:
             # An empty list means that the engine does not tell: this worker itself is connected.
@@ -238,9 +242,10 @@ class InstalledWorkers:
         except CallError:
             return None
         if query.function_id == LIST:
-            names = worker_names(answer)
+            names = names_in(answer, "workers", "name")
             return None if names is None else InstalledAnswer(names)
-        if query.container is not None and query.container not in (containers_of(answer) or ()):
+        containers = names_in(answer, "containers", "container") or ()
+        if query.container is not None and query.container not in containers:
             return None
         return composed(answer, await asyncio.to_thread(self._declared, answer))
 
@@ -248,9 +253,13 @@ class InstalledWorkers:
         """Return the containers as the project's file declares them; empty if it cannot be read."""
         path = Path(self._compose_file or text_of(object_of(answer).get("file")) or "")
         # The daemon may run in another folder, where a relative path means something else.
-        if (not self._compose_file and not path.is_absolute()) or not _is_regular(path):
+        if not self._compose_file and not path.is_absolute():
             return {}
-        return object_of(read_document(path)[0].get("containers"))
+        # Another worker could name a pipe that never ends.
+        with suppress(OSError):
+            if path.is_file():
+                return object_of(read_document(path)[0].get("containers"))
+        return {}
 
 
 def queries(
@@ -269,18 +278,13 @@ def queries(
     )
 
 
-def worker_names(answer: object) -> frozenset[str] | None:
-    """Return the names in an answer of ``worker::list``, or None if it has another shape."""
-    return _names_in(answer, "workers", "name")
-
-
 def composed(answer: object, declared: Json) -> InstalledAnswer | None:
     """Read an answer of ``compose::status``, with what the project's file declares.
 
     Daemons only give the key of a container; one without a file, such as the embedded engine's, gives in its
     row what a file would declare.
     """
-    containers = containers_of(answer)
+    containers = names_in(answer, "containers", "container")
     if containers is None:
         return None
     rows = {name: row for row in rows_of(answer, "containers") if (name := text_of(row.get("container")))}
@@ -290,11 +294,6 @@ def composed(answer: object, declared: Json) -> InstalledAnswer | None:
     return InstalledAnswer(
         frozenset(package for package in packages.values() if package is not None), unknown
     )
-
-
-def containers_of(answer: object) -> frozenset[str] | None:
-    """Return the container keys in an answer of ``compose::status``, or None if it has another shape."""
-    return _names_in(answer, "containers", "container")
 
 
 def every_spelling(names: frozenset[str]) -> frozenset[str]:
@@ -316,15 +315,8 @@ def _package(container: str, worker: object) -> str | None:
     return name if name and set(name).isdisjoint("${}") else None
 
 
-def _is_regular(path: Path) -> bool:
-    """Return whether a path is a regular file; another worker could name a pipe that never ends."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
+def names_in(answer: object, rows: str, key: str) -> frozenset[str] | None:
+    """Return the names under a key of the rows of an answer, or None if it has no list of rows."""
     if not is_list(object_of(answer).get(rows)):
         return None
     return frozenset(name for row in rows_of(answer, rows) if (name := text_of(row.get(key))) is not None)
@@ -338,15 +330,6 @@ async def _joined(bus: Bus) -> list[Json]:
         return []
     # A part of the engine is not a worker that connected.
     return [row for row in rows_of(answer, "workers") if row.get("runtime") != "engine"]
-
-
-def _homes(rows: Sequence[Json]) -> dict[str, frozenset[str]]:
-    """Return the namespaces of the connected workers by their names."""
-    homes: dict[str, set[str]] = {}
-    for row in rows:
-        if (name := text_of(row.get("name"))) is not None:
-            homes.setdefault(name, set()).add(text_of(row.get("namespace")) or DEFAULT_NAMESPACE)
-    return {name: frozenset(spaces) for name, spaces in homes.items()}
 
 
 # Downloading their skills

@@ -113,7 +113,12 @@ class RegistrationConflicts:
             subscribers.renewed()
         if hearing - self._bus.refused.keys():
             await self._learn()
-        withheld = self._withheld()
+        # Functions whose owner also has our listeners wait: if the owner left at this moment, our answers
+        # would lack what it heard last. The next round gets the listeners, loads the state, and takes them.
+        refusals = {key: refusal for key, refusal in self._bus.refused.items() if refusal.message is None}
+        hearers = {refusals[key].owner_id for key in self._listeners & refusals.keys()}
+        withheld = frozenset(key for key, row in refusals.items() if row.owner_id in hearers)
+        withheld -= self._listeners
         given_up = await self._given_up(withheld)
         if given_up:
             await self._learn()
@@ -123,16 +128,6 @@ class RegistrationConflicts:
         if self._notes.findings != before:
             # The next view logs the findings. Nothing is paid for it by many clients that come and go.
             await self._catalogue.current()
-
-    def _withheld(self) -> frozenset[str]:
-        """Return the refused functions whose owner also has our listeners.
-
-        If the owner left at this moment, our answers would lack what it heard last. The next round gets the
-        listeners, loads the state, and takes the functions over then.
-        """
-        refusals = {key: refusal for key, refusal in self._bus.refused.items() if refusal.message is None}
-        hearers = {refusals[key].owner_id for key in self._listeners & refusals.keys()}
-        return frozenset(key for key, row in refusals.items() if row.owner_id in hearers) - self._listeners
 
     async def _given_up(self, withheld: frozenset[str]) -> frozenset[str]:
         """Return the refused functions whose owner is still connected but has since unregistered them.
@@ -176,7 +171,11 @@ class RegistrationConflicts:
             finding = _refused(function_id, names.get(refusal.owner_id), refusal.message, self._bus.namespace)
             self._notes.put(f"{_NOTES}{function_id}", finding)
         for type_id, owner in taken.items():
-            self._notes.put(f"{_NOTES}{type_id}", _taken(type_id, owner, self._bus.namespace))
+            reason = (
+                f"the worker {quoted(owner)} provides this trigger type in the namespace "
+                f"{quoted(self._bus.namespace)}: new subscribers hear of its changes alone"
+            )
+            self._notes.put(f"{_NOTES}{type_id}", Finding("refused", type_id, reason, _STOP_ONE))
         gained = sorted(self._refused - still.keys())
         if gained:
             more = len(gained) - MAX_SUGGESTIONS
@@ -204,8 +203,3 @@ def _refused(function_id: str, owner: str | None, message: str | None, namespace
     who = f"the worker {quoted(owner)}" if owner else "another worker"
     reason = f"{who} has this function in the namespace {quoted(namespace)} and answers its calls"
     return Finding("refused", function_id, reason, _STOP_ONE)
-
-
-def _taken(type_id: str, owner: str, namespace: str) -> Finding:
-    reason = f"the worker {quoted(owner)} provides this trigger type in the namespace {quoted(namespace)}"
-    return Finding("refused", type_id, f"{reason}: new subscribers hear of its changes alone", _STOP_ONE)

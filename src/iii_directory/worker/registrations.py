@@ -352,7 +352,10 @@ class Registrations:
             return
         workers, _ = await asyncio.gather(self._engine.find("engine::workers::list", {}), self._find_home())
         self._is_recognised = True
-        before, self._engine_started = self._engine_started, started_at(workers)
+        # Its own parts are as old as the engine.
+        own = [row for row in rows_of(workers, "workers") if row.get("runtime") == "engine"]
+        started = min((at for row in own if is_count(at := row.get("connected_at_ms"))), default=None)
+        before, self._engine_started = self._engine_started, started
         stayed = before is not None and before == self._engine_started
         # What is kept outside of the engine was not lost with it. An engine that is still starting may not
         # say yet where its state is; then it is where it was before.
@@ -401,12 +404,6 @@ def bound_scopes(answer: object) -> set[str]:
     rows = [row for row in rows_of(answer, "registered_triggers") if row.get("trigger_type") == "state"]
     scopes = (text_of(object_of(row.get("config")).get("scope")) for row in rows)
     return {scope for scope in scopes if scope is not None}
-
-
-def started_at(answer: object) -> int | None:
-    """Return when an engine started, by its own rows in an answer of ``engine::workers::list``."""
-    own = [row for row in rows_of(answer, "workers") if row.get("runtime") == "engine"]
-    return min((at for row in own if is_count(at := row.get("connected_at_ms"))), default=None)
 
 
 def sealing_key(data: Path | None) -> Callable[[], bytes]:

@@ -21,7 +21,6 @@ from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
 if TYPE_CHECKING:
     from iii_directory.bus.seam import Payload
-    from iii_directory.shapes import Json
     from iii_directory.worker.engine_view import EngineCalls
 
 log = logging.getLogger("iii_directory.worker")
@@ -38,11 +37,6 @@ class StateHome(NamedTuple):
     """The adapter of ``iii-state``: ``kv`` is inside the engine; None where the engine does not say."""
     topics: str | None
     """The adapter of ``iii-pubsub``: ``local`` is inside the engine."""
-
-    @property
-    def is_private(self) -> bool:
-        """Whether no other engine can use the state, which is lost if the engine dies before it is saved."""
-        return self.state == "kv"
 
     @property
     def is_shared(self) -> bool:
@@ -118,8 +112,8 @@ class SharedStateHints:
             self._tasks.start(self._publish_soon())
 
     def moved(self, home: StateHome) -> None:
-        """Publish only where another engine may use the state."""
-        self._wanted = not home.is_private
+        """Publish only where another engine may use the state; no other can use one inside the engine."""
+        self._wanted = home.state != "kv"
 
     def lost(self) -> None:
         """Keep hints until there is a connection again."""
@@ -141,7 +135,12 @@ class SharedStateHints:
         writes = event.get("writes")
         if not is_list(writes) or len(writes) > MAX_HINTS:
             return None
-        return [hint for write in writes if (hint := _hint_in(object_of(write))) is not None]
+        hints: list[Hint] = []
+        for write in map(object_of, writes):
+            scope, key = text_of(write.get("scope")), text_of(write.get("key"))
+            if scope is not None and key is not None:
+                hints.append(Hint(scope, key, text_of(write.get("at"))))
+        return hints
 
     def close(self) -> None:
         self._tasks.cancel()
@@ -170,8 +169,3 @@ class SharedStateHints:
             self._wanted = error.code != FUNCTION_NOT_FOUND
             self._unpublished = hints | self._unpublished
             log.debug("directories on other engines were not told of writes: %s", error)
-
-
-def _hint_in(write: Json) -> Hint | None:
-    scope, key = text_of(write.get("scope")), text_of(write.get("key"))
-    return None if scope is None or key is None else Hint(scope, key, text_of(write.get("at")))

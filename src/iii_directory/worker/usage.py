@@ -19,7 +19,7 @@ from iii_directory.catalog.resolve import resolve_skill
 from iii_directory.catalog.skill_folders import every_skill, skill_at, skill_of, topmost_skills
 from iii_directory.documents.uris import LOOKING, SCHEME
 from iii_directory.errors import DirectoryError
-from iii_directory.shapes import is_count, is_list, is_object, items_of, object_of, rows_of
+from iii_directory.shapes import is_count, is_list, items_of, object_of, rows_of
 from iii_directory.text import cut, one_line, rfc3339
 
 if TYPE_CHECKING:
@@ -39,15 +39,7 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "usage.json"
 KINDS: Final = ("offered", "read", "used")
-_LISTS: Final = frozenset({"directory::skills::list", "skills::list"})
-_INDEXES: Final = frozenset({"directory::skills::index"})
 _SEARCH: Final = "directory::search"
-_GET: Final = "directory::skills::get"
-_FILE: Final = "directory::skills::file"
-_FETCHES: Final = frozenset(
-    {"skill::fetch", "skills::fetch_skill", "directory::skills::fetch-skill", "skills::resources-read"}
-)
-_COUNTED: Final = _LISTS | _INDEXES | _FETCHES | {_SEARCH, _GET, _FILE}
 
 
 class UsageTable:
@@ -142,12 +134,25 @@ class Usage:
         self._writing = asyncio.Lock()
         self._expanded: tuple[list[Row], list[str]] | None = None
         """The list that was counted last, and its skills."""
+        self._noters: Mapping[str, Noter] = {
+            "directory::skills::list": self._note_list,
+            "skills::list": self._note_list,
+            "directory::skills::index": self._note_index,
+            _SEARCH: self._note_search,
+            "directory::skills::get": self._note_read,
+            "directory::skills::file": self._note_read,
+            "skill::fetch": self._note_fetch,
+            "skills::fetch_skill": self._note_fetch,
+            "directory::skills::fetch-skill": self._note_fetch,
+            "skills::resources-read": self._note_fetch,
+        }
 
     def noter(self, function_id: str) -> Noter | None:
         """Return what notes the answers of a function that offers, reads or uses skills; None for others."""
-        if function_id not in _COUNTED:
+        note = self._noters.get(function_id)
+        if note is None:
             return None
-        settings, note = self._settings, self._notes_of(function_id)
+        settings = self._settings
 
         def noting(payload: Payload, answer: Any) -> None:
             if settings.usage and not payload.get(LOOKING):
@@ -173,15 +178,6 @@ class Usage:
             # An ordinary look would wait for the engine to say what is installed, and that has been closed.
             await self._write(self._catalogue.load())
 
-    def _notes_of(self, function_id: str) -> Noter:
-        if function_id in _LISTS:
-            return self._note_list
-        if function_id in _INDEXES:
-            return self._note_index
-        if function_id == _SEARCH:
-            return lambda _, answer: self._note_search(answer)
-        return self._note_read if function_id in (_GET, _FILE) else self._note_fetch
-
     def _note_read(self, _: Payload, answer: Any) -> None:
         # A file of a skill has its skill's id; a document and a text say which skill they are part of.
         skill = answer["id"] if "encoding" in answer else answer.get("skill")
@@ -203,7 +199,7 @@ class Usage:
         if len(self._found) < limits.MAX_USAGE_NOTES:
             self._found.update(("read", uri) for uri in dict.fromkeys(map(str, filter(None, uris))))
 
-    def _note_search(self, answer: Row) -> None:
+    def _note_search(self, _: Payload, answer: Row) -> None:
         ids: dict[str, None] = {}
         for result in rows_of(answer, "results"):
             for section in rows_of(result, "sections"):
@@ -221,7 +217,9 @@ class Usage:
 
     async def _write(self, look: CatalogueView) -> None:
         async with self._writing:
-            await asyncio.to_thread(self._count_and_write, look, self._taken())
+            table = await asyncio.to_thread(self._count, look, self._taken())
+            if self._path is not None:
+                await asyncio.to_thread(_replace, self._path, table)
 
     def _taken(self) -> _Noted:
         """Take what was noted; calls note anew from now on."""
@@ -230,11 +228,6 @@ class Usage:
         self._lists, self._indexes, self._read, self._used = {}, 0, {}, {}
         self._found, self._missed = Counter(), {}
         return taken
-
-    def _count_and_write(self, look: CatalogueView, noted: _Noted) -> None:
-        table = self._count(look, noted)
-        if self._path is not None:
-            _replace(self._path, json.dumps(table.as_dict(), ensure_ascii=False).encode())
 
     def _count(self, look: CatalogueView, noted: _Noted) -> UsageTable:
         """Turn what was noted into counts, in a thread; a call counts a skill once."""
@@ -260,7 +253,10 @@ class Usage:
     def _skills_in(self, snapshot: Snapshot, rows: list[Row]) -> list[str]:
         """Return the skills of a list, which calls share until a document changes."""
         if self._expanded is None or self._expanded[0] is not rows:
-            self._expanded = rows, _skills_of(snapshot, rows)
+            documents = (snapshot.find(row["id"]) for row in rows)
+            skills = (skill_of(snapshot, document) for document in documents if document is not None)
+            names = (snapshot.display_id(skill) for skill in skills if skill is not None)
+            self._expanded = rows, list(dict.fromkeys(names))
         return self._expanded[1]
 
 
@@ -273,16 +269,6 @@ def read_usage(path: Path | None) -> UsageTable:
             return UsageTable(json.loads(file.read(limits.MAX_USAGE_BYTES)))
     except (OSError, ValueError):
         return UsageTable()
-
-
-def _skills_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    found: dict[str, None] = {}
-    for row in rows:
-        document = snapshot.find(row["id"]) if is_object(row) else None
-        skill = None if document is None else skill_of(snapshot, document)
-        if skill is not None:
-            found[snapshot.display_id(skill)] = None
-    return list(found)
 
 
 def _uses(look: CatalogueView, kind: str, name: str) -> Iterator[tuple[str, str]]:
@@ -301,7 +287,9 @@ def _uses(look: CatalogueView, kind: str, name: str) -> Iterator[tuple[str, str]
         yield "used" if kind == "read" and document is None else kind, snapshot.display_id(skill)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, table: UsageTable) -> None:
+    """Write the counts to their file, which is whole at every moment."""
+    content = json.dumps(table.as_dict(), ensure_ascii=False).encode()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{os.getpid()}")

@@ -11,24 +11,35 @@ from iii_directory.documents.payload_fields import flag, optional_text, optional
 from iii_directory.errors import DirectoryError, invalid_field
 from iii_directory.limits import MAX_FUNCTION_BATCH
 from iii_directory.mcp.exposure import exposed, tool_row
-from iii_directory.worker.engine_view import matches
+from iii_directory.worker.engine_view import EngineView, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-    from iii_directory.bus.seam import Function, Payload
+    from iii_directory.bus.seam import Function, Handler, Payload
     from iii_directory.catalog.catalogue import Catalogue
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
     from iii_directory.documents.model import Finding, Skill
     from iii_directory.install.writes import Edits
-    from iii_directory.worker.engine_view import EngineView, Row
+    from iii_directory.worker.engine_view import Row
     from iii_directory.worker.installed_workers import InstalledWorkers
     from iii_directory.worker.served_skills import Links
     from iii_directory.worker.usage import CallMetrics
 
 
 HOW_TO: Final = "how-to"
+LISTS: Final[Mapping[str, tuple[Callable[[EngineView], Awaitable[list[Row]]], str, tuple[str, ...]]]] = {
+    "functions": (EngineView.functions, "function_id", ("search", "prefix", "worker", "namespace")),
+    "triggers": (EngineView.trigger_types, "id", ("search", "prefix", "worker", "namespace")),
+    "registered_triggers": (
+        EngineView.bindings,
+        "id",
+        ("search", "prefix", "trigger_type", "function_id", "worker", "namespace"),
+    ),
+    "workers": (EngineView.workers, "name", ("search", "prefix", "runtime", "status", "namespace")),
+}
+"""What can be listed, by its name in the reply: what fetches it, the field that names a row, and filters."""
 _SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
 
 
@@ -41,9 +52,16 @@ class EngineHandlers:
         self._linked_in: Snapshot | None = None
         self._links: dict[str, list[Skill]] = {}
 
-    async def function_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "worker", "namespace")
-        return {"functions": _filtered(await self._engine.functions(), payload, "function_id", wanted)}
+    def lister(self, what: str) -> Handler:
+        """Return what answers a list of ``LISTS``: the rows that pass every filter, sorted by name and id."""
+        fetch, identifier, keys = LISTS[what]
+
+        async def listed(payload: Payload) -> Row:
+            filters = {key: optional_text(payload, key) for key in keys}
+            rows = [row for row in await fetch(self._engine) if matches(row, filters, identifier)]
+            return {what: sorted(rows, key=lambda row: (str(row[identifier]), str(row.get("id"))))}
+
+        return listed
 
     async def function_info(self, payload: Payload) -> Row:
         detail = await self._engine.function(
@@ -63,26 +81,14 @@ class EngineHandlers:
         del detail["name"]
         return detail
 
-    async def trigger_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "worker", "namespace")
-        return {"triggers": _filtered(await self._engine.trigger_types(), payload, "id", wanted)}
-
     async def trigger_info(self, payload: Payload) -> Row:
         return await self._engine.trigger_type(text(payload, "id"), optional_word(payload, "namespace"))
-
-    async def registered_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "trigger_type", "function_id", "worker", "namespace")
-        return {"registered_triggers": _filtered(await self._engine.bindings(), payload, "id", wanted)}
 
     async def registered_info(self, payload: Payload) -> Row:
         detail = await self._engine.binding(text(payload, "id"))
         if detail["function"] is not None:
             detail["function"] |= await self._documents(detail["function"])
         return detail
-
-    async def worker_list(self, payload: Payload) -> Row:
-        wanted = ("search", "prefix", "runtime", "status", "namespace")
-        return {"workers": _filtered(await self._engine.workers(), payload, "name", wanted)}
 
     async def worker_info(self, payload: Payload) -> Row:
         name = text(payload, "name")
@@ -161,13 +167,6 @@ def _written_about(look: CatalogueView, worker: str) -> Row:
             if (prompt.path or prompt.function_id or "").replace("::", "/").startswith(f"{worker}/")
         ],
     }
-
-
-def _filtered(rows: list[Row], payload: Payload, identifier: str, keys: tuple[str, ...]) -> list[Row]:
-    """Return the rows that pass every filter, sorted by name and then by id."""
-    filters = {key: optional_text(payload, key) for key in keys}
-    found = [row for row in rows if matches(row, filters, identifier)]
-    return sorted(found, key=lambda row: (str(row[identifier]), str(row.get("id"))))
 
 
 class UpkeepHandlers:

@@ -10,6 +10,7 @@ import base64
 import json
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory import errors, limits
@@ -20,27 +21,12 @@ from iii_directory.catalog.resolve import Undocumented, find_exact, find_file, f
 from iii_directory.catalog.skill_indexes import tree_index
 from iii_directory.catalog.skill_manifests import uri_of
 from iii_directory.catalog.skill_replies import INDEX_RESOURCE, MARKDOWN, meta_of
+from iii_directory.documents import uris
 from iii_directory.documents.file_pages import media_type
 from iii_directory.documents.file_pages import text_of as text_of_bytes
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.model import rendered
 from iii_directory.documents.payload_fields import flag, mapping, optional_text, optional_texts, text
-from iii_directory.documents.uris import (
-    READ_ONLY,
-    SCHEME,
-    SKILL_SCHEME,
-    UNREADABLE,
-    FileUri,
-    IndexUri,
-    SectionUri,
-    SkillUri,
-    address_of,
-    check_unguarded,
-    fetch_uris,
-    parse_uri,
-    says_it_only_reads,
-    skill_path,
-)
 from iii_directory.errors import DirectoryError
 from iii_directory.shapes import is_list, object_of, text_of
 from iii_directory.text import cut, one_line, quoted, rfc3339
@@ -101,7 +87,12 @@ class ReadHandlers:
         found = skill_replies.skill(await self._look(payload), payload)
         if not isinstance(found, Undocumented):
             return found
-        description, functions = await self._known(found.worker)
+        # Where the worker is not connected, nothing is known of it.
+        detail: Row = {"worker": {}, "functions": []}
+        with suppress(DirectoryError):
+            detail = await self._engine.worker(found.worker)
+        functions = [(row["function_id"], str(row["description"] or "")) for row in detail["functions"]]
+        description = str(detail["worker"].get("description") or "")
         return skill_replies.overview(found, description, functions, rfc3339(time.time_ns()))
 
     async def files(self, payload: Payload) -> Row:
@@ -111,11 +102,11 @@ class ReadHandlers:
         return await asyncio.to_thread(skill_file, await self._catalogue.current(), payload)
 
     async def fetch(self, payload: Payload) -> str | Row:
-        uris = fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
-        named = await self._look(payload) if payload.get(UNREADABLE) == "name" else None
+        asked = uris.fetch_uris(optional_text(payload, "uri"), optional_texts(payload, "uris"))
+        named = await self._look(payload) if payload.get(uris.UNREADABLE) == "name" else None
         only_reading = self._only_reading(payload)
-        read = await self._each_once(Counter(uris), only_reading=only_reading, named=named)
-        text = _BETWEEN.join(read[uri].text for uri in uris)
+        read = await self._each_once(Counter(asked), only_reading=only_reading, named=named)
+        text = _BETWEEN.join(read[uri].text for uri in asked)
         if not flag(payload, "with_provenance", default=False):
             return text
         # The shape of this function has no room for it, so a bridge that has asks for both.
@@ -141,14 +132,14 @@ class ReadHandlers:
             messages: list[Any] = [user_message(filled)]
         else:
             answer = await self._call(prompt.function_id, arguments, used_as="prompt")
-            found = messages_of(answer)
-            if found is None:
+            given, content = object_of(answer).get("messages"), content_text(answer)
+            if not is_list(given) and content is None:
                 raise DirectoryError(
                     errors.PROMPT_SHAPE,
                     f"function {quoted(prompt.function_id)} answered an unsupported shape; "
                     "a prompt is a string, {content: string} or {messages: [...]}",
                 )
-            messages = found
+            messages = given if is_list(given) else [user_message(content or "")]
         meta = meta_of(prompt.provenance)
         return {"description": prompt.description, "messages": messages, "_meta": meta}
 
@@ -159,22 +150,13 @@ class ReadHandlers:
         look = await self._catalogue.current()
         return look.telling_paths() if may_know else look
 
-    async def _known(self, worker: str) -> tuple[str, list[tuple[str, str]]]:
-        """Return a worker's own description and its functions; nothing if it is not connected."""
-        try:
-            detail = await self._engine.worker(worker)
-        except DirectoryError:
-            return "", []
-        functions = [(row["function_id"], str(row["description"] or "")) for row in detail["functions"]]
-        return str(detail["worker"].get("description") or ""), functions
-
     def _only_reading(self, payload: Payload) -> bool:
         """Return whether sections may only run functions that read: the operator decides, else the caller.
 
         The MCP bridge asks for it, because hosts let a model read without asking anybody.
         """
         wanted = self._settings.sections or payload.get("sections")
-        return wanted == READ_ONLY
+        return wanted == uris.READ_ONLY
 
     async def _each_once(
         self, times: Mapping[str, int], *, only_reading: bool, named: CatalogueView | None
@@ -252,38 +234,43 @@ class ReadHandlers:
             return await asyncio.to_thread(file_content, look, self._publisher, found)
 
     async def _read(self, uri: str, *, only_reading: bool) -> Content:
-        match parse_uri(uri):
-            case IndexUri():
+        match uris.parse_uri(uri):
+            case uris.IndexUri():
                 # The first after a start has every line to make: longer than a turn of the loop may take.
                 look = await self._catalogue.current()
                 return Content(MARKDOWN, await asyncio.to_thread(tree_index, look.listed))
-            case SkillUri(id=skill_id):
+            case uris.SkillUri(id=skill_id):
                 look = await self._catalogue.current()
                 skill = find_exact(look.snapshot, skill_id)
                 return Content(MARKDOWN, look.read_skill(skill), skill.provenance)
-            case FileUri(path=path):
+            case uris.FileUri(path=path):
                 look = await self._catalogue.current()
                 return await asyncio.to_thread(file_content, look, self._publisher, path)
-            case SectionUri(function_id=function_id):
-                if only_reading:
-                    await self._check_it_only_reads(function_id)
-                content = section(await self._call(function_id, {}, used_as="section"))
-                if _size_of(content.content) > limits.MAX_FETCH_BYTES:
+            case uris.SectionUri(function_id=function_id):
+                answer = await self._call(function_id, {}, used_as="section", only_reading=only_reading)
+                markdown, mime_type = content_text(answer), MARKDOWN
+                if markdown is None:
+                    markdown, mime_type = json.dumps(answer, indent=2, ensure_ascii=False), "application/json"
+                if _size_of(markdown) > limits.MAX_FETCH_BYTES:
                     raise _too_large(f"what function {quoted(function_id)} answered has")
-                return content
+                return Content(mime_type, markdown)
 
-    async def _check_it_only_reads(self, function_id: str) -> None:
-        if self._settings.section_guard:
-            check_unguarded(function_id, "section")
-        detail = await self._engine.function(function_id)
-        if not says_it_only_reads(detail.get("metadata")):
-            problem = f"function {quoted(function_id)} does not say that it only reads (readOnlyHint)"
-            raise DirectoryError(errors.GUARDED, f"{problem}, and no others are run by this reader")
-
-    async def _call(self, function_id: str, payload: Row, *, used_as: Literal["section", "prompt"]) -> object:
+    async def _call(
+        self,
+        function_id: str,
+        payload: Row,
+        *,
+        used_as: Literal["section", "prompt"],
+        only_reading: bool = False,
+    ) -> object:
         """Call a function that a document or a prompt names; raise one sentence if it fails."""
         if self._settings.section_guard:
-            check_unguarded(function_id, used_as)
+            uris.check_unguarded(function_id, used_as)
+        if only_reading:
+            detail = await self._engine.function(function_id)
+            if not uris.says_it_only_reads(detail.get("metadata")):
+                problem = f"function {quoted(function_id)} does not say that it only reads (readOnlyHint)"
+                raise DirectoryError(errors.GUARDED, f"{problem}, and no others are run by this reader")
         try:
             return await self._bus.call(function_id, payload, timeout_ms=self._settings.state_timeout_ms)
         except CallError as error:
@@ -315,7 +302,7 @@ def file_content(look: CatalogueView, publisher: Publisher, path: str) -> Conten
 
 def _path_in(uri: str) -> str:
     """Return the path of a file in an address of either scheme."""
-    return skill_path(uri) if uri.startswith(SKILL_SCHEME) else uri.removeprefix(SCHEME)
+    return uris.skill_path(uri) if uri.startswith(uris.SKILL_SCHEME) else uri.removeprefix(uris.SCHEME)
 
 
 def _named_alone(look: CatalogueView, uri: str, problem: str) -> str:
@@ -332,23 +319,6 @@ def _size_of(found: str | bytes) -> int:
 
 def _too_large(what: str) -> DirectoryError:
     return DirectoryError(errors.TOO_LARGE, f"{what} more than {limits.MAX_FETCH_BYTES} bytes")
-
-
-def section(output: object) -> Content:
-    """Return a function's answer as a document: text as it is, anything else as JSON."""
-    content = content_text(output)
-    if content is not None:
-        return Content(MARKDOWN, content)
-    return Content("application/json", json.dumps(output, indent=2, ensure_ascii=False))
-
-
-def messages_of(output: object) -> list[Any] | None:
-    """Return the answer of a prompt's function as messages; None if its shape has no messages."""
-    messages = object_of(output).get("messages")
-    if is_list(messages):
-        return messages
-    content = content_text(output)
-    return None if content is None else [user_message(content)]
 
 
 def content_text(output: object) -> str | None:
@@ -405,7 +375,7 @@ class HostHandlers:
 
 
 def _document_row(key: str, skill: Skill) -> Row | None:
-    address = address_of(key, skill)
+    address = uris.address_of(key, skill)
     if address is None:
         return None
     row: Row = {

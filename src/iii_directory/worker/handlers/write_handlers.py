@@ -30,7 +30,7 @@ from iii_directory.text import cut, quoted, rfc3339
 from iii_directory.wire.protocol import CALLER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator
 
     from iii_directory.bus.seam import Payload
     from iii_directory.catalog.catalogue import Catalogue
@@ -280,11 +280,8 @@ class _AskedWrite(NamedTuple):
 
 def _asked_write(payload: Payload, known: tuple[str, ...]) -> _AskedWrite:
     _check_fields(payload, known)
-    content, path, encoding = (
-        payload_fields.text(payload, "content"),
-        payload_fields.optional_text(payload, "path"),
-        payload.get("encoding"),
-    )
+    content, path = payload_fields.text(payload, "content"), payload_fields.optional_text(payload, "path")
+    encoding = payload.get("encoding")
     if encoding not in (None, "base64"):
         raise invalid_field("encoding", "base64, or left out for text")
     try:
@@ -293,13 +290,11 @@ def _asked_write(payload: Payload, known: tuple[str, ...]) -> _AskedWrite:
         raise DirectoryError(BAD_BODY, "content must be text that UTF-8 can carry") from None
     except ValueError:
         raise invalid_field("content", "base64, as encoding says") from None
-    executable = (
-        payload_fields.flag(payload, "executable", default=False)
-        if payload.get("executable") is not None
-        else None
-    )
-    if executable is not None and path is None:
-        raise invalid_field("executable", "given with path: a document is not a program")
+    executable = None
+    if payload.get("executable") is not None:
+        executable = payload_fields.flag(payload, "executable", default=False)
+        if path is None:
+            raise invalid_field("executable", "given with path: a document is not a program")
     return _AskedWrite(payload_fields.text(payload, "id"), path, raw, executable)
 
 
@@ -341,13 +336,10 @@ class RegistryHandlers:
         wants_readme = payload_fields.flag(payload, "readme", default=True)
         info = await self._client.worker_info(info_request(payload))
         if not wants_schemas:
-            info = {**info, "api_reference": _names_only(info["api_reference"])}
+            # The schemas of a worker may take more room than all else.
+            names = {
+                kind: [{key: row[key] for key in ("name", "description") if key in row} for row in rows]
+                for kind, rows in info["api_reference"].items()
+            }
+            info = {**info, "api_reference": names}
         return info if wants_readme else {key: value for key, value in info.items() if key != "readme"}
-
-
-def _names_only(api_reference: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """What a worker offers by name and description; the schemas of one may take more room than all else."""
-    return {
-        kind: [{key: row[key] for key in ("name", "description") if key in row} for row in rows]
-        for kind, rows in api_reference.items()
-    }

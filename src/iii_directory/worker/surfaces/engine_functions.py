@@ -117,7 +117,7 @@ FUNCTIONS: Final = (
     ),
     *declare.function(
         ids={"directory::function-list": (declare.V04,)},
-        handler=lambda services: services.engine.function_list,
+        handler=lambda services: services.engine.lister("functions"),
         description="List the functions registered on the engine; filter by search, prefix and worker.",
         request=_FILTERS,
         response={"functions": declare.table(_FUNCTION, "Sorted by id.")},
@@ -133,7 +133,7 @@ FUNCTIONS: Final = (
     ),
     *declare.function(
         ids={"directory::trigger-list": (declare.V04,)},
-        handler=lambda services: services.engine.trigger_list,
+        handler=lambda services: services.engine.lister("triggers"),
         description="List the trigger types of the engine; filter by search, prefix and worker.",
         request=_FILTERS,
         response={"triggers": declare.table(_TRIGGER_TYPE, "Sorted by id.")},
@@ -156,7 +156,7 @@ FUNCTIONS: Final = (
     ),
     *declare.function(
         ids={"directory::registered-trigger-list": (declare.V04,)},
-        handler=lambda services: services.engine.registered_list,
+        handler=lambda services: services.engine.lister("registered_triggers"),
         description="List which functions are bound to which trigger types; filter by search, prefix, "
         "trigger_type, function_id, worker and namespace.",
         request={
@@ -187,7 +187,7 @@ FUNCTIONS: Final = (
     ),
     *declare.function(
         ids={"directory::worker-list": (declare.V04,)},
-        handler=lambda services: services.engine.worker_list,
+        handler=lambda services: services.engine.lister("workers"),
         description="List the workers on the engine, with the core fields of registry::worker-list; filter "
         "by search, prefix, runtime and status.",
         request={
