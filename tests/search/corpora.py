@@ -209,13 +209,15 @@ def public_skills() -> Index:
 
 @cache
 def questions(corpus: str, half: str) -> list[Asked]:
-    """The answers to one half of our own questions over public functions or skills, or to later ones."""
+    """The answers to half ``a`` or ``b`` of our questions over public functions or skills, or to the ``later``
+    or ``last`` ones.
+    """
     index, kind = (public(), "function") if corpus == "functions" else (public_skills(), "skill")
     asked: list[Asked] = []
-    file = "later_questions.yaml" if half == "later" else "questions.yaml"
+    file = "questions.yaml" if half in ("a", "b") else f"{half}_questions.yaml"
     for sort, rows in read_yaml(file)[corpus].items():
         for row in rows:
-            if half in ("later", half_of(row["ask"])):
+            if half in ("later", "last", half_of(row["ask"])):
                 finding = ask(index, row["ask"], kind)
                 hits, found = rows_of(finding), ids(finding)
                 ranks = [1 / (found.index(one) + 1) for one in row["expect"] if one in found]
