@@ -147,12 +147,17 @@ def _ranked(some: Sequence[str], sort: str = "") -> Measurement:
 
 
 def _by_half(value: Callable[[list[corpora.Asked]], float], some: Sequence[str] = _BOTH) -> Measurement:
-    """A value of half b, which was kept out of the choices; beside it those of half a and later questions."""
+    """A value of half b, which was kept out of the choices, beside those of the other questions.
+
+    The last ones were written after the ranking: nothing was chosen by them.
+    """
 
     def of(half: str) -> float:
         return value([one for name in some for one in corpora.questions(name, half)])
 
-    return exactly(of("b"), f"half a: {of('a'):.3f}; later ones: {of('later'):.3f}")
+    return exactly(
+        of("b"), f"half a: {of('a'):.3f}; later ones: {of('later'):.3f}; last ones: {of('last'):.3f}"
+    )
 
 
 @goal("search.tasks-recall-at-12", at_least=0.5, unit="")

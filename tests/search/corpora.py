@@ -209,9 +209,7 @@ def public_skills() -> Index:
 
 @cache
 def questions(corpus: str, half: str) -> list[Asked]:
-    """The answers to half ``a`` or ``b`` of our questions over public functions or skills, or to the ``later``
-    or ``last`` ones.
-    """
+    """The answers to our questions over public functions or skills: half a or b, later or last ones."""
     index, kind = (public(), "function") if corpus == "functions" else (public_skills(), "skill")
     asked: list[Asked] = []
     file = "questions.yaml" if half in ("a", "b") else f"{half}_questions.yaml"

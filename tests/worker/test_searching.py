@@ -25,6 +25,7 @@ from iii_directory.limits import INDEX_PAUSE_SECONDS
 from iii_directory.registry_server.registry_http import RegistryServer
 from iii_directory.search import document_indexes
 from iii_directory.search.document_indexes import DocumentIndexes
+from iii_directory.search.meaning import word_vectors
 from iii_directory.search.searching import EngineIndexes
 from iii_directory.worker.engine_view import EngineView
 from iii_directory.worker.surfaces import FUNCTIONS
@@ -290,6 +291,21 @@ async def taken_in(folder: Path, activity: Callable[[], int] = lambda: 0) -> Doc
     assert indexes.complete
     catalogue.close()
     return indexes
+
+
+def test_the_table_of_word_vectors_is_read_by_the_first_search_and_not_before(folder: Path) -> None:
+    async def searched() -> None:
+        indexes = await taken_in(folder)
+        assert word_vectors.cache_info().currsize == 0
+        catalogue = Catalogue(layers_of(Settings(skills_folder=folder)), filter_unregistered=False)
+        await indexes.catch_up(await catalogue.current())
+        indexes.close()
+        catalogue.close()
+
+    word_vectors.cache_clear()
+    asyncio.run(searched())
+
+    assert word_vectors.cache_info().currsize == 1
 
 
 def test_the_collector_does_not_look_through_what_a_start_took_in(folder: Path) -> None:
