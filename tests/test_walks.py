@@ -7,7 +7,7 @@ from typing import Final
 from tools.walks import GOALS, path_of, walks
 
 # The other walks of `tools.walks` are longer than their goals and are added here when they are not.
-SHORT_ENOUGH: Final = ("get", "edit then read", "skills list")
+SHORT_ENOUGH: Final = ("get", "mcp read", "edit then read", "skills list", "add from git")
 
 
 def test_everyday_requests_cross_few_package_borders() -> None:

@@ -70,7 +70,11 @@ class Worker:
 
     def call(self, function_id: str, payload: dict[str, Any] | None = None, **options: Any) -> Any:
         wanted: dict[str, Any] = {"timeout_ms": 10_000, **options}
-        return self.bus.run(self.bus.call(function_id, payload or {}, **wanted))
+
+        async def called() -> Any:
+            return await self.bus.call(function_id, payload or {}, **wanted)
+
+        return self.bus.run(called())
 
     def worker_row(self) -> dict[str, Any] | None:
         rows = self.client.result("engine::workers::list", {"search": "inside"})["workers"]
@@ -460,8 +464,12 @@ def test_a_long_answer_is_read_however_little_is_in_it(inside: Worker, blanks: i
     with RawClient(inside.engine.url, name="author") as author:
         author.send(type="registerfunction", id="author::list")
         author.result("engine::functions::list")
+
+        async def called() -> Any:
+            return await inside.bus.call("author::list", {}, timeout_ms=10_000, namespace="default")
+
         future = asyncio.run_coroutine_threadsafe(
-            inside.bus.call("author::list", {}, timeout_ms=10_000, namespace="default"),
+            called(),
             inside.engine.loop if inside.kind == "inside" else inside.bus._loop,  # pyright: ignore[reportAttributeAccessIssue]
         )
         asked = author.receive_type("invokefunction")

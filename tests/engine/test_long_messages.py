@@ -210,8 +210,11 @@ def test_a_worker_inside_the_engine_is_told_that_an_answer_takes_long_to_read() 
         worker.send(type="registerfunction", id="worker::long")
         assert worker.result("engine::health::check")
         bus = own.bus_inside()
-        asking = bus.call("worker::long", {}, timeout_ms=int(WAIT * 1000))
-        calling = asyncio.run_coroutine_threadsafe(asking, own.loop)
+
+        async def called() -> Any:
+            return await bus.call("worker::long", {}, timeout_ms=int(WAIT * 1000))
+
+        calling = asyncio.run_coroutine_threadsafe(called(), own.loop)
         asked = worker.receive_type("invokefunction")
         answer = {"invocation_id": asked["invocation_id"], "function_id": "worker::long", "result": ROWS}
         worker.send(type="invocationresult", **answer)

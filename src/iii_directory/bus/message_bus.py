@@ -88,26 +88,29 @@ class OutgoingCalls:
         self._tasks = tasks
         self._waiting: dict[str, asyncio.Future[Any]] = {}
 
-    async def make(self, function_id: str, say: Callable[[str], None], timeout_ms: float) -> Any:
-        """Say a call by the id it is given, and wait for its answer.
+    def make(self, function_id: str, say: Callable[[str], None], timeout_ms: float) -> asyncio.Future[Any]:
+        """Send a call by the id that ``say`` is given, and return its answer to await.
 
-        Raises:
-            CallError: it was answered by an error, or not in time, or can no longer be.
+        Awaiting raises `CallError` if the call is answered by an error, or not in time, or can no longer be.
         """
         call_id = new_id()
         answer = self._waiting[call_id] = self._loop.create_future()
         try:
             say(call_id)
-            # What an engine in this process provides has answered by now.
-            if answer.done():
-                return answer.result()
-            deadline = self._loop.call_later(timeout_ms / 1000, _too_late, answer, function_id, timeout_ms)
-            try:
-                return await answer
-            finally:
-                deadline.cancel()
-        finally:
+        except CallError as error:
+            answer.set_exception(error)
+        # The functions of an engine in this process have answered by now.
+        if answer.done():
             del self._waiting[call_id]
+            return answer
+        deadline = self._loop.call_later(timeout_ms / 1000, _too_late, answer, function_id, timeout_ms)
+
+        def over(_: object) -> None:
+            deadline.cancel()
+            del self._waiting[call_id]
+
+        answer.add_done_callback(over)
+        return answer
 
     def answered(self, message: InvocationResult) -> None:
         """Settle the call that an engine answers; the answer to one that timed out is dropped."""
@@ -354,13 +357,13 @@ class MessageBus(ABC):
 
     # Bus
 
-    async def call(
+    def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
-    ) -> Any:
+    ) -> Awaitable[Any]:
         def say(call_id: str) -> None:
             self._send(self._invocation(function_id, payload, call_id, namespace or self.namespace))
 
-        return await self._calls.make(function_id, say, timeout_ms)
+        return self._calls.make(function_id, say, timeout_ms)
 
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
         namespace = subscription.namespace or DEFAULT_NAMESPACE

@@ -101,13 +101,12 @@ class TriggerOwner(Protocol):
 class Bus(Protocol):
     """What the handlers need of an engine; all of it is called on the bus's event loop."""
 
-    async def call(
+    def call(
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
-    ) -> Any:
-        """Return the result of a function. Without a namespace the worker's own is meant.
+    ) -> Awaitable[Any]:
+        """Call a function, by default in the worker's own namespace, and return its result to await.
 
-        Raises:
-            CallError: the call failed or took longer than ``timeout_ms``.
+        Awaiting raises `CallError` if the call failed or took longer than ``timeout_ms``.
         """
         ...
 

@@ -221,8 +221,9 @@ class EngineServer:
 
     def flush(self) -> None:
         """Keep what was written to the state, then write once per socket for everything one read caused."""
-        while self.state_queue.has_unanswered:
-            for action in self.state_queue.commit():
+        queue = self.state_queue
+        while queue.uncommitted or queue.committed:
+            for action in queue.commit():
                 self._step(None, self._router.carry_on, action)
             if self._guests:
                 # A worker inside that was answered goes on in the next pass, and replies in the same.
@@ -261,7 +262,7 @@ class EngineServer:
     def received_message(self, connection_id: str, message: Message | UndecodableError) -> None:
         """Handle a message that was decoded already; answers to sockets are written once a pass."""
         self._step(connection_id, self._router.accept, connection_id, message)
-        if self._dirty or self.state_queue.has_unanswered:
+        if self._dirty or self.state_queue.uncommitted or self.state_queue.committed:
             self._flush_soon()
 
     def lost(self, connection_id: str) -> None:

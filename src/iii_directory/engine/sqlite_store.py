@@ -283,8 +283,9 @@ class DatabaseQueue:
         self._thread = ThreadPoolExecutor(1, "state")
         self._slow = 0
         self._waiting: deque[Callable[[], None]] = deque()
-        self._uncommitted: list[Callable[[StoreError | None], None]] = []
-        self._committed: list[Callable[[], None]] = []
+        self.uncommitted: list[Callable[[StoreError | None], None]] = []
+        self.committed: list[Callable[[], None]] = []
+        """What :meth:`commit` has to do, if it has anything to do: what writes wait for, and what follows."""
         self.made = 0
         """How much slow work there has been."""
 
@@ -329,30 +330,25 @@ class DatabaseQueue:
         def finish(lost: StoreError | None) -> None:
             then(lambda: _result_or_raise(result, failure or lost))
 
-        if self._uncommitted or database.is_open:
+        if self.uncommitted or database.is_open:
             # Also what only reads waits, so that it never tells of a write that is lost.
-            self._uncommitted.append(finish)
+            self.uncommitted.append(finish)
         else:
             finish(None)
 
-    @property
-    def has_unanswered(self) -> bool:
-        """Whether :meth:`commit` has something to do."""
-        return bool(self._uncommitted or self._committed)
-
     def commit(self) -> list[Callable[[], None]]:
         """Keep what was written in this pass of the loop; return what is to be done now, in order."""
-        if self._uncommitted and self._database is not None:
+        if self.uncommitted and self._database is not None:
             lost = self._database.finish()
-            self._committed += [partial(finish, lost) for finish in self._uncommitted]
-            self._uncommitted.clear()
-        done, self._committed = self._committed, []
+            self.committed += [partial(finish, lost) for finish in self.uncommitted]
+            self.uncommitted.clear()
+        done, self.committed = self.committed, []
         return done
 
     def _run_in_thread(self, work: Callable[[], T], then: Callable[[Callable[[], T]], None]) -> None:
         loop = asyncio.get_running_loop()
         # The thread must not find an open transaction, and the loop must not wait for the thread later.
-        self._committed = self.commit()
+        self.committed = self.commit()
 
         def finished(done: Future[T]) -> None:
             loop.call_soon_threadsafe(self._finished, lambda: then(done.result))

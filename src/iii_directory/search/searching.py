@@ -213,7 +213,8 @@ class EngineIndexes:
             index.make_vectors()
 
         changed = [document for document in after.values() if before.get(document.id) != document]
-        await each_in_turns(changed, take_in)
+        if changed:  # seldom
+            await each_in_turns(changed, take_in)
 
     async def _list_published(self) -> None:
         try:

@@ -112,8 +112,7 @@ class DirectoryWorker:
         self.metrics = CallMetrics()
         self.usage = Usage(settings, self.catalogue, data)
         self._handlers = {
-            row.id: self.metrics.measured(row.id, self._handler_of(row), self.usage.noter(row.id))
-            for row in self.functions
+            row.id: self.metrics.measured(row.id, self._handler_of(row), self.usage) for row in self.functions
         }
         self._registered_rows: dict[str, FunctionRow] = {}
         """The functions as the engine was told of them."""

@@ -35,13 +35,9 @@ class EngineCalls:
         self._bus = bus
         self._settings = settings
 
-    async def call(self, function_id: str, payload: Mapping[str, Any]) -> Any:
-        """Return the answer.
-
-        Raises:
-            CallError: the engine did not give one.
-        """
-        return await self._bus.call(
+    def call(self, function_id: str, payload: Mapping[str, Any]) -> Awaitable[Any]:
+        """Return the answer to await; it raises CallError if the engine does not give one."""
+        return self._bus.call(
             function_id, payload, timeout_ms=self._settings.state_timeout_ms, namespace=DEFAULT_NAMESPACE
         )
 

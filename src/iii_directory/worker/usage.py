@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 FILE_NAME: Final = "usage.json"
+# Answers are held for so long before they are noted: longer than a caller takes to get one.
+_NOTE_SECONDS: Final = 0.01
 KINDS: Final = ("offered", "read", "used")
 _SEARCH: Final = "directory::search"
 
@@ -130,6 +132,8 @@ class Usage:
         """How often nothing was found for some words, the newest at the end."""
         self._read: dict[str, int] = {}
         self._used: dict[str, int] = {}
+        self.unnoted: list[tuple[Noter, Payload, Any]] = []
+        """Answers that are noted in a moment, when their callers have them."""
         self._waiting: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
         self._expanded: tuple[list[Row], list[str]] | None = None
@@ -162,10 +166,18 @@ class Usage:
 
         return noting
 
+    def note_answers(self) -> None:
+        """Note the answers of the last moment."""
+        answers = self.unnoted.copy()
+        self.unnoted.clear()
+        for note, payload, answer in answers:
+            note(payload, answer)
+
     async def reply(self, _: Payload) -> Row:
         """Answer ``directory::skills::usage``."""
         if not self._settings.usage:
             return {"skills": [], "misses": [], "since": None}
+        self.note_answers()
         look = await self._catalogue.current()
         async with self._writing:
             table = await asyncio.to_thread(self._count, look, self._taken())
@@ -173,6 +185,7 @@ class Usage:
 
     async def close(self) -> None:
         """Write what was noted until now."""
+        self.note_answers()
         if self._waiting is not None:
             self._waiting.cancel()
             # An ordinary look would wait for the engine to say what is installed, and that has been closed.
@@ -313,10 +326,9 @@ class CallMetrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._searches: Counter[str] = Counter()
 
-    def measured(
-        self, function_id: str, handler: Handler, note: Callable[[Payload, Any], None] | None = None
-    ) -> Handler:
+    def measured(self, function_id: str, handler: Handler, usage: Usage | None = None) -> Handler:
         """Wrap the handler of a function so that its calls are counted, and its answers noted."""
+        note = None if usage is None else usage.noter(function_id)
         counts = self._durations.setdefault(function_id, [0] * (len(BUCKETS) + 1))
         seconds, outcomes = self._seconds, self._outcomes
         clock = time.perf_counter
@@ -334,9 +346,11 @@ class CallMetrics:
                 counts[bisect_left(BUCKETS, took)] += 1
                 seconds[function_id] += took
                 outcomes[function_id, outcome] += 1
-            if note is not None:
-                # In a later pass of the loop, so that the caller does not wait for it.
-                asyncio.get_running_loop().call_soon(note, payload, answer)
+            if usage is not None and note is not None:
+                # A moment later, so that the caller has the answer by then, in this process too.
+                if not usage.unnoted:
+                    asyncio.get_running_loop().call_later(_NOTE_SECONDS, usage.note_answers)
+                usage.unnoted.append((note, payload, answer))
             if function_id == _SEARCH:
                 fits = any(result.get("fits") for result in rows_of(object_of(answer), "results"))
                 self._searches["fits" if fits else "nothing fits"] += 1
