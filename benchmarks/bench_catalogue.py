@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
 
 COUNT = 10_000
 GROWTH = (100, 1_000, 10_000, 100_000)
@@ -29,7 +29,7 @@ GROWTH = (100, 1_000, 10_000, 100_000)
 class Reader:
     """A source with the snapshot kept of it, as the worker has them."""
 
-    def __init__(self, root: Path, watcher: Callable[[], Watcher | None] = system_watcher) -> None:
+    def __init__(self, root: Path, watcher: Callable[[], Inotify | None] = system_watcher) -> None:
         self.source = FolderSource(root, watcher=watcher)
         self.snapshot = EMPTY
 

@@ -20,7 +20,7 @@ from iii_directory.errors import DirectoryError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
 
 OLD, NEW = (1, 1, 1, 1), (1, 1, 2, 1)
 
@@ -62,7 +62,7 @@ def test_the_body_unused_for_longest_makes_room() -> None:
 class Library:
     """A catalogue over a folder, and how often it read a file."""
 
-    def __init__(self, root: Path, watcher: Watcher | None) -> None:
+    def __init__(self, root: Path, watcher: Inotify | None) -> None:
         self.reads = 0
         self.folder = FolderSource(root, watcher=lambda: watcher)
         self._read = self.folder.read_body

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.engine import WAIT
 
-from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.catalogue import Catalogue, InstalledSource
 from iii_directory.catalog.diagnostics import FindingLog, Notes
 from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.catalog.registered import RecordChange, decode
@@ -22,22 +22,20 @@ from iii_directory.documents.parse import document_of
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
 
     from tests.support.folders import Folder
 
     from iii_directory.catalog.view import CatalogueView
 
 
-class Workers:
+class Workers(InstalledSource):
     """Installed workers as a test says."""
 
     def __init__(self, *names: str) -> None:
         self.names: frozenset[str] | None = frozenset(names)
         self.are_all = True
         self.is_current = False
-        self.connected: Mapping[str, str | None] | None = None
-        self.left: frozenset[str] = frozenset()
         self.asked = 0
 
     async def known(self) -> frozenset[str] | None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.folders import Folder
 
-from iii_directory.catalog.catalogue import Catalogue
+from iii_directory.catalog.catalogue import Catalogue, InstalledSource
 from iii_directory.catalog.folder_source import FolderSource
 from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.errors import DirectoryError
 from iii_directory.install.skills_folder import SkillsFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
 HIDING = {
@@ -34,15 +34,9 @@ HIDING = {
 }
 
 
-class NoWorkers:
-    names: frozenset[str] | None = frozenset()
-    are_all: bool = True
-    is_current: bool = True
-    left: frozenset[str] = frozenset()
-    connected: Mapping[str, str | None] | None = None
-
-    async def known(self) -> frozenset[str] | None:
-        return self.names
+class NoWorkers(InstalledSource):
+    names = frozenset()
+    are_all = True
 
 
 @pytest.fixture

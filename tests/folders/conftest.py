@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def local(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture(params=["watched", "rescanned"])
-def watcher(request: pytest.FixtureRequest) -> Callable[[], Watcher | None]:
+def watcher(request: pytest.FixtureRequest) -> Callable[[], Inotify | None]:
     """How a source learns of changes: both ways must give the same."""
     if request.param == "rescanned":
         return no_watcher
@@ -42,7 +42,7 @@ def watcher(request: pytest.FixtureRequest) -> Callable[[], Watcher | None]:
 
 
 @pytest.fixture
-def view(skills: Folder, watcher: Callable[[], Watcher | None]) -> Iterator[View]:
+def view(skills: Folder, watcher: Callable[[], Inotify | None]) -> Iterator[View]:
     """A view of the skills folder, refreshed once."""
     source = FolderSource(skills.root, watcher=watcher)
     found = View(source)

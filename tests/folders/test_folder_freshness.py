@@ -9,15 +9,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.folders import Folder, View, no_watcher, real_watcher, scanned
+from tests.support.folders import Folder, View, no_watcher, scanned
 
 from iii_directory.catalog.folder_source import FolderSource
-from iii_directory.catalog.folder_watching import CannotWatchError, Event
+from iii_directory.catalog.folder_watching import CannotWatchError, Event, Inotify
 from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.documents.parse import parse_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from iii_directory.documents.model import ParsedFile, Provenance
@@ -386,11 +386,11 @@ def test_while_one_thread_reads_another_is_told_so(skills: Folder, watcher: Any)
     thread.join(10)
 
 
-class Shaky:
-    """A real watcher that can lose its events, or run out of watches."""
+class Shaky(Inotify):
+    """A watcher that can lose its events, or run out of watches."""
 
     def __init__(self, room: int = 1000) -> None:
-        self.real = real_watcher()
+        super().__init__()
         self.room = room
         self.losing = False
         self.after_reading: Callable[[], None] = lambda: None
@@ -399,21 +399,12 @@ class Shaky:
         if self.room == 0:
             raise CannotWatchError("no watches left")
         self.room -= 1
-        return self.real.add(directory)
+        return super().add(directory)
 
-    def remove(self, watch: int) -> None:
-        self.real.remove(watch)
-
-    def read(self) -> Iterable[Event]:
-        events = list(self.real.read())
+    def read(self) -> list[Event]:
+        events = super().read()
         self.after_reading()
         return [Event(-1, "", False)] if self.losing and events else events
-
-    def fileno(self) -> int:
-        return self.real.fileno()
-
-    def close(self) -> None:
-        self.real.close()
 
 
 def test_lost_events_lead_to_a_look_at_everything(skills: Folder) -> None:

@@ -18,7 +18,7 @@ from iii_directory.catalog.folder_source import FolderSource
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
     from iii_directory.documents.model import ParsedFile
 
 DIRECTORIES = ("a", "b", "c", "prompts", ".hidden")
@@ -150,7 +150,7 @@ def expected(editor: Editor) -> dict[str, ParsedFile]:
     return scanned(*(root.with_name("absent") if root.is_symlink() else root for root in editor.roots))
 
 
-def check(base: Path, seed: int, steps: int, watcher: Callable[[], Watcher | None]) -> None:
+def check(base: Path, seed: int, steps: int, watcher: Callable[[], Inotify | None]) -> None:
     editor = Editor(base, seed)
     view = View(FolderSource(*editor.roots, watcher=watcher))
     try:
@@ -172,7 +172,7 @@ def test_any_sequence_of_edits_ends_as_a_new_scan(tmp_path: Path, watcher: Any, 
         check(tmp_path / str(seed), seed, 50, watcher)
 
 
-def edit_while_reading(base: Path, seed: int, steps: int, watcher: Callable[[], Watcher | None]) -> None:
+def edit_while_reading(base: Path, seed: int, steps: int, watcher: Callable[[], Inotify | None]) -> None:
     editor = Editor(base, seed)
     view = View(FolderSource(*editor.roots, watcher=watcher))
 

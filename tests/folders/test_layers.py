@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
 
 OVERVIEW = f"{NAMESPACE}/index.md"
 
 
 def test_what_the_package_brings_is_shown_until_a_folder_has_a_namespace_of_its_name(
-    skills: Folder, watcher: Callable[[], Watcher | None]
+    skills: Folder, watcher: Callable[[], Inotify | None]
 ) -> None:
     view = View(FolderSource(skills.root, below=[BundledDocuments()], watcher=watcher))
     bundled = view.titles()
@@ -38,7 +38,7 @@ def test_what_the_package_brings_is_shown_until_a_folder_has_a_namespace_of_its_
 
 
 def test_the_topmost_layer_that_has_a_namespace_owns_it(
-    skills: Folder, local: Folder, tmp_path: Path, watcher: Callable[[], Watcher | None]
+    skills: Folder, local: Folder, tmp_path: Path, watcher: Callable[[], Inotify | None]
 ) -> None:
     lowest = Folder(tmp_path / "lowest")
     shared = FollowedFolder(os.fspath(lowest.root), "a shared folder", "shared", parse_file, watcher())

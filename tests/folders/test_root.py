@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def made(root: Path) -> Folder:
 
 @pytest.fixture
 def shown(
-    skills: Folder, agents: Folder, claude: Folder, watcher: Callable[[], Watcher | None]
+    skills: Folder, agents: Folder, claude: Folder, watcher: Callable[[], Inotify | None]
 ) -> Iterator[View]:
     roots = roots_of([agents.root, claude.root], skills.root, watcher=watcher)
     source = FolderSource(skills.root, below=roots, watcher=watcher)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
     from iii_directory.catalog.folders import Changes
     from iii_directory.documents.model import ParsedFile
 
 
-def real_watcher() -> Watcher:
+def real_watcher() -> Inotify:
     """The watcher of this system; a test that means to be watched must not be rescanned unnoticed."""
     found = system_watcher()
     assert found is not None
@@ -103,7 +103,7 @@ class View:
 
 
 def scanned(
-    root: Path, local: Path | None = None, *, watcher: Callable[[], Watcher | None] = no_watcher
+    root: Path, local: Path | None = None, *, watcher: Callable[[], Inotify | None] = no_watcher
 ) -> dict[str, ParsedFile]:
     """What a new source makes of the folders as they are."""
     view = View(FolderSource(root, local, watcher=watcher))

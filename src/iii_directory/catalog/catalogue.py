@@ -13,7 +13,7 @@ microseconds while nothing changed; where many files must be read, a thread read
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory import limits
 from iii_directory.catalog.diagnostics import FindingLog, Notes, strays
@@ -22,8 +22,7 @@ from iii_directory.catalog.persistent import PagedMap
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.view import REGISTERED, Bodies, CatalogueView, FileReader
-from iii_directory.disk.files import RefusedError
-from iii_directory.disk.install_record import LOCKFILE, changed_namespaces, content_hash
+from iii_directory.disk.install_record import LOCKFILE, changed_namespaces
 from iii_directory.documents.ids import namespace_of
 
 if TYPE_CHECKING:
@@ -42,36 +41,23 @@ log = logging.getLogger("iii_directory.catalog")
 INLINE_FILES: Final = 8
 
 
-class InstalledSource(Protocol):
-    """Holds which workers are installed and connected, as last heard."""
+class InstalledSource:
+    """Holds which workers are installed and connected, as last heard; without an engine none are known."""
 
-    names: frozenset[str] | None
+    names: frozenset[str] | None = None
     """The names of the installed workers; None when they are not known."""
-    are_all: bool
+    are_all: bool = False
     """Whether `names` is complete, so that documents of other workers may be hidden."""
-    connected: Mapping[str, str | None] | None
+    connected: Mapping[str, str | None] | None = None
     """The connected workers, their names by their ids; None when the engine does not tell."""
-    left: frozenset[str]
+    left: frozenset[str] = frozenset()
     """The workers that were connected and have left."""
-    is_current: bool
+    is_current: bool = True
     """False when a reader must await `known` first."""
 
     async def known(self) -> frozenset[str] | None:
         """Return `names`; ask the engine if they are out of date, and wait for its first answer."""
-        ...
-
-
-class _UnknownInstalled:
-    """Stands in where there is no engine: the installed workers are not known and nothing is hidden."""
-
-    names: frozenset[str] | None = None
-    are_all: bool = False
-    connected: Mapping[str, str | None] | None = None
-    left: frozenset[str] = frozenset()
-    is_current: bool = True
-
-    async def known(self) -> None:
-        return None
+        return self.names
 
 
 class _Inputs(NamedTuple):
@@ -107,7 +93,7 @@ class Catalogue:
     ) -> None:
         self._folders = folders
         self._registered = registered or RegisteredSource()
-        self._installed = installed or _UnknownInstalled()
+        self._installed = installed or InstalledSource()
         self._notes = notes or Notes()
         self._filter = filter_unregistered
         self._bodies = Bodies(folders, self._registered.body)
@@ -210,14 +196,7 @@ class Catalogue:
 
     def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
         """Return what was installed between two views; empty if the earlier record could not be read."""
-
-        def is_as_installed(path: str, digest: str) -> bool:
-            try:
-                return content_hash(self._folders.read_installed(path)) == digest
-            except RefusedError:
-                return False
-
-        return [] if before.broken else changed_namespaces(before, after, is_as_installed)
+        return [] if before.broken else changed_namespaces(before, after, self._folders.has_installed)
 
     # Inner workings
 

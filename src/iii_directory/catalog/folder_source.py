@@ -15,7 +15,7 @@ from iii_directory import limits
 from iii_directory.catalog.folder_watching import system_watcher
 from iii_directory.catalog.folders import BundledDocuments, FollowedFolder, roots_of
 from iii_directory.disk.files import GONE, RefusedError
-from iii_directory.disk.install_record import LOCKFILE
+from iii_directory.disk.install_record import LOCKFILE, content_hash
 from iii_directory.disk.lock_files import InstallRecord
 from iii_directory.disk.safe_open import read_below, regular_below
 from iii_directory.documents.model import Finding
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from iii_directory.catalog.folder_scanning import Parse
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
     from iii_directory.catalog.folders import Changes, Layer
     from iii_directory.config import Settings
     from iii_directory.disk.files import Stamp
@@ -54,7 +54,7 @@ class FolderSource:
         below: Sequence[Layer] = (),
         refused: Sequence[Finding] = (),
         parse: Parse = parse_file,
-        watcher: Callable[[], Watcher | None] = system_watcher,
+        watcher: Callable[[], Inotify | None] = system_watcher,
     ) -> None:
         # Links are resolved once, at the start: a folder that becomes a link later is refused.
         self._folder = os.path.realpath(skills_folder)
@@ -147,9 +147,12 @@ class FolderSource:
         """Return a value that differs after every change of the file, or None if only reading can tell."""
         return self._owner(path).stamp(path)
 
-    def read_installed(self, path: str) -> bytes:
-        """Read a document of ``skills_folder``, even where another layer replaces it."""
-        return read_below(self._folder, path, limits.MAX_BODY_BYTES)
+    def has_installed(self, path: str, digest: str) -> bool:
+        """Return whether a document of ``skills_folder``, even a replaced one, has the content of a hash."""
+        try:
+            return content_hash(read_below(self._folder, path, limits.MAX_BODY_BYTES)) == digest
+        except RefusedError:
+            return False
 
     def wake_fds(self) -> tuple[int, ...]:
         """Return the descriptors that become readable when a watched folder changes."""

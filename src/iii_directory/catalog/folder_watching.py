@@ -16,10 +16,10 @@ import os
 import struct
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from iii_directory.catalog.folder_scanning import Directory
 
@@ -77,28 +77,8 @@ class CannotWatchError(Exception):
     """The folder cannot be watched; the message is the reason, shown in the diagnostics."""
 
 
-class Watcher(Protocol):
-    """Queues the changes of directories; a change is queued before the system call that made it returns."""
-
-    def add(self, directory: int) -> int:
-        """Watch an open directory; repeated calls for one directory return one number."""
-        ...
-
-    def remove(self, watch: int) -> None: ...
-
-    def read(self) -> Iterable[Event]:
-        """Return all events since the last call without waiting."""
-        ...
-
-    def fileno(self) -> int:
-        """Return a descriptor that becomes readable when events are queued."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class Inotify:
-    """Implements `Watcher` with one inotify queue."""
+    """Queues the changes of directories; a change is queued before the system call that made it returns."""
 
     def __init__(self) -> None:
         self._queue: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -109,6 +89,7 @@ class Inotify:
         self.close = weakref.finalize(self, os.close, self._queue)
 
     def add(self, directory: int) -> int:
+        """Watch an open directory; repeated calls for one directory return one number."""
         state = ctypes.create_string_buffer(_STATFS_BYTES)
         if _libc.fstatfs(directory, state) == 0:
             file_system = ctypes.c_long.from_buffer(state).value & 0xFFFFFFFF  # the first member
@@ -128,6 +109,7 @@ class Inotify:
         _libc.inotify_rm_watch(self._queue, watch)
 
     def read(self) -> list[Event]:
+        """Return all events since the last call without waiting."""
         events: list[Event] = []
         while True:
             try:
@@ -143,10 +125,11 @@ class Inotify:
                 events.append(Event(watch, name, bool(mask & _ISDIR)))
 
     def fileno(self) -> int:
+        """Return a descriptor that becomes readable when events are queued."""
         return self._queue
 
 
-def system_watcher() -> Watcher | None:
+def system_watcher() -> Inotify | None:
     """Return the watcher of this system, or None: then every refresh checks every file."""
     try:
         return Inotify() if sys.platform == "linux" else None
@@ -157,7 +140,7 @@ def system_watcher() -> Watcher | None:
 class Watches:
     """Maps watches to the directories of the tree that hold them."""
 
-    def __init__(self, watcher: Watcher | None) -> None:
+    def __init__(self, watcher: Inotify | None) -> None:
         self.active = watcher is not None
         self._watcher = watcher
         self._holders: dict[int, Directory] = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from iii_directory.catalog.folder_scanning import Directory, Parse
-    from iii_directory.catalog.folder_watching import Watcher
+    from iii_directory.catalog.folder_watching import Inotify
     from iii_directory.disk.files import Identity, Stamp
     from iii_directory.documents.model import ParsedFile
 
@@ -107,7 +107,7 @@ class BundledDocuments(Layer):
 class FollowedFolder(Layer):
     """Keeps the tree of one folder on disk up to date."""
 
-    def __init__(self, path: str, label: str, root: str, parse: Parse, watcher: Watcher | None) -> None:
+    def __init__(self, path: str, label: str, root: str, parse: Parse, watcher: Inotify | None) -> None:
         """``label`` names the folder in findings, ``root`` in the rows of its skills."""
         self.path = self._folder = path
         self.label = self._name = label
@@ -247,7 +247,7 @@ class RootFolder(FollowedFolder):
     reported.
     """
 
-    def __init__(self, path: str, label: str, homes: Collection[str], watcher: Watcher | None) -> None:
+    def __init__(self, path: str, label: str, homes: Collection[str], watcher: Inotify | None) -> None:
         """``homes`` are the other served folders, to which links may lead."""
         super().__init__(path, label, label, parse_file, watcher)
         self._homes = tuple(f"{home}/" for home in homes)
@@ -292,7 +292,7 @@ def roots_of(
     roots: Sequence[Path],
     skills_folder: Path,
     *,
-    watcher: Callable[[], Watcher | None] = system_watcher,
+    watcher: Callable[[], Inotify | None] = system_watcher,
 ) -> list[RootFolder]:
     """Create the root folders in order, without duplicates and without ``skills_folder`` itself."""
     main = os.path.realpath(skills_folder)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from iii_directory import limits
 from iii_directory.bus.seam import CallError, is_embedded
 from iii_directory.bus.tasks import Tasks
+from iii_directory.catalog.catalogue import InstalledSource
 from iii_directory.config import read_document
 from iii_directory.documents.ids import RESERVED_NAMESPACES
 from iii_directory.errors import DirectoryError
@@ -65,7 +66,7 @@ class InstalledAnswer(NamedTuple):
     """Containers whose package is not known."""
 
 
-class InstalledWorkers:
+class InstalledWorkers(InstalledSource):
     """Knows the names of the installed workers, and asks the engine again when they are outdated.
 
     Readers wait for the first answer, and for the first after `forget`; later answers are fetched in the
