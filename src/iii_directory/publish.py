@@ -73,7 +73,7 @@ def publish(
 
 
 def read_folder(folder: Path, worker: str | None = None) -> dict[str, str]:
-    """The skills in a folder by their ids: bodies as they are, front matter included.
+    """Return the skills in a folder by their ids: bodies as they are, front matter included.
 
     A path means here what it means in a skills folder. Hidden files and links are left out; what lies below
     ``prompts/`` and what is not UTF-8 is, too, and logged.
@@ -120,7 +120,7 @@ class Publication:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether everything was registered, or refused, at least once within so many seconds."""
+        """Wait so many seconds; return whether everything was registered, or refused, at least once."""
         return self._published.wait(seconds)
 
     def stop(self) -> None:

@@ -230,7 +230,7 @@ class Thesaurus(NamedTuple):
     """How much an ordinary word of English counts, by the word as well; one that is not here counts fully."""
 
     def knows(self, word: str) -> bool:
-        """Whether this is a word of English, as far as these files go."""
+        """Return whether this is a word of English, as far as these files go."""
         key = form_key(word)
         return key in self.shares or key in self.synonyms or key in self.short
 
@@ -239,7 +239,7 @@ class Thesaurus(NamedTuple):
 
 
 def parse_groups(lines: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Groups of words: each leads to the others of every group it stands in."""
+    """Return for each word the others of every group that it is in, by the key of its forms."""
     found: dict[str, dict[str, None]] = {}
     for group in map(tuple, lines):
         for word in group:
@@ -249,7 +249,7 @@ def parse_groups(lines: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def parse_shares(lines: list[str]) -> dict[str, float]:
-    """Lines of words, each below the number that holds for them."""
+    """Read lines of words, each below the number that holds for them."""
     shares: dict[str, float] = {}
     share = 1.0
     for line in lines:
@@ -264,7 +264,7 @@ def parse_shares(lines: list[str]) -> dict[str, float]:
 
 @cache
 def thesaurus() -> Thesaurus:
-    """The package's own."""
+    """Read the files of this package, when first asked."""
     lines = _lines("synonyms.txt")
     return Thesaurus(
         synonyms=parse_groups(line.split() for line in lines if "=" not in line),

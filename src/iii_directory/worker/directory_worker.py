@@ -277,23 +277,14 @@ class DirectoryWorker:
         self.bus.start()
 
     def _register_listeners(self) -> None:
-        self.bus.register_listener(
-            FUNCTIONS_CHANGED,
-            self._engine_changed,
-            description="For the engine's events alone: functions came or went.",
-        )
+        for listener, handler, what in (
+            (FUNCTIONS_CHANGED, self._engine_changed, "events alone: functions came or went"),
+            (WORKERS_CHANGED, self._workers_changed, "events alone: workers came or went"),
+            (FOLLOWER, self.registrations.state_changed, "state trigger alone: registrations changed"),
+        ):
+            self.bus.register_listener(listener, handler, description=f"For the engine's {what}.")
         self.bus.bind("engine::functions-available", FUNCTIONS_CHANGED, {})
-        self.bus.register_listener(
-            WORKERS_CHANGED,
-            self._workers_changed,
-            description="For the engine's events alone: workers came or went.",
-        )
         self.bus.bind("engine::workers-available", WORKERS_CHANGED, {})
-        self.bus.register_listener(
-            FOLLOWER,
-            self.registrations.state_changed,
-            description="For the engine's state trigger alone: registrations changed.",
-        )
         self.bus.register_listener(
             HINT_LISTENER,
             self.registrations.written_elsewhere,

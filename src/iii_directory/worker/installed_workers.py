@@ -111,7 +111,7 @@ class InstalledWorkers(InstalledSource):
 
     @property
     def asked_of(self) -> str | None:
-        """The function that listed everything installed; None if no function can."""
+        """Return the function that listed everything installed; None if no function can."""
         return self._query.function_id if self._query is not None and self.are_all else None
 
     async def known(self) -> frozenset[str] | None:

@@ -165,15 +165,21 @@ class RegistrationConflicts:
 
     def _say(self, names: dict[str, str], taken: dict[str, str]) -> None:
         """Note every conflict for the diagnostics, and log what was taken over."""
-        still = self._bus.refused
+        still, here = self._bus.refused, quoted(self._bus.namespace)
         self._notes.drop(_NOTES)
         for function_id, refusal in still.items():
-            finding = _refused(function_id, names.get(refusal.owner_id), refusal.message, self._bus.namespace)
-            self._notes.put(f"{_NOTES}{function_id}", finding)
+            owner = names.get(refusal.owner_id)
+            who = f"the worker {quoted(owner)}" if owner else "another worker"
+            reason = f"{who} has this function in the namespace {here} and answers its calls"
+            fix = _STOP_ONE
+            if refusal.message is not None:
+                reason = f"the engine does not take this function: {refusal.message}"
+                fix = "see the engine's log"
+            self._notes.put(f"{_NOTES}{function_id}", Finding("refused", function_id, reason, fix))
         for type_id, owner in taken.items():
             reason = (
-                f"the worker {quoted(owner)} provides this trigger type in the namespace "
-                f"{quoted(self._bus.namespace)}: new subscribers hear of its changes alone"
+                f"the worker {quoted(owner)} provides this trigger type in the namespace {here}: "
+                "new subscribers hear of its changes alone"
             )
             self._notes.put(f"{_NOTES}{type_id}", Finding("refused", type_id, reason, _STOP_ONE))
         gained = sorted(self._refused - still.keys())
@@ -190,16 +196,3 @@ class RegistrationConflicts:
         except CallError:
             return {}
         return {str(row.get("id")): name for row in rows if (name := text_of(row.get("name")))}
-
-
-def _refused(function_id: str, owner: str | None, message: str | None, namespace: str) -> Finding:
-    if message is not None:
-        return Finding(
-            "refused",
-            function_id,
-            f"the engine does not take this function: {message}",
-            "see the engine's log",
-        )
-    who = f"the worker {quoted(owner)}" if owner else "another worker"
-    reason = f"{who} has this function in the namespace {quoted(namespace)} and answers its calls"
-    return Finding("refused", function_id, reason, _STOP_ONE)

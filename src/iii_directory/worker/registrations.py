@@ -390,7 +390,7 @@ class Registrations:
         return problems[0] if problems else None
 
     async def _is_following(self) -> bool:
-        """Whether the engine has our bindings; it takes them in some time after a connect."""
+        """Return whether the engine has our bindings, which it takes in some time after a connect."""
         try:
             asked = {"function_id": FOLLOWER, "namespace": self._namespace}
             answer = await self._engine.call("engine::functions::info", asked)

@@ -116,7 +116,7 @@ class Links:
         """By id: what changes with the document, and where its links lead."""
 
     def answer(self, view: CatalogueView, payload: Mapping[str, Any]) -> Row:
-        """``directory::skills::links``"""
+        """Answer ``directory::skills::links``."""
         found = resolve_skill(view.snapshot, text(payload, "id"), view.installed or frozenset())
         if not isinstance(found, Found) or found.note is not None:
             raise not_found(view.snapshot, text(payload, "id"))

@@ -93,7 +93,15 @@ class EngineHandlers:
     async def worker_info(self, payload: Payload) -> Row:
         name = text(payload, "name")
         detail = await self._engine.worker(name, optional_word(payload, "namespace"))
-        return {**detail, **_written_about(await self._catalogue.current(), name)}
+        snapshot = (await self._catalogue.current()).listed
+        overview = snapshot.find(name)
+        skills = [*([overview] if overview else []), *snapshot.skills_below(name)]
+        prompts = [
+            {"name": prompt.name, "description": prompt.description}
+            for prompt in snapshot.prompts.items
+            if (prompt.path or prompt.function_id or "").replace("::", "/").startswith(f"{name}/")
+        ]
+        return {**detail, "skills": _brief(snapshot, skills), "prompts": prompts}
 
     # Documents about a function
 
@@ -123,14 +131,11 @@ class EngineHandlers:
         overview = snapshot.find(str(detail["worker_name"])) if detail["worker_name"] else None
         related = [s for s in (*about, *linking, *([overview] if overview else [])) if s is not guide]
         if related:
-            found["related_skills"] = [
-                {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
-                for s in dict.fromkeys(related)
-            ]
+            found["related_skills"] = _brief(snapshot, related)
         return found
 
     async def _linking(self, look: CatalogueView) -> dict[str, list[Skill]]:
-        """How-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
+        """Return how-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
         if self._linked_in is not look.listed:
             self._links = await asyncio.to_thread(_read_links, look)
             self._linked_in = look.listed
@@ -151,22 +156,12 @@ def _read_links(look: CatalogueView) -> dict[str, list[Skill]]:
     return links
 
 
-def _written_about(look: CatalogueView, worker: str) -> Row:
-    """Return the documents of a worker, which are in the namespace of its name."""
-    snapshot = look.listed
-    overview = snapshot.find(worker)
-    skills = [*([overview] if overview else []), *snapshot.skills_below(worker)]
-    return {
-        "skills": [
-            {"id": snapshot.display_id(s), "title": s.title, "provenance": s.provenance.as_json()}
-            for s in dict.fromkeys(skills)
-        ],
-        "prompts": [
-            {"name": prompt.name, "description": prompt.description}
-            for prompt in snapshot.prompts.items
-            if (prompt.path or prompt.function_id or "").replace("::", "/").startswith(f"{worker}/")
-        ],
-    }
+def _brief(snapshot: Snapshot, skills: Iterable[Skill]) -> list[Row]:
+    """Return rows that name some skills, each once."""
+    return [
+        {"id": snapshot.display_id(skill), "title": skill.title, "provenance": skill.provenance.as_json()}
+        for skill in dict.fromkeys(skills)
+    ]
 
 
 class UpkeepHandlers:
@@ -246,23 +241,17 @@ class UpkeepHandlers:
         return {"metrics": self._metrics.report(gauges)}
 
     async def _edited(self, look: CatalogueView) -> list[Finding]:
-        """What was edited by hand among what was installed."""
+        """Return findings about installed files that were edited by hand."""
         if not look.lockfile.namespaces:
             return []
         return await asyncio.to_thread(self._edits.findings, look.lockfile)
 
 
 def tool_rows(functions: Iterable[Function]) -> list[Row]:
-    """What MCP clients are told of those of our functions that are tools without anybody asking."""
+    """Return the rows by which MCP clients see those of our functions that are tools by default."""
     known = {function.id: function for function in functions}
     tools = exposed([{"function_id": key, "metadata": row.metadata} for key, row in known.items()], (), "")
+    rows = ((tool, known[tool.function_id]) for tool in tools)
     return [
-        tool_row(
-            tool,
-            {
-                "description": known[tool.function_id].description,
-                "request_schema": known[tool.function_id].request,
-            },
-        )
-        for tool in tools
+        tool_row(tool, {"description": row.description, "request_schema": row.request}) for tool, row in rows
     ]

@@ -24,7 +24,6 @@ from iii_directory.catalog.skill_replies import INDEX_RESOURCE, MARKDOWN, meta_o
 from iii_directory.documents import uris
 from iii_directory.documents.file_pages import media_type
 from iii_directory.documents.file_pages import text_of as text_of_bytes
-from iii_directory.documents.ids import OVERVIEW
 from iii_directory.documents.model import rendered
 from iii_directory.documents.payload_fields import flag, mapping, optional_text, optional_texts, text
 from iii_directory.errors import DirectoryError
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
-_OVERVIEW: Final = f"/{OVERVIEW}"
 _BETWEEN: Final = "\n\n---\n\n"
 
 
@@ -362,7 +360,7 @@ class HostHandlers:
         return await self._in_thread(lambda look: self._publisher.archive(look, asked))
 
     def _resources(self, look: CatalogueView) -> list[Row]:
-        """The index, then the skills, then every document."""
+        """Return the index, then the skills, then every document."""
         documents = look.listed.skills.column(_document_row)
         return [
             INDEX_RESOURCE,

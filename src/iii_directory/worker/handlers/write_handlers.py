@@ -105,8 +105,8 @@ class DownloadHandlers:
         settings: Settings,
         is_our_page: Callable[[Payload], bool],
     ) -> None:
-        """``is_our_page`` tells a call of the web page that was started with this directory."""
         self._is_our_page = is_our_page
+        """Returns whether a call is of the web page that was started with this directory."""
         self._installer = installer
         self._installs = installs
         self._automatic = automatic
@@ -127,15 +127,15 @@ class DownloadHandlers:
         return {"ok": True}
 
     async def plan(self, payload: Payload) -> dict[str, Any]:
-        """``directory::skills::plan``"""
+        """Answer ``directory::skills::plan``."""
         return (await self._installer.preview(registry_download(payload), edited="keep")).as_dict()
 
     async def install(self, payload: Payload) -> dict[str, Any]:
-        """``directory::skills::install``"""
+        """Answer ``directory::skills::install``."""
         return await self._install(registry_download(payload), "keep")
 
     async def remove(self, payload: Payload) -> dict[str, Any]:
-        """``directory::skills::remove``; edited files stay."""
+        """Answer ``directory::skills::remove``; edited files stay."""
         if not self._settings.allow_writing and not self._is_our_page(payload):
             way = Step("run iii-directory skills remove, or set allow_writing: true in the configuration")
             raise DirectoryError(READ_ONLY_SKILL, "removing skills is switched off here", next_steps=(way,))
@@ -171,7 +171,7 @@ class WriteHandlers:
         """The sizes of documents that are being written, by their paths."""
 
     async def create(self, payload: Payload) -> dict[str, Any]:
-        """``directory::skills::create``; with ``path`` a file of a skill that exists."""
+        """Create a document, or with ``path`` a file of a skill that exists."""
         self._check_allowed()
         asked = _asked_write(payload, ("id", "path", "content", "encoding", "executable"))
         author = await author_of(payload, self._workers)
@@ -188,7 +188,7 @@ class WriteHandlers:
             return await self._told("create", place, held, asked.path)
 
     async def update(self, payload: Payload) -> dict[str, Any]:
-        """``directory::skills::update``; with ``path`` a file of the skill."""
+        """Replace a document, or with ``path`` a file of the skill."""
         self._check_allowed()
         fields = ("id", "path", "content", "encoding", "executable", "expected_sha256")
         asked, expected = _asked_write(payload, fields), _expected(payload)

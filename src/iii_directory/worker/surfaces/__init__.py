@@ -43,12 +43,12 @@ TRIGGER_TYPES: Final[tuple[TriggerTypeRow, ...]] = prompt_functions.TRIGGER_TYPE
 
 
 def functions_of(generations: Collection[str]) -> list[FunctionRow]:
-    """Every function of some generations, and what is there whichever of them are on."""
+    """Return every function of some generations, and those that every generation has."""
     return [
         row for row in FUNCTIONS if not row.generations or not set(row.generations).isdisjoint(generations)
     ]
 
 
 def trigger_types_of(generations: Collection[str]) -> list[TriggerTypeRow]:
-    """Every trigger type of some generations."""
+    """Return every trigger type of some generations."""
     return [row for row in TRIGGER_TYPES if not set(row.generations).isdisjoint(generations)]
