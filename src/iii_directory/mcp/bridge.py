@@ -52,6 +52,20 @@ _LISTS: Final[tuple[CacheableMethod, ...]] = (
 )
 
 
+class BridgeServer(Server[dict[str, Any]]):
+    """The SDK's server, which announces that all its lists may change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        # The transports ask without options, and the default is a server whose lists never change.
+        options = notification_options or _ALL_CHANGES
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
 class Bridge:
     """An MCP server for the directory behind ``upstream``; everything runs on the loop of its buses."""
 
@@ -62,7 +76,6 @@ class Bridge:
             lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
         )
         tools = request_handlers.Tools(upstream, expose, show_all=show_all)
-        self._server = build_server(upstream, tools, self._announcer)
         self._endpoint: HttpEndpoint | None = None
         changed = self._changed
         upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))
@@ -70,6 +83,37 @@ class Bridge:
         upstream.listen("functions-changed", _FUNCTIONS_CHANGED, lambda event: changed(tools.changes(event)))
         # What changed while the engine was away is not known, so everything may have.
         upstream.on_back = lambda: changed(EVERYTHING)
+        handlers = request_handlers.Handlers(upstream, tools)
+        server = self._server = BridgeServer(
+            NAME,
+            version=__version__,
+            title=TITLE,
+            instructions=INSTRUCTIONS,
+            cache_hints=dict.fromkeys(_LISTS, CacheHint(request_handlers.LIST_TTL_MS)),
+            get_tool_input_schema=tools.schemas.get,
+            on_list_resources=handlers.list_resources,
+            on_list_resource_templates=handlers.list_templates,
+            on_read_resource=handlers.read_resource,
+            on_subscribe_resource=self._announcer.on_subscribe,
+            on_unsubscribe_resource=self._announcer.on_unsubscribe,
+            on_list_prompts=handlers.list_prompts,
+            on_get_prompt=handlers.get_prompt,
+            on_list_tools=handlers.list_tools,
+            on_call_tool=handlers.call_tool,
+            on_completion=handlers.complete,
+            on_subscriptions_listen=self._announcer.on_listen,
+        )
+        # The SDK's only middleware makes a tracing span for every message. The bridge does not collect spans,
+        # and they cost a twentieth of a read.
+        server.middleware[:] = [request_handlers.around_message]
+        server.extensions[request_handlers.SKILLS_EXTENSION] = request_handlers.SKILLS_SETTINGS
+        server.add_request_handler("skills/list", types.PaginatedRequestParams, handlers.list_skills)
+        about = request_handlers.UriParams
+        server.add_request_handler("skills/get", about, handlers.get_skill)
+        server.add_request_handler("resources/directory/read", about, handlers.read_folder)
+        server.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self._announcer.on_initialized
+        )
 
     @classmethod
     def on(
@@ -160,52 +204,3 @@ def bus_inside(engine: EngineServer) -> WorkerBus:
 def _worker_name() -> str:
     # Unique: an engine lets one worker of a name in, and every client may run a bridge of its own.
     return f"{WORKER_NAME}-{os.getpid()}-{token_hex(3)}"
-
-
-class BridgeServer(Server[dict[str, Any]]):
-    """The SDK's server, which announces that all its lists may change."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        # The transports ask without options, and the default is a server whose lists never change.
-        options = notification_options or _ALL_CHANGES
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
-
-
-def build_server(upstream: Upstream, tools: request_handlers.Tools, announcer: Announcer) -> BridgeServer:
-    """Make the server for any number of sessions over any transport."""
-    handlers = request_handlers.Handlers(upstream, tools)
-    server = BridgeServer(
-        NAME,
-        version=__version__,
-        title=TITLE,
-        instructions=INSTRUCTIONS,
-        cache_hints=dict.fromkeys(_LISTS, CacheHint(request_handlers.LIST_TTL_MS)),
-        get_tool_input_schema=tools.schemas.get,
-        on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_templates,
-        on_read_resource=handlers.read_resource,
-        on_subscribe_resource=announcer.on_subscribe,
-        on_unsubscribe_resource=announcer.on_unsubscribe,
-        on_list_prompts=handlers.list_prompts,
-        on_get_prompt=handlers.get_prompt,
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-        on_completion=handlers.complete,
-        on_subscriptions_listen=announcer.on_listen,
-    )
-    # The SDK's only middleware makes a tracing span for every message. The bridge does not collect spans, and
-    # they cost a twentieth of a read.
-    server.middleware[:] = [request_handlers.around_message]
-    server.extensions[request_handlers.SKILLS_EXTENSION] = request_handlers.SKILLS_SETTINGS
-    server.add_request_handler("skills/list", types.PaginatedRequestParams, handlers.list_skills)
-    server.add_request_handler("skills/get", request_handlers.UriParams, handlers.get_skill)
-    server.add_request_handler("resources/directory/read", request_handlers.UriParams, handlers.read_folder)
-    server.add_notification_handler(
-        "notifications/initialized", types.NotificationParams, announcer.on_initialized
-    )
-    return server
