@@ -36,7 +36,7 @@ def test_a_body_is_there_while_its_file_stays_as_it_was() -> None:
     assert bodies.get("a", NEW) == document_of("other")
 
 
-def test_what_has_no_stamp_is_not_kept_and_drops_what_was() -> None:
+def test_a_body_without_a_stamp_is_not_cached_and_drops_the_cached_one() -> None:
     bodies = BodyCache()
     bodies.keep("a", OLD, document_of("text"))
     bodies.keep("a", None, document_of("other"))

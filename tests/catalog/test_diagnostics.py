@@ -39,7 +39,7 @@ def test_every_kind_of_finding_is_there_with_a_reason_and_what_to_do() -> None:
     assert all(finding.reason and finding.fix for finding in findings(snapshot))
 
 
-def test_a_clean_catalogue_has_nothing_to_say() -> None:
+def test_a_catalogue_without_problems_has_no_findings() -> None:
     assert report(findings(of_paths("a.md", "b/SKILL.md"))) == {
         "counts": {},
         "attention": 0,

@@ -43,7 +43,7 @@ def test_a_document_that_no_rule_touched_is_served_and_that_is_all(skills: Folde
 @pytest.mark.parametrize(
     "asked", ["iii://tea", "skill://tea/SKILL.md", "./tea/", "skills/tea/SKILL.md", "TEA"]
 )
-def test_it_understands_whatever_reading_does(skills: Folder, asked: str) -> None:
+def test_explain_understands_every_spelling_that_reading_does(skills: Folder, asked: str) -> None:
     skills.document("tea/SKILL.md", "Tea")
 
     assert explained(skills, asked)["id"] == "tea"
@@ -113,7 +113,7 @@ def test_a_prompt_is_found_by_its_name(skills: Folder) -> None:
     assert (reply["id"], reply["summary"]) == ("brew", "'brew' is a prompt, served from tea/prompts/brew.md")
 
 
-def test_what_is_known_beside_the_look_is_told_too(skills: Folder) -> None:
+def test_explain_also_shows_findings_that_the_view_does_not_have(skills: Folder) -> None:
     skills.document("tea/SKILL.md", "Tea")
     edited = Finding("edited", "tea/SKILL.md", "it was edited by hand", "restore it", urgent=False)
 

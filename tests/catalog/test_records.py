@@ -93,5 +93,5 @@ def test_a_listing_comes_in_three_shapes(answer: object) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "x", {}, {"value": 1}, {"items": 3}])
-def test_any_other_shape_holds_nothing(answer: object) -> None:
+def test_a_listing_of_another_shape_is_read_as_empty(answer: object) -> None:
     assert values_of(answer) == []

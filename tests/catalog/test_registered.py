@@ -74,7 +74,7 @@ def test_the_event_of_a_record_that_is_being_written_is_that_record_and_is_not_c
     assert table.get("a") is theirs
 
 
-def test_another_s_write_of_a_key_that_is_being_written_is_theirs(table: Table) -> None:
+def test_another_workers_write_of_a_key_that_is_being_written_counts_as_theirs(table: Table) -> None:
     ours = table.draft({"id": "a", "skill": "# Ours"}, NOW)
     assert table.seen("a", None, record(5, body="# Theirs")) is REGISTERED
     assert held(table) == "# Theirs"
@@ -131,14 +131,14 @@ def test_an_event_that_does_not_fit_puts_the_key_in_doubt(table: Table, old: Any
     assert held(table) == "# at 1"
 
 
-def test_what_the_state_says_settles_a_doubt(table: Table) -> None:
+def test_the_value_in_the_state_settles_a_doubt(table: Table) -> None:
     written(table, "a", record(1))
     table.seen("a", record(1), record(0))
     assert table.settle("a", record(0)) is REGISTERED
     assert held(table) == "# at 0"
 
 
-def test_a_doubt_is_asked_about_once(table: Table) -> None:
+def test_a_doubtful_key_is_asked_for_once(table: Table) -> None:
     written(table, "a", record(1))
     assert table.seen("a", None, record(0)) is DOUBTFUL
     assert table.seen("a", None, record(0)) is NOTHING
@@ -177,7 +177,7 @@ def test_only_so_many_deletions_are_remembered(table: Table, monkeypatch: pytest
     assert limits.MAX_REMEMBERED_DELETIONS == 10_000
 
 
-def test_a_deletion_of_ours_takes_the_entry(table: Table) -> None:
+def test_a_deletion_by_this_worker_removes_the_entry(table: Table) -> None:
     written(table, "a", record(1))
     assert table.deleted("a", record(1)) is UNREGISTERED
     assert table.seen("a", record(1), None) is NOTHING
@@ -235,7 +235,7 @@ def test_a_listing_leaves_alone_what_was_touched_since_it_was_asked_for(table: T
     assert (held(table), held(table, "gone")) == ("# at 5", None)
 
 
-def test_what_happens_between_the_steps_of_a_listing_is_newer_than_it(table: Table) -> None:
+def test_news_between_the_steps_of_a_listing_wins_over_the_listing(table: Table) -> None:
     for key in ("gone", "kept", "other"):
         written(table, key, record(1, key))
     table.listing_asked()
@@ -368,7 +368,7 @@ class World:
 
 @settings(max_examples=300)
 @given(WRITES, st.lists(st.integers(0, 10_000), max_size=60), st.integers(0, 14))
-def test_in_the_end_the_table_is_the_state(
+def test_the_table_ends_equal_to_the_state(
     writes: list[tuple[str, str, int]], choices: list[int], late: int
 ) -> None:
     world = World()

@@ -106,7 +106,7 @@ def test_a_type_is_matched_exactly(shop: Snapshot) -> None:
     assert ids(shop, type_="how") == []
 
 
-def test_every_filter_must_hold(shop: Snapshot) -> None:
+def test_a_listed_skill_passes_every_filter(shop: Snapshot) -> None:
     assert ids(shop, search="query", prefix="db/", type_="how-to") == ["db/query"]
     assert ids(shop, search="query", prefix="mail") == []
 

@@ -90,7 +90,7 @@ def test_a_prefix_lists_exactly_the_skills_whose_ids_start_so(world: World, data
 
 @settings(max_examples=300, deadline=None)
 @given(WORLDS)
-def test_no_file_is_left_out_without_a_word(world: World) -> None:
+def test_every_file_that_is_left_out_has_a_finding(world: World) -> None:
     snapshot = snapshot_of(world)
 
     said = {finding.subject for finding in findings(snapshot) if finding.kind in ("skipped", "shadowed")}

@@ -48,7 +48,7 @@ def test_many_are_counted_with_examples_from_different_folders() -> None:
     assert len(group.subjects) == 27
 
 
-def test_what_differs_in_its_reason_is_not_alike() -> None:
+def test_findings_with_different_reasons_are_not_grouped() -> None:
     found = [broken(f"{number}.md", number) for number in range(9)]
 
     assert [group.named() for group in grouped(found)] == [f"{number}.md" for number in range(9)]
@@ -86,9 +86,7 @@ def test_the_log_of_a_real_tree_is_short_and_warns_of_what_needs_attention(
     assert told[1].startswith("ns/assets/0.png: 200 files below no folder with a SKILL.md")
 
 
-def test_what_comes_later_is_told_by_itself_and_once(
-    skills: Folder, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_later_findings_are_logged_alone_and_once(skills: Folder, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(200):
         skills.write(f"ns/{number}.png", "x")
     catalogue = Catalogue(FolderSource(skills.root))

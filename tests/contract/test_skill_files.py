@@ -244,7 +244,7 @@ def test_files_of_a_skill_are_not_findings_and_files_outside_skills_are_one(slid
 
 
 @requirement("files.no-findings")
-def test_what_is_of_no_skill_is_not_read_by_its_path(directory: Reader) -> None:
+def test_a_file_outside_of_skills_is_not_read_by_its_path(directory: Reader) -> None:
     directory.skills.write("pictures/readme.txt", "of no skill")
     directory.skills.document("cat/page.md", "Page")
 

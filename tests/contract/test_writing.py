@@ -156,7 +156,7 @@ def test_create_begins_nothing_in_a_place_where_it_would_not_be_seen(
 @pytest.mark.parametrize(
     ("wrong", "code"), [("Notes", "D111"), ("a//b", "D111"), ("fn/x", "D111"), ("a::b", "D112"), ("", "D111")]
 )
-def test_what_can_be_no_id_is_not_created(writer: Reader, wrong: str, code: str) -> None:
+def test_a_skill_with_an_invalid_id_is_not_created(writer: Reader, wrong: str, code: str) -> None:
     assert writer.refusal("directory::skills::create", id=wrong, content=PAGE).startswith(code)
 
 

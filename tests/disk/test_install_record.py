@@ -67,7 +67,7 @@ def test_the_same_record_gives_the_same_bytes_whatever_its_order() -> None:
     assert render_lock(LockFile({"db": DB})).endswith(b"}\n")
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_a_written_record_is_read_back() -> None:
     lock = LockFile({"db": DB, "web": WEB})
 
     assert parse_lock(render_lock(lock)) == lock

@@ -73,7 +73,7 @@ def catalogue_of(folder: Folder) -> Catalogue:
 
 
 @pytest.mark.parametrize("spoil", UNREADABLE)
-def test_one_that_cannot_be_read_is_a_finding_and_broken_for_the_installer_too(
+def test_a_lock_file_that_cannot_be_read_is_a_finding_and_broken_for_the_installer_too(
     folder: Folder, spoil: Callable[[Folder], None]
 ) -> None:
     spoil(folder)
@@ -94,7 +94,7 @@ def test_one_that_cannot_be_read_is_a_finding_and_broken_for_the_installer_too(
 
 
 @pytest.mark.parametrize("spoil", UNREADABLE)
-def test_what_it_hid_stays_hidden_until_it_can_be_read_again(
+def test_hidden_namespaces_stay_hidden_until_the_lock_file_can_be_read_again(
     folder: Folder, spoil: Callable[[Folder], None]
 ) -> None:
     catalogue = catalogue_of(folder)
@@ -110,7 +110,7 @@ def test_what_it_hid_stays_hidden_until_it_can_be_read_again(
     assert catalogue.load().findings() == []
 
 
-def test_one_that_could_not_be_read_for_want_of_descriptors_is_read_at_the_next_look(
+def test_a_lock_file_that_failed_for_lack_of_descriptors_is_read_at_the_next_look(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write(LOCKFILE, json.dumps(HIDING))

@@ -163,7 +163,7 @@ def test_a_segment_can_be_a_namespace(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "A", "fn", "a.b", ".iii-directory", "a" * 65, " "])
-def test_anything_else_cannot_be_a_namespace(name: str) -> None:
+def test_a_name_that_is_not_a_segment_cannot_be_a_namespace(name: str) -> None:
     assert not is_namespace(name)
 
 

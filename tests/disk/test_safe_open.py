@@ -42,7 +42,7 @@ def test_a_file_above_the_limit_is_refused_by_its_size(tmp_path: Path, directory
     assert reason_of(lambda: read_regular(directory, "a", 3)) is files.TOO_LARGE
 
 
-def test_what_the_system_hands_out_in_pieces_is_put_together(
+def test_a_file_that_the_system_returns_in_pieces_is_put_together(
     tmp_path: Path, directory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")

@@ -121,7 +121,9 @@ def test_plain_lines_are_read_without_a_parser(block: str, values: dict[str, Any
         ("a:\n  - b\n  -\n", {"a": ["b", None]}),
     ],
 )
-def test_what_is_not_plain_is_read_as_data_that_json_can_carry(block: str, values: dict[str, Any]) -> None:
+def test_yaml_beyond_the_plain_subset_is_read_as_data_that_json_can_carry(
+    block: str, values: dict[str, Any]
+) -> None:
     assert scan(block) is None
     assert read(block) == (values, None, False)
 

@@ -78,7 +78,7 @@ def test_a_skill_carries_its_front_matter_and_its_place() -> None:
     )
 
 
-def test_without_front_matter_the_body_speaks_for_itself() -> None:
+def test_without_front_matter_the_title_and_description_come_from_the_body() -> None:
     found = skill("# Query\n\nRuns a query\nand more.\n\nOther.\n")
 
     assert (found.title, found.description, found.type, found.function_id) == (

@@ -123,7 +123,7 @@ def test_a_bare_path_gets_its_scheme() -> None:
     assert fetch_uris(None, ["a/b", "iii://c"]) == ["iii://a/b", "iii://c"]
 
 
-def test_several_win_over_one_and_keep_their_order() -> None:
+def test_uris_win_over_uri_and_keep_their_order() -> None:
     assert fetch_uris("x", ["b", " ", "a", ""]) == ["iii://b", "iii://a"]
     assert fetch_uris("x", []) == ["iii://x"]
 

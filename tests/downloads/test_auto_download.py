@@ -47,7 +47,7 @@ def broken(path: str, connection: socket.socket) -> None:
     connection.sendall(answer(b"no JSON"))
 
 
-def test_it_is_off_on_the_embedded_engine_unless_the_settings_say_on(start: Callable[..., Depot]) -> None:
+def test_automatic_downloads_are_off_on_the_embedded_engine_by_default(start: Callable[..., Depot]) -> None:
     with RawServer(not_found) as registry:
         depot = start(registry_url=registry.url)
         depot.another_client(name="db")
@@ -307,7 +307,7 @@ def test_only_names_of_installed_workers_are_sent_to_the_registry(start: Callabl
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_whatever_it_is_sent_it_answers_ok(start: Callable[..., Depot], sent: Any) -> None:
+def test_the_download_listener_answers_ok_to_any_event(start: Callable[..., Depot], sent: Any) -> None:
     depot = start(auto_download=True)
     with RawClient(depot.url) as client:
         call_id = client.start_call(ADDED, sent)
@@ -318,7 +318,7 @@ def test_whatever_it_is_sent_it_answers_ok(start: Callable[..., Depot], sent: An
     assert depot.findings("download") == []
 
 
-def test_it_is_registered_as_internal_whether_on_or_off(depot: Depot) -> None:
+def test_the_download_listener_is_internal_whether_on_or_off(depot: Depot) -> None:
     info = depot.call("engine::functions::info", function_id=ADDED)
 
     assert info["metadata"] == {"internal": True}

@@ -76,7 +76,7 @@ def test_a_reader_who_sees_it_first_does_not_keep_it_from_being_told(depot: Depo
         assert skills.next() == external("notes")
 
 
-def test_what_is_told_otherwise_is_not_told_again(start: Callable[..., Depot]) -> None:
+def test_an_edit_that_another_event_covers_is_not_told_again(start: Callable[..., Depot]) -> None:
     depot = start(allow_writing=True)
     skills = depot.listener(SKILLS)
     for op, content in (

@@ -183,7 +183,7 @@ def test_file_addresses_need_to_be_allowed(start: Callable[..., Depot]) -> None:
 
 
 @pytest.mark.parametrize("in_the_way", ["a file", "a link", "a folder"])
-def test_what_stands_in_the_way_is_not_written_over(depot: Depot, in_the_way: str) -> None:
+def test_an_entry_in_the_way_is_not_written_over(depot: Depot, in_the_way: str) -> None:
     depot.world.publish("db", "1.0.0", V1)
     place = depot.folder / "db" / "get.md"
     canary = depot.world.tmp_path / "canary"

@@ -215,7 +215,7 @@ def test_successes_are_kept_per_input_and_failures_are_not(start: Callable[..., 
         assert registry.asked == ["/w", "/w", "/w?search=db", "/w?cursor=x"]
 
 
-def test_what_is_kept_grows_stale(start: Callable[..., Depot]) -> None:
+def test_a_cached_answer_expires(start: Callable[..., Depot]) -> None:
     depot = start(registry_cache_ttl_ms=0)
     depot.world.publish("db", "1.0.0", V1)
     assert depot.call(INFOS[0], name="db")["worker"]["version"] == "1.0.0"

@@ -78,7 +78,7 @@ def test_functions_past_the_bound_are_refused_and_others_go_on(
     assert driver.log.count("function greedy::3 was refused: a connection provides at most 3 functions") == 1
 
 
-def test_what_was_given_back_can_be_had_again(greedy: Client, bound: Bound) -> None:
+def test_released_registrations_can_be_made_again(greedy: Client, bound: Bound) -> None:
     bound(MAX_CONNECTION_FUNCTIONS=1, MAX_CONNECTION_BINDINGS=1, MAX_CONNECTION_TRIGGER_TYPES=1)
     for round_ in range(3):
         greedy.register(f"f{round_}")

@@ -150,7 +150,7 @@ def test_the_budget_may_stop_a_search() -> None:
         "(" * 2000 + ")" * 2000,
     ],
 )
-def test_what_cannot_be_used_is_said_so(pattern: str) -> None:
+def test_an_unusable_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
         found(pattern, "x")
 

@@ -106,7 +106,9 @@ def test_a_value_fits_or_does_not(schema: Any, fitting: list[Any], other: list[A
         ({**DOUBLING, "unevaluatedProperties": False}, {"a": 1}, TOO_LONG),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(schema: Any, value: Any, problem: str | None) -> None:
+def test_a_value_that_breaks_its_schema_is_explained_in_a_sentence(
+    schema: Any, value: Any, problem: str | None
+) -> None:
     assert schema_problem(schema, value) == problem
 
 

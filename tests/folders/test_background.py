@@ -40,7 +40,7 @@ async def following(
             await task
 
 
-def test_changes_are_taken_up_without_anybody_asking(
+def test_changes_are_taken_up_without_a_reader(
     skills: Folder, local: Folder, watcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "RESCAN_SECONDS", 0.01 if watcher is no_watcher else 60)

@@ -357,7 +357,7 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, names: set[str], number: int
     monkeypatch.setattr(os, "open", refusing)
 
 
-def test_what_cannot_be_read_is_reported_and_read_once_it_can_be(
+def test_an_unreadable_file_is_reported_and_read_once_it_can_be(
     skills: Folder, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     skills.document("ns/secret.md", "Secret")

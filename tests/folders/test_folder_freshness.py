@@ -342,7 +342,7 @@ def test_a_lock_file_that_goes_with_the_whole_folder_is_noticed(skills: Folder, 
     assert LOCKFILE in view.refresh()
 
 
-def test_little_work_is_done_at_once_and_much_is_put_off_without_being_lost(
+def test_few_changes_are_read_at_once_and_many_are_left_to_a_later_call_without_loss(
     skills: Folder, view: View
 ) -> None:
     source = view.source
@@ -364,7 +364,7 @@ def test_little_work_is_done_at_once_and_much_is_put_off_without_being_lost(
     assert len(view.titles()) == 21
 
 
-def test_while_one_thread_reads_another_is_told_so(skills: Folder, watcher: Any) -> None:
+def test_a_second_thread_is_refused_at_once_while_one_reads(skills: Folder, watcher: Any) -> None:
     skills.document("a.md", "A")
     reading, go_on = threading.Event(), threading.Event()
 
@@ -526,7 +526,7 @@ def test_a_scan_leaves_the_garbage_collector_as_it_found_it(skills: Folder, enab
         gc.enable()
 
 
-def test_a_round_that_breaks_off_is_made_up_for_by_the_next(skills: Folder, watcher: Any) -> None:
+def test_a_scan_that_was_interrupted_is_completed_by_the_next(skills: Folder, watcher: Any) -> None:
     skills.document("a.md", "A")
     skills.document("b/c.md", "C")
     broken = True

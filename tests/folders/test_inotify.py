@@ -174,7 +174,7 @@ def test_an_unclosed_queue_is_closed_with_its_object() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_source_gives_everything_back(skills: Folder) -> None:
+def test_closing_a_source_releases_its_descriptors(skills: Folder) -> None:
     skills.document("a/b/c.md", "C")
     before = len(os.listdir("/proc/self/fd"))
     source = FolderSource(skills.root, skills.path("a"))

@@ -108,7 +108,7 @@ def test_the_skills_folder_named_as_a_root_is_read_once(skills: Folder) -> None:
     assert roots_of([skills.root, skills.root / ".." / skills.root.name], skills.root) == []
 
 
-def test_skills_that_a_person_already_has_are_simply_there(tmp_path: Path) -> None:
+def test_skills_in_the_usual_folders_are_served_without_setup(tmp_path: Path) -> None:
     made(tmp_path / ".claude" / "skills").document("pdf/SKILL.md", "Forms")
     made(tmp_path / "more").document("csv/SKILL.md", "Tables")
 
@@ -145,7 +145,7 @@ def test_a_usual_root_that_is_a_link_out_of_the_project_is_a_finding_and_not_ser
 
 
 @pytest.mark.parametrize("typed", ["remove", "update", "restore", "diff", "verify"])
-def test_what_lies_in_a_root_is_only_read(tmp_path: Path, typed: str) -> None:
+def test_a_root_is_never_written(tmp_path: Path, typed: str) -> None:
     root = made(tmp_path / ".claude" / "skills")
     root.document("pdf/SKILL.md", "Forms")
     (tmp_path / "skills").mkdir()

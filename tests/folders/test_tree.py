@@ -38,7 +38,7 @@ def test_an_equal_entry_is_not_a_change() -> None:
     assert tree.root.stamps == {"a.md": (1, 2, 3, 4)}
 
 
-def test_what_goes_is_counted_and_reported_down_to_the_last_file() -> None:
+def test_a_detached_directory_is_counted_and_reported_down_to_the_last_file() -> None:
     tree = Tree()
     a = tree.adopt(tree.root, "a")
     assert a is not None

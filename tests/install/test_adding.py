@@ -117,7 +117,7 @@ def test_a_program_stays_one_and_a_lost_mode_is_noticed_and_put_back(world: Worl
     assert is_program(script)
 
 
-def test_what_is_there_is_current(world: World, repo: Path) -> None:
+def test_an_installed_skill_of_the_same_version_is_current(world: World, repo: Path) -> None:
     (first,) = add(world, "o/r", "pdf").installed
     (again,) = add(world, "o/r", "pdf").installed
 

@@ -131,7 +131,7 @@ def test_an_update_brings_lost_files_back(world: World, repo: Path) -> None:
     assert world.lock()["db"]["installed_at"] == installed_at
 
 
-def test_what_is_pinned_stays_and_is_told_what_there_is(world: World, repo: Path) -> None:
+def test_a_pinned_namespace_stays_and_newer_versions_are_named(world: World, repo: Path) -> None:
     world.publish("db", "1.0.0", V1)
     world.publish("db", "2.0.0", V2)
     pinned = git(repo, "rev-parse", "HEAD")
@@ -154,7 +154,7 @@ def test_what_is_pinned_stays_and_is_told_what_there_is(world: World, repo: Path
     assert rows[1].status == "current"
 
 
-def test_what_fails_fails_alone_with_its_reason(world: World, repo: Path) -> None:
+def test_a_namespace_that_fails_does_not_stop_the_others_and_says_why(world: World, repo: Path) -> None:
     both(world)
     shutil.rmtree(repo)
     world.publish("db", "2.0.0", V2)

@@ -120,20 +120,20 @@ def doors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("function", ["directory::skills::list", "skills::list"])
-def test_rows_of_the_lists_of_skills_have_it(doors: Doors, function: str) -> None:
+def test_rows_of_the_lists_of_skills_show_the_provenance(doors: Doors, function: str) -> None:
     rows = {row["id"]: row["provenance"] for row in doors.depot.call(function)["skills"]}
 
     assert {key: rows[key] for key in doors.skills()} == doors.skills()
 
 
 @pytest.mark.parametrize("function", ["directory::prompts::list", "prompts::list"])
-def test_rows_of_the_lists_of_prompts_have_it(doors: Doors, function: str) -> None:
+def test_rows_of_the_lists_of_prompts_show_the_provenance(doors: Doors, function: str) -> None:
     rows = {row["name"]: row["provenance"] for row in doors.depot.call(function)["prompts"]}
 
     assert rows == doors.prompts()
 
 
-def test_reading_a_document_gives_it(doors: Doors) -> None:
+def test_reading_a_document_shows_its_provenance(doors: Doors) -> None:
     call = doors.depot.call
     for key, expected in doors.skills().items():
         assert call("directory::skills::get", id=key)["provenance"] == expected
@@ -143,7 +143,7 @@ def test_reading_a_document_gives_it(doors: Doors) -> None:
         assert call("prompts::get", name=name)["provenance"] == expected
 
 
-def test_every_file_of_a_skill_has_it(doors: Doors) -> None:
+def test_every_file_of_a_skill_shows_its_provenance(doors: Doors) -> None:
     expected, call = doors.skills(), doors.depot.call
     files = {row["path"]: row for row in call("directory::skills::files", id="shop")["files"]}
 
@@ -168,7 +168,7 @@ def test_every_file_of_a_skill_has_it(doors: Doors) -> None:
         ("iii-directory", "iii-directory"),
     ],
 )
-def test_search_hits_have_it(doors: Doors, words: str, key: str) -> None:
+def test_search_hits_show_the_provenance(doors: Doors, words: str, key: str) -> None:
     expected = doors.skills()[key]
     for detail, fields in (("ids", BRIEF), ("brief", BRIEF), ("full", tuple(expected))):
         asked = {"query": words, "kinds": ["skill"], "detail": detail}
@@ -181,7 +181,7 @@ def test_search_hits_have_it(doors: Doors, words: str, key: str) -> None:
         assert result["sections"][0]["hits"][0]["worker"] == expected["worker"]
 
 
-def test_search_for_prompts_and_the_search_for_functions_have_it(doors: Doors) -> None:
+def test_search_for_prompts_and_for_functions_shows_the_provenance(doors: Doors) -> None:
     (result,) = doors.depot.call("directory::search", query="send a letter", kinds=["prompt"])["results"]
     hit = result["sections"][0]["hits"][0]
     assert (hit["id"], hit["worker"], hit["provenance"]["kind"]) == ("send", "mailer", "registered")
@@ -213,13 +213,13 @@ def test_the_fetching_functions_keep_their_shape(doors: Doors) -> None:
         assert doors.depot.call(function, uri="iii://mail") == "# iii://mail\n\n# mail\n\nSends letters."
 
 
-def test_a_finding_about_a_document_has_it(doors: Doors) -> None:
+def test_a_finding_about_a_document_shows_its_provenance(doors: Doors) -> None:
     (finding,) = doors.depot.findings("edited")
 
     assert finding["provenance"] == doors.skills()["shop/tidy"]
 
 
-def test_the_shapes_for_bridges_have_it_in_their_meta(doors: Doors) -> None:
+def test_the_shapes_for_bridges_have_the_provenance_in_their_meta(doors: Doors) -> None:
     call = doors.depot.call
     rows = {row["uri"]: row for row in call("skills::resources-list")["resources"]}
     for key, expected in doors.skills().items():
@@ -233,7 +233,7 @@ def test_the_shapes_for_bridges_have_it_in_their_meta(doors: Doors) -> None:
         assert call("prompts::mcp-get", name=name)["_meta"] == {META: expected}
 
 
-def test_mcp_clients_find_it_in_the_meta_of_resources_and_prompts(doors: Doors) -> None:
+def test_mcp_clients_find_the_provenance_in_the_meta_of_resources_and_prompts(doors: Doors) -> None:
     resources = {row.uri: row for row in doors.mcp.ask("list_resources").resources}
     for key, expected in doors.skills().items():
         uri = f"iii://{key}"
@@ -251,7 +251,7 @@ def test_mcp_clients_find_it_in_the_meta_of_resources_and_prompts(doors: Doors) 
         assert doors.mcp.ask("get_prompt", name).meta[META] == expected
 
 
-def test_mcp_clients_find_it_in_the_results_of_tools(doors: Doors) -> None:
+def test_mcp_clients_find_the_provenance_in_the_results_of_tools(doors: Doors) -> None:
     expected = doors.skills()
     uris = {f"iii://{key}": source for key, source in expected.items()}
     for tool in ("skill__fetch", "directory__skills__fetch-skill"):
@@ -270,7 +270,7 @@ def test_mcp_clients_find_it_in_the_results_of_tools(doors: Doors) -> None:
     assert "- skill mail (registered by mailer)" in found.content[0].text
 
 
-def test_the_command_line_has_it_in_json(doors: Doors) -> None:
+def test_the_command_line_has_the_provenance_in_json(doors: Doors) -> None:
     expected, prompts = doors.skills(), doors.prompts()
     rows = {row["id"]: row for row in doors.command("skills", "list", "--all")["skills"]}
     assert {key: rows[key]["provenance"] for key in expected} == expected
@@ -284,7 +284,7 @@ def test_the_command_line_has_it_in_json(doors: Doors) -> None:
     assert result["sections"][0]["hits"][0]["provenance"]["worker"] == "mailer"
 
 
-def test_the_command_line_shows_it_to_people(doors: Doors) -> None:
+def test_the_command_line_shows_the_provenance_to_people(doors: Doors) -> None:
     listed, _ = doors.printed("skills", "list")
     (row,) = [line for line in listed.split("\n") if line.startswith("mail\t")]
     assert row.endswith("\tregistered by mailer")

@@ -57,7 +57,7 @@ def test_every_change_of_a_prompt_is_told(house: House, trigger_type: str) -> No
     assert listener.next() == {"op": "unregister", "name": name}
 
 
-def test_what_changed_nothing_is_not_told(house: House) -> None:
+def test_a_call_that_changes_nothing_sends_no_event(house: House) -> None:
     listener, skill_id = house.listener(*SKILLS[:1]), unique("demo")
     house.call("skills::unregister", id=skill_id)
     house.refusal("skills::register", id=skill_id, skill="")

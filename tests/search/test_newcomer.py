@@ -69,7 +69,7 @@ def answer(view: CatalogueView, question: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("question", "expected"), [pytest.param(row["ask"], row["expect"], id=row["ask"]) for row in QUESTIONS]
 )
-def test_it_is_right_at_first_place_or_said_that_nothing_fits(
+def test_the_first_hit_is_right_or_the_answer_says_that_nothing_fits(
     view: CatalogueView, question: str, expected: list[str]
 ) -> None:
     result = answer(view, question)

@@ -107,7 +107,7 @@ def test_after_any_changes_an_index_answers_as_a_fresh_one(
     assert everything(index, request) == everything(index_of(left.values()), request)
 
 
-def test_what_was_dropped_leaves_nothing_behind() -> None:
+def test_a_dropped_document_leaves_nothing_in_the_index() -> None:
     index = index_of(
         [(Document("image/resize", "Resizing images", "Resizes images."), "# Photos\nof people")]
     )

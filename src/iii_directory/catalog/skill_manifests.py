@@ -166,10 +166,6 @@ def _find(view: CatalogueView, path: str) -> tuple[AddressedSkill, SkillFile | N
     return item, file
 
 
-def _bytes_at(view: CatalogueView, path: str) -> tuple[bytes, str]:
-    return _bytes_of(view, *_find(view, path))
-
-
 def _bytes_of(view: CatalogueView, item: AddressedSkill, file: SkillFile | None) -> tuple[bytes, str]:
     """Return the bytes that are served of a skill, and their SHA-256."""
     if file is None:
@@ -321,7 +317,7 @@ class Publisher:
                     children[name] = row | {"mimeType": FOLDER}
                     continue
                 mime_type = MARKDOWN if name.endswith(".md") else media_type(name)
-                size = len(_bytes_at(view, place)[0]) if file is None else file.size
+                size = len(_bytes_of(view, *_find(view, place))[0]) if file is None else file.size
                 children[name] = row | {"mimeType": mime_type, "size": size}
         if not children:
             raise DirectoryError(FILE_NOT_FOUND, f"{quoted(uri)} is not a folder of a skill")
@@ -421,7 +417,7 @@ def _new_entry(view: CatalogueView, item: AddressedSkill) -> ManifestEntry:
     for inner in () if is_dynamic else sorted(files.keys() - {OVERVIEW}):
         path, file = f"{item.path}/{inner}", files[inner]
         if file is None or file.place is None:
-            content, sha256 = _bytes_at(view, path)
+            content, sha256 = _bytes_of(view, *_find(view, path))
             size = len(content)
         else:
             part = view.files.read(file.place, 0, 0)
@@ -438,7 +434,7 @@ def _archive(view: CatalogueView, item: AddressedSkill) -> bytes:
     return skill_package.packed(
         {
             inner: skill_package.PackedFile(
-                _bytes_at(view, f"{item.path}/{inner}")[0], file is not None and file.executable
+                _bytes_of(view, *_find(view, f"{item.path}/{inner}"))[0], file is not None and file.executable
             )
             for inner, file in _files_in(view.snapshot, item).items()
         }

@@ -24,7 +24,7 @@ from iii_directory.limits import QUOTED_CHARS
 from iii_directory.text import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
@@ -168,29 +168,24 @@ def list_skills(
         ]
     if not skills_only:
         return rows
-    if rows is snapshot.skills.column(make):
-        return _all_skill_rows(snapshot) if include_description else _all_light_skill_rows(snapshot)
-    return _skill_rows(snapshot, rows)
-
-
-@once_per_snapshot
-def _all_skill_rows(snapshot: Snapshot) -> list[Row]:
-    return _skill_rows(snapshot, snapshot.skills.column(directory_row))
-
-
-@once_per_snapshot
-def _all_light_skill_rows(snapshot: Snapshot) -> list[Row]:
-    return _skill_rows(snapshot, snapshot.skills.column(light_row))
-
-
-def _skill_rows(snapshot: Snapshot, rows: list[Row]) -> list[Row]:
+    whole = rows is snapshot.skills.column(make)
+    if whole and make in _whole_lists(snapshot):
+        return _whole_lists(snapshot)[make]
     found: list[Row] = []
     for row in rows:
         skill = snapshot.find(row["id"])
         if skill is not None and skill_folders.is_skill(snapshot, skill):
             documents = len(skill_folders.documents_of_skill(snapshot, skill))
             found.append(row | {"documents": documents, "files": skill_folders.file_count(snapshot, skill)})
+    if whole:
+        _whole_lists(snapshot)[make] = found
     return found
+
+
+@once_per_snapshot
+def _whole_lists(_: Snapshot) -> dict[Callable[[str, Skill], Row], list[Row]]:
+    """Cache the lists of all skills, by the function that makes their rows."""
+    return {}
 
 
 def resource_rows(snapshot: Snapshot) -> list[Row]:

@@ -83,7 +83,7 @@ def schema() -> None:
     print_text(json.dumps(config.json_schema(), indent=2))
 
 
-def _in_force(config_path: Path, url: str | None) -> tuple[list[config.InForce], list[str]]:
+def _in_force(config_path: Path, url: str | None) -> tuple[list[config.CurrentSetting], list[str]]:
     """Return every setting, and a sentence for each value from outside the file that cannot be used."""
     from iii_directory.bus.client import EngineUnreachableError, RemoteError
     from iii_directory.bus.seam import is_embedded

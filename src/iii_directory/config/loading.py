@@ -42,7 +42,7 @@ class Origin(NamedTuple):
     values: Json
 
 
-class InForce(NamedTuple):
+class CurrentSetting(NamedTuple):
     """A setting with its current value and where that comes from."""
 
     key: str
@@ -50,7 +50,7 @@ class InForce(NamedTuple):
     origin: str
 
 
-class Reread(NamedTuple):
+class ReloadEffect(NamedTuple):
     """Describes the effect of a changed configuration on a running worker."""
 
     hot: dict[str, Any]
@@ -70,7 +70,7 @@ def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
     return _beside(Settings(**values), base, has_roots="roots" in values), warnings
 
 
-def reread_settings(now: Settings, at_start: Settings, document: object, base: Path) -> Reread:
+def reread_settings(now: Settings, at_start: Settings, document: object, base: Path) -> ReloadEffect:
     """Compare a changed document with the settings in force and with those of the start.
 
     A wrong value changes nothing.
@@ -89,7 +89,7 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
         elif setting.key != "roots" or "roots" in values:
             waiting.append(setting.key)
     kept = [f"'{key}' must be {expected}; what was before is kept" for key, expected in wrong.items()]
-    return Reread(hot, tuple(waiting), (*unknown, *kept))
+    return ReloadEffect(hot, tuple(waiting), (*unknown, *kept))
 
 
 def read_values(document: object) -> tuple[dict[str, Any], dict[str, str], list[str]]:
@@ -136,21 +136,21 @@ def at_next_start(settings: Settings) -> Json:
     return {setting.key: written(getattr(settings, setting.key)) for setting in SETTINGS if not setting.hot}
 
 
-def in_force(origins: Sequence[Origin]) -> tuple[list[InForce], list[str]]:
+def in_force(origins: Sequence[Origin]) -> tuple[list[CurrentSetting], list[str]]:
     """Return every setting with its value from the last origin that has a valid one.
 
     A sentence tells of each invalid value, which leaves the value before it in force.
     """
     problems: list[str] = []
-    found: list[InForce] = []
+    found: list[CurrentSetting] = []
     for setting in SETTINGS:
-        now = InForce(setting.key, setting.default, DEFAULT)
+        now = CurrentSetting(setting.key, setting.default, DEFAULT)
         for origin in origins:
             value = origin.values.get(setting.key)
             try:
                 if value is not None:
                     setting.read(value)
-                    now = InForce(setting.key, value, origin.name)
+                    now = CurrentSetting(setting.key, value, origin.name)
             except WrongValueError as expected:
                 problems.append(f"{origin.name}: '{setting.key}' must be {expected}")
         found.append(now)

@@ -267,7 +267,15 @@ def _skill(
     elif len(description) > MAX_DESCRIPTION_CHARS:
         description = cut(description, MAX_DESCRIPTION_CHARS)
     functions = _list(values, "functions", "function ids", problems) if "functions" in values else ()
-    keywords = _keywords(values, problems) if "keywords" in values else ()
+    keywords: tuple[str, ...] = ()
+    if "keywords" in values:
+        given = values["keywords"]
+        # Words in one line, with commas between them, are a list too.
+        keywords = (
+            tuple(filter(None, map(str.strip, given.split(","))))
+            if isinstance(given, str)
+            else _list(values, "keywords", "words", problems)
+        )
     name, for_people = None, False
     if "name" in values or _FOR_PEOPLE in values:
         name, for_people = skill_name_of(values.get("name")), values.get(_FOR_PEOPLE) is True
@@ -320,14 +328,6 @@ def _texts(values: dict[str, Any], keys: tuple[str, ...], problems: list[str]) -
             if value is not None:
                 problems.append(f"'{key}' in its front matter is not text and is ignored")
     return found
-
-
-def _keywords(values: dict[str, Any], problems: list[str]) -> tuple[str, ...]:
-    """Read keywords: a list of words, or one line with commas."""
-    value = values["keywords"]
-    if isinstance(value, str):
-        return tuple(word.strip() for word in value.split(",") if word.strip())
-    return _list(values, "keywords", "words", problems)
 
 
 def _list(values: dict[str, Any], key: str, what: str, problems: list[str]) -> tuple[str, ...]:

@@ -118,7 +118,12 @@ def prompt_fields(given: Mapping[str, Any]) -> Fields:
         "arguments": _arguments(given.get("arguments")),
         "function_id": _visible_text(given, "function_id"),
     }
-    _check_size(fields)
+    try:
+        size = len(json.dumps(fields, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        raise DirectoryError(BAD_PROMPT, "the prompt must be text that UTF-8 can carry") from None
+    if size > MAX_BODY_BYTES:
+        raise DirectoryError(BAD_PROMPT, f"the prompt is too large: {size} bytes, at most {MAX_BODY_BYTES}")
     return fields
 
 
@@ -157,12 +162,3 @@ def _argument(item: object) -> Fields:
         raise invalid_field("arguments[].required", "true or false")
     described = {} if description is None else {"description": description}
     return {"name": name, **described, "required": required or False}
-
-
-def _check_size(fields: Fields) -> None:
-    try:
-        size = len(json.dumps(fields, ensure_ascii=False).encode())
-    except UnicodeEncodeError:
-        raise DirectoryError(BAD_PROMPT, "the prompt must be text that UTF-8 can carry") from None
-    if size > MAX_BODY_BYTES:
-        raise DirectoryError(BAD_PROMPT, f"the prompt is too large: {size} bytes, at most {MAX_BODY_BYTES}")

@@ -94,7 +94,7 @@ _OTHERS: Final = re.compile(r"[\w-]+(?:::[\w-]+)+|[a-z]+://\S+")
 _FENCE: Final = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 
 
-class Weighed(NamedTuple):
+class WeightedWords(NamedTuple):
     """The words of a document in order, with how strongly it says each and which words are neighbours."""
 
     words: list[str]
@@ -106,7 +106,7 @@ class Weighed(NamedTuple):
     """Hashes of neighbouring words of its id, title, description and keywords, in order."""
 
 
-def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
+def weigh(document: Document, body: str, thesaurus: Thesaurus) -> WeightedWords:
     """Weigh each word of a document."""
     said: dict[str, float] = {}
     loudest: dict[str, int] = {}
@@ -135,7 +135,7 @@ def weigh(document: Document, body: str, thesaurus: Thesaurus) -> Weighed:
     for text in (document.id, document.title, description, *document.keywords):
         sequence = content(part for unit in units(text) for part in unit)
         pairs.update(pair_hash(left, right) for left, right in pairwise(sequence))
-    return Weighed(terms, array("H", strengths), fields, array("I", sorted(pairs)))
+    return WeightedWords(terms, array("H", strengths), fields, array("I", sorted(pairs)))
 
 
 def vector_of(document: Document, words_of_it: Iterable[str], fields: Iterable[int]) -> Vector:

@@ -133,7 +133,7 @@ def test_the_longest_id_is_taken(client: Client) -> None:
     assert "error" not in declare(client, "a-0_" * 16)
 
 
-def test_what_is_not_declared_is_not_there(client: Client) -> None:
+def test_an_undeclared_configuration_does_not_exist(client: Client) -> None:
     assert put(client, 1)["error"]["code"] == "NOT_REGISTERED"
     assert client.error("configuration::get", {"id": "web"})["code"] == "NOT_FOUND"
     assert client.error("configuration::schema", {"id": "web"})["code"] == "NOT_FOUND"
@@ -150,7 +150,7 @@ def test_declaring_needs_every_field(client: Client, missing: str) -> None:
     assert f"`{missing}`" in error["message"]
 
 
-def test_setting_needs_a_value_and_null_is_one(client: Client) -> None:
+def test_a_configuration_value_is_required_and_may_be_null(client: Client) -> None:
     declare(client, schema={})
 
     assert client.error("configuration::set", {"id": "web"})["code"] == "deserialization_error"
@@ -328,7 +328,7 @@ def test_declaring_and_setting_are_told_with_filled_values(driver: Driver, clien
     assert seen[2]["data"]["new_value"] == {"port": "${NONE}"}
 
 
-def test_what_failed_is_not_told(driver: Driver, client: Client) -> None:
+def test_a_failed_change_sends_no_event(driver: Driver, client: Client) -> None:
     watcher = watching(driver)
     declare(client, initial_value={})
     put(client, 1)

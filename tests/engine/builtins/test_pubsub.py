@@ -45,7 +45,7 @@ def test_a_message_without_data_is_null(driver: Driver) -> None:
     assert one.take_one()["data"] is None
 
 
-def test_one_that_unsubscribes_leaves_the_others(driver: Driver) -> None:
+def test_a_subscriber_that_unsubscribes_does_not_affect_the_others(driver: Driver) -> None:
     one, two = subscriber(driver, "one"), subscriber(driver, "two")
     three = subscriber(driver, "three")
     one.send("unregistertrigger", id="one-1", trigger_type="subscribe")

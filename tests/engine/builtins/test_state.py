@@ -353,7 +353,7 @@ def test_an_unknown_operation_fails_the_whole_call(client: Client, op: Any) -> N
 
 
 @pytest.mark.parametrize("ops", [None, {}, "x"])
-def test_operations_are_a_list(client: Client, ops: Any) -> None:
+def test_an_update_without_a_list_of_operations_is_refused(client: Client, ops: Any) -> None:
     assert client.error("state::update", {**PLACE, "ops": ops})["code"] == "deserialization_error"
 
 

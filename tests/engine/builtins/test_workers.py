@@ -80,7 +80,7 @@ def test_a_builtin_worker_s_row_has_every_field(client: Client) -> None:
     }
 
 
-def test_what_a_worker_does_not_say_is_null(driver: Driver, client: Client) -> None:
+def test_a_field_that_a_worker_leaves_out_is_null(driver: Driver, client: Client) -> None:
     worker = driver.connect()
     worker.call("engine::workers::register", {"pid": 1, "name": "w"})
     row = next(r for r in client.result("engine::workers::list")["workers"] if r["id"] == worker.id)

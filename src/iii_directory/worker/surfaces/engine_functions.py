@@ -311,7 +311,7 @@ SEARCH: Final = (
             "truncated": declare.flag("Whether the budget cut something, or a request was too long."),
             "latency_ms": {"type": "number", "description": "How long it took."},
         },
-        example={"query": "greet somebody"},
+        example={"query": "greet a customer"},
     ),
     *declare.function(
         ids={"directory::search_functions": (declare.V08,)},
@@ -348,6 +348,6 @@ SEARCH: Final = (
             "search_mode": "How results are ranked, as mode in directory::search.",
             "latency_ms": {"type": "number", "description": "How long it took."},
         },
-        example={"capabilities": ["greet somebody"]},
+        example={"capabilities": ["greet a customer"]},
     ),
 )
