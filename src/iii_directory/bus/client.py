@@ -39,7 +39,7 @@ class RemoteError(Exception):
 
 
 def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
-    """Whether an engine answers at the address.
+    """Return whether an engine answers at the address.
 
     Raises:
         EngineUnreachableError: something answers there, but it is not an engine or refuses us.
@@ -66,7 +66,7 @@ def call_function(
     token: str | None = None,
     namespace: str | None = None,
 ) -> Any:
-    """The result of one call.
+    """Make one call and return its result.
 
     Raises:
         EngineUnreachableError: nothing answered at the address, or not in time.

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 
 def new_id() -> str:
-    """A random UUID of version 4 as text, made in a third of the time that the library's object takes."""
+    """Return a random UUID of version 4 as text, in a third of the time that the library's object takes."""
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
@@ -125,7 +125,7 @@ class OutgoingCalls:
             self._settle(message, result)
 
     def fail(self, code: str, problem: str) -> None:
-        """None of the calls under way can be answered any more."""
+        """Fail the calls under way, which cannot be answered any more."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(CallError(code, problem))
@@ -257,7 +257,7 @@ class MessageBus(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The engine's address, as people know it."""
+        """Return the engine's address, without its credentials."""
 
     @abstractmethod
     def on_lost(self, action: Callable[[], None]) -> None:
@@ -460,7 +460,7 @@ class MessageBus(ABC):
         self._register(message)
 
     def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
-        """This worker says who it is."""
+        """Make the message by which this worker announces itself."""
         said: Payload = {
             "name": self.name,
             "description": self._description,
@@ -550,7 +550,7 @@ class MessageBus(ABC):
         self._loop.call_soon(self._send, taken_in)
 
     def _in_its_words(self, message: Registration) -> Registration:
-        """A trigger type as this engine has it."""
+        """Return a registration as this engine has it: a trigger type may be an observable function."""
         if self._observes and isinstance(message, RegisterTriggerType):
             # Old bindings to it count as observers.
             return RegisterFunction(

@@ -67,7 +67,7 @@ class CallError(Exception):
 
     @property
     def may_be_done(self) -> bool:
-        """Whether the call may have been carried out: it was sent and not refused."""
+        """Return whether the call may have been carried out: it was sent and not refused."""
         return self.sent and self.code in (TIMEOUT, CONNECTION_LOST, INVOCATION_STOPPED)
 
 
@@ -116,12 +116,12 @@ class Bus(Protocol):
 
 
 def is_forged(event: object) -> bool:
-    """Whether an event was sent by a worker: engines sign the calls of workers, and not their own."""
+    """Return whether an event was sent by a worker: engines sign the calls of workers, and not their own."""
     return isinstance(event, dict) and CALLER in event
 
 
 def is_embedded(health: object) -> bool:
-    """Whether an answer of ``engine::health::check`` is that of our own engine."""
+    """Return whether an answer of ``engine::health::check`` is that of our own engine."""
     components = object_of(object_of(health).get("components"))
     return object_of(components.get("engine")).get("kind") == "embedded"
 

@@ -232,7 +232,7 @@ class WireSocket(MessageSocket):
         self.abort()
 
     def _keep_alive(self) -> None:
-        """A connection of which nothing is heard, not even an answer to a ping, is gone."""
+        """Drop a connection that sends nothing, not even an answer to a ping."""
         if not self._heard_something:
             log.warning("the engine has not been heard of for a while; the connection is given up")
             self.abort()
@@ -393,7 +393,7 @@ class WireBus(MessageBus):
         return True
 
     async def _offer(self, socket: WireSocket) -> None:
-        """Everything but the functions, what waits for a connection, and then the functions."""
+        """Register everything but the functions, run the waiting actions, and then register the functions."""
         for message in self._registered.values():
             if not self._is_function(message):
                 self._send(self._in_its_words(message))

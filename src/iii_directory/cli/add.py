@@ -392,7 +392,7 @@ def _added_json(offers: Sequence[Offer], added: Added, source: str, *, nothing_s
 
 
 def _problems(added: Added, source: str) -> list[str]:
-    """What was not installed, and what to do about it."""
+    """Describe the skills that were not installed, and what to do about it."""
     several = [
         f"{name} is not installed: {' and '.join(paths)} have that name; add one by its folder, with --skill"
         for name, paths in added.selection.ambiguous.items()

@@ -160,7 +160,7 @@ class Project:
 
     @property
     def data(self) -> Path:
-        """Where an embedded engine keeps its state by default, and where run files are."""
+        """Return the default folder for the state of an embedded engine, and for run files."""
         return default_data(self.home, self.settings.skills_folder)
 
 

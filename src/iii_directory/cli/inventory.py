@@ -74,7 +74,7 @@ def facts(
 
 
 def _is_source(text: str, where: Where) -> bool:
-    """Whether a word names a source rather than a skill or a folder of this machine."""
+    """Return whether a word names a source rather than a skill or a folder of this machine."""
     from iii_directory.install.requests import DirectFile, typed_source
 
     if "://" in text or "@" in text:

@@ -120,7 +120,7 @@ def _edit(path: Path, change: Callable[[Table], Table]) -> None:
 
 
 def _says(text: str, expected: Mapping[str, Any]) -> bool:
-    """Whether a file says just this; a table without rules may be left out."""
+    """Return whether a file says just this; a table without rules may be left out."""
     try:
         found = object_of(frontmatter.load(text.replace("\r\n", "\n"), first_line=1))
     except frontmatter.FrontMatterError:

@@ -60,7 +60,7 @@ def command(
 
 
 def _rows(result: Row) -> list[Row]:
-    """What was found, or came nearest, each with its kind, and its description or the line that matched."""
+    """Show the hits, or the nearest rows, each with its kind and its description or the matching line."""
     found = [{"kind": section["kind"], **hit} for section in result["sections"] for hit in section["hits"]]
     return [
         {**row, "id": row.get("in") or row["id"], "description": row.get("snippet") or row["description"]}
@@ -87,13 +87,13 @@ def _draw(rows: list[Row]) -> None:
 
 
 def matched_words(why: str) -> list[str]:
-    """The words of a document that a reason names: of ``photo→image, resize (name)`` image and resize."""
+    """Return the words that a reason names: of ``photo→image, resize (name)`` image and resize."""
     said = re.sub(r" \([a-z]+\)", ",", why).replace(";", ",").split(",")
     return [word.rpartition("→")[2].strip() for word in said if word.strip()]
 
 
 def marked(text: str, words: list[str]) -> Text:
-    """``text``, harmless, with every word in bold that starts like one of ``words``."""
+    """Return ``text`` escaped, with every word in bold that starts like one of ``words``."""
     from rich.text import Text
 
     shown = escaped(text)

@@ -235,7 +235,7 @@ def loaded(settings: Settings) -> Generator[CatalogueView]:
 
 
 def data_folder(settings: Settings) -> Path:
-    """The folder with the data of the project that a command is about."""
+    """Return the data folder of the project that a command is about."""
     home = real_path(click.get_current_context().params["config_path"]).parent
     return common.default_data(home, settings.skills_folder)
 

@@ -127,7 +127,7 @@ class ParsedFile(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file is not a document and has no findings: a script, an asset, a README."""
+        """Return whether the file is not a document and has no findings: a script, an asset, a README."""
         return self.size is not None and self.skill is None and self.prompt is None and not self.findings
 
 

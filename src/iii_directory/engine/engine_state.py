@@ -65,7 +65,7 @@ class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as 
 
 
 def bad_input(function_id: str, problem: str) -> EngineFault:
-    """The fault of a caller whose input a built-in function cannot use."""
+    """Make the fault for input that a built-in function cannot use."""
     return EngineFault(DESERIALIZATION_ERROR, f"Failed to deserialize input for {function_id}: {problem}")
 
 
@@ -146,7 +146,7 @@ class Connection:
 
     @property
     def name(self) -> str | None:
-        """The name it announced last."""
+        """Return the name it announced last."""
         return self.names[-1] if self.names else None
 
 
@@ -166,7 +166,7 @@ class RegisteredFunction:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether lists leave it out unless they are asked for internal functions."""
+        """Return whether lists leave it out unless they are asked for internal functions."""
         is_engines = self.id.startswith(ENGINE_PREFIX) and not self.id.startswith("engine::queue::")
         return is_engines or object_of(self.metadata).get("internal") is True
 
@@ -196,7 +196,7 @@ class EngineState:
         self.outbox.append(Log(level, without_controls(text[:MAX_LOG_CHARS])))
 
     def log_mistake(self, connection: Connection, text: str) -> None:
-        """A line about what a connection did wrong; one that goes on and on is not listened to for ever."""
+        """Log a line about a mistake of a connection; after many mistakes its lines are dropped."""
         connection.log_lines += 1
         if connection.log_lines <= MAX_CONNECTION_LOG_LINES:
             self.log("warning", text)
@@ -227,7 +227,7 @@ class EngineState:
         return sorted(namespace for namespace, name in self.functions if name == function_id)
 
     def worker_name(self, provided: RegisteredFunction | TriggerType) -> str:
-        """The registered name of the owning connection, else the first segment of the id."""
+        """Return the registered name of the owning connection, else the first segment of the id."""
         if provided.worker_name is not None:
             return provided.worker_name
         owner = self.connections.get(provided.owner or "")

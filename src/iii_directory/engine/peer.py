@@ -106,12 +106,12 @@ class Peer(MessageSocket):
 
     @property
     def connection_id(self) -> str:
-        """The worker connection that the socket is; empty for other sockets."""
+        """Return the id of the worker connection behind the socket; empty for other sockets."""
         return self._role.connection_id
 
     @property
     def full(self) -> bool:
-        """Whether the socket has enough to write; the role is told when it takes more again."""
+        """Return whether the socket has enough to write; the role is told when it takes more again."""
         return self._outbox.unsent_bytes > FULL_BYTES
 
     def leave(self) -> None:

@@ -76,7 +76,7 @@ class Channels:
         self._channels: dict[str, Channel] = {}
 
     def create(self, wanted_buffer: int | None, maker: Connection | None) -> Channel:
-        """A new channel; it outlives its maker.
+        """Make a channel, which outlives its maker.
 
         Raises:
             EngineFault: the maker has as many open as one may, or the engine has.
@@ -138,7 +138,7 @@ class Router:
     # What the shell calls
 
     def connect(self, ip_address: str | None = None, *, inside: bool = False) -> tuple[str, list[Effect]]:
-        """A worker's socket is open, or one ``inside`` this process is there. Returns its connection's id."""
+        """Take in a worker at a socket or ``inside`` this process; return its connection id and effects."""
         engine_state = self.engine_state
         connection = Connection(
             engine_state.new_id(), engine_state.new_id(), engine_state.now_ms(), ip_address, inside=inside
@@ -176,25 +176,25 @@ class Router:
         return self._effects()
 
     def disconnect(self, connection_id: str) -> list[Effect]:
-        """A worker's socket is gone."""
+        """Release what a lost connection had."""
         self._forget(connection_id)
         return self._effects()
 
     def timer(self, key: tuple[str, str]) -> list[Effect]:
-        """A timer that an effect started has run out."""
+        """Carry on after a timer that an effect started."""
         kind, subject = key
         self._timers[kind](subject)
         return self._effects()
 
     def carry_on(self, action: Callable[[], None]) -> list[Effect]:
-        """Work that was done elsewhere is done: this is what comes after it."""
+        """Carry on after work that was done elsewhere."""
         action()
         return self._effects()
 
     # What built-ins call
 
     def announce(self, connection: Connection, namespace: str, name: str | None) -> bool:
-        """A connection said who it is: claim its name, settle its namespace, let its registrations in."""
+        """Take an announcement: claim the name, settle the namespace, let the registrations in."""
         if connection.namespace is not None:
             namespace = connection.namespace
         if name is not None and name not in connection.names:

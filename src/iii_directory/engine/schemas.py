@@ -95,7 +95,7 @@ _IGNORING_CASE: Final = "(?i)"
 
 
 def search(pattern: str, text: str, spend: Spend) -> bool:
-    """Whether a text has a place that fits; ``spend`` is told of the steps and may raise.
+    """Return whether a text has a place that fits; ``spend`` is told of the steps and may raise.
 
     Raises:
         PatternError: the pattern cannot be used.
@@ -336,7 +336,7 @@ def _pattern_properties(validator: Any, patterns: Json, value: Any, _schema: Jso
 
 
 def _unique_items(validator: Any, wanted: object, value: Any, _schema: Json) -> Iterator[Exception]:
-    """The library compares every object with every other one."""
+    """Find equal items by their hashes; the library compares every item with every other one."""
     from jsonschema import ValidationError
 
     if wanted and validator.is_type(value, "array") and len({_hashable(item) for item in value}) < len(value):
@@ -359,7 +359,7 @@ def _enum(_validator: Any, expected: Any, value: object, _schema: Json) -> Itera
 
 
 def _hashable(value: object) -> object:
-    """What is equal just when the JSON is: true is not 1. It is paid for by every part of the value."""
+    """Return a key that is equal just when the JSON is (true is not 1); every part of a value is paid for."""
     _spend(1)
     if isinstance(value, dict):
         return frozenset((key, _hashable(item)) for key, item in cast("Json", value).items())
@@ -380,7 +380,7 @@ def _additional_properties(validator: Any, allowed: object, value: Any, schema: 
 
 
 def _evolve(validator: Any, **changes: Any) -> Any:
-    """The validator of a part. One that names its dialect would get another class, without our patterns."""
+    """Make the validator of a part; for a named dialect the library would choose one without our patterns."""
     from jsonschema import Draft202012Validator
 
     _spend(limits.STEPS_PER_SUBSCHEMA)
@@ -392,7 +392,7 @@ def _evolve(validator: Any, **changes: Any) -> Any:
 
 
 def _iter_errors(validator: Any, *arguments: Any) -> Any:
-    """A whole check, such as every one that ``contains`` makes of an item without a part of its own."""
+    """Run a whole check, such as every one that ``contains`` makes of an item without a part of its own."""
     from jsonschema import Draft202012Validator
 
     _spend(limits.STEPS_PER_SUBSCHEMA)
@@ -406,7 +406,7 @@ def _without(schema: Json, keyword: str) -> Json:
 
 @cache
 def _validator_class() -> Any:
-    """The library's validator with our patterns; made when first needed, because the library is large."""
+    """Make the library's validator with our patterns; when first needed, because the library is large."""
     from jsonschema import Draft202012Validator, validators
 
     keywords = {

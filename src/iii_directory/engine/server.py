@@ -183,7 +183,7 @@ class EngineServer:
         return Role() if wanted.purpose == "otel" else self._relays.role_for(wanted)
 
     def peer_made(self, peer: Peer) -> bool:
-        """Whether there is room for one more."""
+        """Take in a socket; return whether there is room for it."""
         if len(self._peers) >= self._limits.connections:
             if not self._said_full:
                 log.warning("there are %d connections, which is all there is room for", len(self._peers))

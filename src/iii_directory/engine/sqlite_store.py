@@ -92,7 +92,7 @@ class Database:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a transaction whose writes are not kept yet, or are lost."""
+        """Return whether there is a transaction whose writes are not kept yet, or are lost."""
         return self._connection.in_transaction or self._lost is not None
 
     def store(self, owner: str) -> SqliteStore:
@@ -296,7 +296,7 @@ class DatabaseQueue:
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much is under way that clients that cause it must wait: each piece holds a value."""
+        """Return whether so much is under way that its clients must wait: each piece holds a value."""
         return self._slow > MAX_SLOW_STORE_WORK
 
     def when_caught_up(self, action: Callable[[], None]) -> None:
@@ -390,7 +390,7 @@ def _salvaged(path: Path) -> list[tuple[Any, ...]]:
 
 
 def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """The rows before the first damage, and those behind the last, in the order they were first set."""
+    """Return the rows before the first damage and after the last, in the order they were first set."""
     found: dict[int, tuple[Any, ...]] = {}
     for order in ("ASC", "DESC"):
         # A reader stops at the first page it cannot use.
@@ -440,7 +440,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether a database has our table and nothing that acts by itself when it is read or written."""
+    """Return whether a database has our table and nothing that acts by itself when it is read or written."""
     try:
         columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(entries)"))
         kinds = {row[0] for row in connection.execute("SELECT type FROM sqlite_master")}
@@ -470,7 +470,7 @@ def _make_usable(directory: Path) -> None:
 
 
 def _keep_private(path: Path) -> None:
-    """What is kept is its owner's alone, whatever the umask; SQLite gives its log the mode of the file."""
+    """Keep the folder for its owner alone, whatever the umask; SQLite gives its log the mode of the file."""
     try:
         if all(entry.name.startswith(_OURS) for entry in path.parent.iterdir()):
             # Nothing else is there, so it is a data directory, made by an older version perhaps.

@@ -31,7 +31,7 @@ class Store(Protocol):
     def scopes(self) -> list[str]: ...
 
     def is_large(self, scope: str, key: str) -> bool:
-        """Whether it takes long to read or to replace a value."""
+        """Return whether it takes long to read or to replace a value."""
         ...
 
 

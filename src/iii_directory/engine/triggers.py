@@ -55,7 +55,7 @@ class Triggers:
         self._durable = 0
 
     def live(self, trigger_type: str | None = None) -> Iterator[Binding]:
-        """The bindings that are not parked, in the order they were made."""
+        """Return the bindings that are not parked, in the order they were made."""
         chosen = self.bindings if trigger_type is None else self._of_type.get(trigger_type, {})
         for binding in chosen.values():
             if binding.provider is not None:
@@ -136,7 +136,7 @@ class Triggers:
         self._bind(binding)
 
     def bind_durably(self, message: RegisterTrigger, outcome: Outcome) -> None:
-        """The function path: the binding outlives the caller, who waits for the owner's word.
+        """Bind by a function call: the binding outlives the caller, who waits for the owner's answer.
 
         Raises:
             EngineFault: it is too large, or there are as many as an engine keeps.
@@ -171,7 +171,7 @@ class Triggers:
         return self.unbind(binding_id)
 
     def _belongs_inside(self, binding_id: str, connection: Connection | None) -> bool:
-        """Whether a binding is one of a worker inside the engine, and not of this connection."""
+        """Return whether a binding is one of a worker inside the engine, and not of this connection."""
         held = self.bindings.get(binding_id)
         if held is None or held.subscriber is None or not self._is_inside(held.subscriber):
             return False
@@ -253,7 +253,7 @@ class Triggers:
         return check({} if binding.config is None else binding.config) if check is not None else None
 
     def _provider_for(self, binding: Binding) -> TypeKey | None:
-        """Where the type is provided: as asked for strictly, else at home, else in ``default``."""
+        """Return the namespace that provides the type: the one asked for, else home, else ``default``."""
         wanted = binding.wanted_namespace
         homes = (wanted,) if wanted is not None else (binding.home, DEFAULT_NAMESPACE)
         for namespace in homes:

@@ -140,7 +140,7 @@ class HostFolders:
         return os.path.join(self._skills, *parts)
 
     def _is_of(self, skill: str, folder: str) -> bool:
-        """Whether the entry of a host's folder is a link to this skill, or a copy of it."""
+        """Return whether the entry of a host's folder is a link to this skill, or a copy of it."""
         place = os.path.join(folder, _name(skill))
         if os.path.islink(place):
             leads_to = os.path.join(folder, os.readlink(place))

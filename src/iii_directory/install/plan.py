@@ -357,7 +357,7 @@ def check_namespace(name: str) -> None:
 
 
 def is_pinned(entry: Entry) -> bool:
-    """Whether the source names one state for good, so that there is nothing to update to."""
+    """Return whether the source names one state for good, so that there is nothing to update to."""
     source = entry.source
     if isinstance(source, RegistrySource):
         return source.version is not None

@@ -123,7 +123,7 @@ class DirectFile:
 
     @property
     def stem(self) -> str:
-        """The name for a skill at the top of the file that does not name itself."""
+        """Return the name for a skill at the top of the file that does not name itself."""
         parts = self.url.removesuffix(f"/{OVERVIEW}").rsplit("/", 1)
         return _ARCHIVE.sub("", parts[-1]).lower()
 
@@ -193,7 +193,7 @@ def checked_ref(ref: str) -> str:
 
 
 def is_commit(ref: str) -> bool:
-    """Whether a ref is a full commit id, which never moves."""
+    """Return whether a ref is a full commit id, which never moves."""
     return _COMMIT.fullmatch(ref) is not None
 
 
@@ -236,7 +236,7 @@ def host_and_port(address: RepoAddress) -> tuple[str | None, int]:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the internet: not of this machine, its network, or reserved."""
+    """Return whether an IP address is one of the internet: not of this machine, its network, or reserved."""
     found = ip_address(address.partition("%")[0])
     inner = None
     if isinstance(found, IPv6Address):
@@ -326,7 +326,7 @@ _FORMS: Final = "NAME, NAME@VERSION, owner/repo, a git address, ./folder, an arc
 
 
 def is_safe_address(url: str) -> bool:
-    """Whether an address is fetched by https, or by plain http from this machine, and has no credentials."""
+    """Return whether an address has no credentials and is fetched by https, or by http from this machine."""
     parts = urlsplit(url)
     encrypted = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     return encrypted and parts.username is None

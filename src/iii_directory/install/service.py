@@ -259,7 +259,7 @@ class Installer:
 
 
 def _is_explicit(request: DownloadRequest) -> bool:
-    """Whether the caller named the version they want; ``latest`` leaves the choice to the registry."""
+    """Return whether the caller named a version; ``latest`` leaves the choice to the registry."""
     return isinstance(request, WorkerRequest) and request.asked != "latest"
 
 

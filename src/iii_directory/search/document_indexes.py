@@ -65,7 +65,7 @@ class DocumentIndexes:
 
     @property
     def complete(self) -> bool:
-        """Whether every body is indexed, and every vector made that searches need."""
+        """Return whether every body is indexed, and every vector made that searches need."""
         return all(not kind.unread and kind.index.by_meaning for kind in self.kinds)
 
     def follow(self, view: CatalogueView) -> None:

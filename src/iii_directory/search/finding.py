@@ -57,7 +57,7 @@ class Hit(NamedTuple):
 
     @property
     def inside(self) -> str:
-        """The id of the page that matched; empty if it was the document itself."""
+        """Return the id of the page that matched; empty if it was the document itself."""
         return "" if self.page is self.document else self.page.id
 
 

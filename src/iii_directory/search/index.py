@@ -196,7 +196,7 @@ class Index:
 
     @property
     def unmade_vectors(self) -> int:
-        """The number of documents whose vectors are not made yet."""
+        """Return the number of documents whose vectors are not made yet."""
         return len(self._without_vector)
 
     def make_vectors(self, most: int | None = None) -> None:

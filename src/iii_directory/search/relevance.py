@@ -103,7 +103,7 @@ class Evidence(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The greater, the surer; comparable between kinds."""
+        """Return how sure the hit is, the greater the surer; comparable between kinds."""
         return (
             _BASE
             + _PER_SHARE * self.share

@@ -277,7 +277,7 @@ def parse(text: str) -> object:
 
 
 def is_text(value: str) -> bool:
-    """Whether UTF-8 can write a string."""
+    """Return whether UTF-8 can write a string."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -317,7 +317,7 @@ class _Depth:
 
 
 def has_odd_number(text: bytes) -> bool:
-    """Whether a number of a JSON text is too large for others."""
+    """Return whether a number of a JSON text is too large for others."""
     # Mostly nothing looks like one, not even in a string.
     if not _looks_odd(text):
         return False

@@ -83,12 +83,12 @@ class Framing:
 
     @property
     def has_output(self) -> bool:
-        """Whether something waits to be written."""
+        """Return whether something waits to be written."""
         return bool(self._out or self._library.writes)
 
     @property
     def unfinished_bytes(self) -> int:
-        """How much is kept of messages that have come in part."""
+        """Return how many bytes are kept of messages that have come in part."""
         return len(self._unfinished) + len(self._fragments) + len(self._library.reader.buffer)
 
     # What goes out

@@ -31,7 +31,7 @@ class Written:
         self.text = text
 
     def __len__(self) -> int:
-        """How many bytes its text has."""
+        """Return how many bytes its text has."""
         return len(self.text)
 
 
@@ -101,7 +101,7 @@ def carried(raw: msgspec.Raw) -> msgspec.Raw | None:
 
 
 def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:
-    """Whether reading a value, with the texts in it, would keep other callers waiting.
+    """Return whether reading a value, with the texts in it, would keep other callers waiting.
 
     That depends on the number of values in it, and there are as many as commas and opening brackets.
     """
@@ -113,7 +113,7 @@ def takes_long(value: object, most: int = MAX_READ_BYTES) -> bool:
 
 
 def is_long(*texts: Text | msgspec.Raw, most: int = MAX_READ_BYTES) -> bool:
-    """Whether reading JSON texts would keep other callers waiting."""
+    """Return whether reading JSON texts would keep other callers waiting."""
     size = sum(map(len, texts))
     if size <= MAX_READ_MARKS or size > most:
         return size > most

@@ -58,7 +58,7 @@ def user_listening(address: Address) -> int | None:
 
 
 def is_strangers(url: str) -> bool:
-    """Whether another user of this machine, other than root, listens where a connection to ``url`` may go.
+    """Return whether another user, who is not root, listens where a connection to ``url`` may go.
 
     A secret sent there would be learned by a process that took the place of an engine. Every address that the
     host resolves to counts, however it is spelt. Resolving a name may take a while: not on an event loop.
@@ -136,12 +136,12 @@ class ExposedError(Exception):
 
 
 def new_secret() -> str:
-    """A secret of 32 random bytes."""
+    """Make a secret of 32 random bytes."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def kept_secret(folder: Path, name: str) -> str:
-    """The secret in a file of a folder; `ExposedError` if the file is not private, else an `OSError`."""
+    """Read the secret in a file of a folder; `ExposedError` if the file is not private, else an `OSError`."""
     path = folder / name
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -156,7 +156,7 @@ def kept_secret(folder: Path, name: str) -> str:
 
 
 def made_secret(folder: Path, name: str) -> str:
-    """The secret in a file of a folder, made and written there if it is missing."""
+    """Return the secret in a file of a folder, which is made if it is missing."""
     with suppress(FileNotFoundError):
         return kept_secret(folder, name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

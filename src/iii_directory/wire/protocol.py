@@ -87,5 +87,5 @@ CODES: Final = {
 
 
 def first_segment(item_id: str) -> str:
-    """The part of an id that names a worker, if nothing else does."""
+    """Return the part of an id that names a worker, if nothing else does."""
     return item_id.split("::", 1)[0]

@@ -40,7 +40,7 @@ class StateHome(NamedTuple):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other engines may use the state, which outlives this engine."""
+        """Return whether other engines may use the state, which outlives this engine."""
         return self.state not in (None, "kv")
 
     @property

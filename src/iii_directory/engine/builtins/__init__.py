@@ -41,7 +41,7 @@ class World:
 
 
 def build_engine(world: World, version: str) -> Router:
-    """A router with its built-ins, ready for a shell."""
+    """Make a router with its built-ins, ready for a shell."""
     router = Router(world.new_id, world.now_ms)
     provide_introspection(router)
     provide_workers(router, version)

@@ -144,7 +144,7 @@ class Configuration:
 
 
 def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> object:
-    """The value with ``${VAR}`` and ``${VAR:default}`` filled in; a lone placeholder is typed anew.
+    """Return the value with ``${VAR}`` and ``${VAR:default}`` filled in; a lone placeholder is typed anew.
 
     A variable without a value and a default stays as it is, and its name goes into ``unset``.
     """

@@ -183,7 +183,7 @@ class State:
 
 
 def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
-    """The new value, and what went wrong with single operations."""
+    """Return the new value, and the errors of single operations."""
     if takes_long(old):
         raise _too_large()
     try:

@@ -84,7 +84,7 @@ def op_problem(op: Json) -> str | None:
 
 
 def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
-    """The new value, and an error row for each operation that failed. The old value is not changed.
+    """Return the new value, and an error row for each failed operation; the old value is not changed.
 
     ``value`` may be ABSENT; what nothing was applied to then is an empty object.
 

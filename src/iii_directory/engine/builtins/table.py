@@ -85,7 +85,7 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
 
 
 def schema(required: Sequence[str] = (), **properties: object) -> Json:
-    """A JSON Schema of an object; a property is given as a schema or as the name of a type."""
+    """Make a JSON Schema of an object; a property is given as a schema or as the name of a type."""
     rows = {k: {"type": v} if isinstance(v, str) else v for k, v in properties.items()}
     described: Json = {"type": "object", "properties": rows}
     if required:
@@ -97,14 +97,14 @@ ANY: Final[Json] = {}
 
 
 def text(request: BuiltinRequest, key: str) -> str:
-    """A required string of the input."""
+    """Return a required string of the input."""
     if request.payload.get(key) is None:
         raise missing(request, key)
     return optional(request, key, str)
 
 
 def optional(request: BuiltinRequest, key: str, kind: type) -> Any:
-    """An optional field of the input, or None."""
+    """Return an optional field of the input, or None."""
     value = request.payload.get(key)
     if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise bad_input(request.function_id, f"field `{key}` must be a {_NAMES[kind]}")
@@ -116,7 +116,7 @@ def missing(request: BuiltinRequest, key: str) -> EngineFault:
 
 
 def contains(needle: str | None, *hay: str | None) -> bool:
-    """Whether a search term is absent or a case-insensitive substring of one of the texts."""
+    """Return whether a search term is absent or a case-insensitive substring of one of the texts."""
     return needle is None or any(needle.lower() in (text or "").lower() for text in hay)
 
 

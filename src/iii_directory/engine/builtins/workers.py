@@ -153,7 +153,7 @@ class Workers:
         }
 
     def _with_registrations(self, row: Json, provides: Callable[[str | None, str | None], bool]) -> Json:
-        """The worker with what it registered; ``provides`` is asked with an owner and a built-in's name."""
+        """Add what a worker registered to its row; ``provides`` takes an owner and a built-in's name."""
         functions = [f for f in self._engine_state.functions.values() if provides(f.owner, f.worker_name)]
         kinds = [t for t in self._router.triggers.types.values() if provides(t.owner, t.worker_name)]
         targets = {(f.namespace, f.id) for f in functions}
@@ -187,12 +187,12 @@ class Workers:
 
 
 def clean(value: str | None) -> str | None:
-    """A name or description that fits a line and hides nothing; None if nothing is left of it."""
+    """Return a name or description that fits a line and hides nothing; None if nothing is left of it."""
     return (without_controls(value)[:MAX_NAME_CHARS].strip() or None) if value is not None else None
 
 
 def _chosen_home(name: str, homes: list[str], wanted: str | None) -> str:
-    """The namespace of the worker that is meant: as asked for, else ``default``, else the only one."""
+    """Return the namespace of the worker that is meant: as asked for, else ``default``, else the only one."""
     if wanted is None and len(homes) > 1 and DEFAULT_NAMESPACE not in homes:
         raise EngineFault(
             NOT_FOUND,
