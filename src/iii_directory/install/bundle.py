@@ -330,6 +330,26 @@ def _missing(kind: str, name: str, known: set[str], source: str) -> DirectoryErr
     )
 
 
+def offered(
+    paths: Sequence[str],
+    read: Callable[[Iterable[str]], Mapping[str, bytes]],
+    root_name: str,
+    below: str = "",
+) -> Offered:
+    """Find the skills of a source, or of one of its folders; ``read`` reads several of its files at once."""
+    folders = skill_folders(paths, below)
+    overviews = {folder: f"{folder}/{ids.OVERVIEW}".removeprefix("./") for folder in folders}
+    manifests = manifest_paths(paths)
+    texts = read([*overviews.values(), *manifests])
+    offers = [offer_of(folder, texts.get(path, b""), root_name) for folder, path in overviews.items()]
+    found = with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
+    # Those of a folder are named where the source has no others.
+    hidden = {
+        path.rsplit("/", 2)[0] for path in paths if path.endswith(f"/{ids.OVERVIEW}") and "/." in f"/{path}"
+    }
+    return found._replace(hidden=[] if offers else sorted(hidden)[: limits.MAX_SUGGESTIONS])
+
+
 # Plugins
 
 

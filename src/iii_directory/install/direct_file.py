@@ -25,16 +25,7 @@ from iii_directory.disk.safe_open import read_below
 from iii_directory.documents.ids import OVERVIEW, is_safe_path, vet_path, vet_together
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError, refused
 from iii_directory.install import unpack
-from iii_directory.install.bundle import (
-    Bundle,
-    Offer,
-    Offered,
-    make_bundle,
-    manifest_paths,
-    offer_of,
-    skill_folders,
-    with_plugins,
-)
+from iii_directory.install.bundle import Bundle, Offer, Offered, make_bundle, offered
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import DirectFile, is_public, is_safe_address
 from iii_directory.install.unpack import Bounds
@@ -82,12 +73,7 @@ class DirectSkills:
         else:
             entries = [(OVERVIEW, overview_text(content, str(source)))]
         self._files = dict(entries)
-        found = [
-            offer_of(folder, self._files[f"{folder}/{OVERVIEW}".removeprefix("./")], source.stem)
-            for folder in skill_folders(self._files)
-        ]
-        manifests = {path: self._files[path] for path in manifest_paths(self._files)}
-        self.found = with_plugins(found, manifests)
+        self.found = offered(list(self._files), lambda _: self._files, source.stem)
 
     def bundle(self, offer: Offer) -> Bundle:
         """Collect the files of one of the skills."""

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
-from iii_directory.install.bundle import manifest_paths, offer_of, skill_folders, with_plugins
+from iii_directory.install.bundle import offered, skill_folders
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
 from iii_directory.install.process import ProcessStoppedError
 from iii_directory.install.requests import (
@@ -58,20 +57,8 @@ class Checkout:
         self._git = git
         self._blobs = git.listed(commit)
         paths = [blob.path for blob in self._blobs if not blob.problem]
-        folders = skill_folders(paths, request.path)
-        overviews = {folder: f"{folder}/{OVERVIEW}".removeprefix("./") for folder in folders}
-        manifests = manifest_paths(paths)
-        wanted = {*overviews.values(), *manifests}
-        blobs = [blob for blob in self._blobs if blob.path in wanted and blob.size <= limits.MAX_BODY_BYTES]
-        contents = git.read(blobs)
-        texts = {blob.path: contents[blob.name] for blob in blobs}
         called = request.repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
-        offers = [offer_of(folder, texts.get(path, b""), called) for folder, path in overviews.items()]
-        found = with_plugins(offers, {path: texts[path] for path in manifests if path in texts})
-        hidden = {
-            path.rsplit("/", 2)[0] for path in paths if path.endswith(f"/{OVERVIEW}") and "/." in f"/{path}"
-        }
-        self.found = found._replace(hidden=[] if folders else sorted(hidden)[: limits.MAX_SUGGESTIONS])
+        self.found = offered(paths, self._texts, called, request.path)
 
     def read(self, folders: Iterable[str]) -> Iterator[tuple[str, Fetched | DirectoryError]]:
         """Yield the files of skill folders, or why one cannot be read; git reads some folders at a time."""
@@ -89,6 +76,12 @@ class Checkout:
             contents = self._git.read([blob for blobs in group.values() for blob in vetted(blobs)])
             for folder, blobs in group.items():
                 yield folder, _fetched(self.commit, folder, blobs, contents)
+
+    def _texts(self, paths: Iterable[str]) -> dict[str, bytes]:
+        wanted = set(paths)
+        blobs = [blob for blob in self._blobs if blob.path in wanted and blob.size <= limits.MAX_BODY_BYTES]
+        contents = self._git.read(blobs)
+        return {blob.path: contents[blob.name] for blob in blobs}
 
 
 def _groups(folders: dict[str, list[Blob]]) -> Iterator[dict[str, list[Blob]]]:

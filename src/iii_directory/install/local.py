@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
@@ -22,17 +23,14 @@ from iii_directory.install.bundle import (
     check_count,
     check_total,
     make_bundle,
-    manifest_paths,
-    offer_of,
-    skill_folders,
-    with_plugins,
+    offered,
 )
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import LocalFolder, is_commit
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _AGENTS: Final = (".claude", ".agents")
 _GIT_SECONDS: Final = 5.0
@@ -51,12 +49,7 @@ class LocalSkills:
             )
         self._commit = _commit_of(self._root)
         called = os.path.basename(self._root).lower()
-        paths = list(self._listed())
-        offers = [
-            offer_of(folder, self._text(f"{folder}/{OVERVIEW}".removeprefix("./")), called)
-            for folder in skill_folders(paths)
-        ]
-        self.found = with_plugins(offers, {path: self._text(path) for path in manifest_paths(paths)})
+        self.found = offered(list(self._listed()), self._texts, called)
 
     def bundle(self, offer: Offer) -> Bundle:
         """Read all files of one of the skills."""
@@ -84,7 +77,7 @@ class LocalSkills:
         for parent, folders, names in os.walk(self._root):
             inside = os.path.relpath(parent, self._root).replace(os.sep, "/")
             if PLUGIN_FOLDER in folders:
-                # Those that are missing read as empty.
+                # Those that are missing cannot be read.
                 yield from (f"{inside}/{path}".removeprefix("./") for path in (MARKETPLACE, PLUGIN))
             folders[:] = [
                 name
@@ -104,11 +97,13 @@ class LocalSkills:
             for name in sorted((*names, *links)):
                 yield os.path.relpath(os.path.join(parent, name), top).replace(os.sep, "/")
 
-    def _text(self, path: str) -> bytes:
-        try:
-            return self._read(self._root, path)[1]
-        except DirectoryError:
-            return b""
+    def _texts(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Read files; those that cannot be read are left out."""
+        found: dict[str, bytes] = {}
+        for path in paths:
+            with suppress(DirectoryError):
+                found[path] = self._read(self._root, path)[1]
+        return found
 
     def _read(self, top: str, path: str) -> tuple[os.stat_result, bytes]:
         *names, name = path.split("/")

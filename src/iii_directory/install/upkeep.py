@@ -8,16 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
-from iii_directory.disk.install_record import (
-    FactsBaseline,
-    FileSource,
-    LocalSource,
-    RegistrySource,
-    RepoSource,
-    SiteSource,
-    WrittenSource,
-    unbroken,
-)
+from iii_directory.disk import install_record
 from iii_directory.documents.facts import listed_facts
 from iii_directory.documents.ids import is_namespace
 from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
@@ -141,11 +132,11 @@ class Upkeep:
         status = "edited" if changes.kept else "removed"
         return Report(namespace, status, installed=entry.resolved, changes=changes)
 
-    async def accept_facts(self, namespace: str, reason: str) -> FactsBaseline:
+    async def accept_facts(self, namespace: str, reason: str) -> install_record.FactsBaseline:
         """Record as accepted what the installed files of a namespace can do, beside what was before."""
         return await self._threads.run(self._accept_facts, namespace, reason)
 
-    def _accept_facts(self, name: str, reason: str) -> FactsBaseline:
+    def _accept_facts(self, name: str, reason: str) -> install_record.FactsBaseline:
         facts, before = self._folder.facts(name)
         now = listed_facts(facts)
         merged = {
@@ -154,7 +145,8 @@ class Upkeep:
             ]
             for kind in {**now, **before}
         }
-        baseline = FactsBaseline(self._now(), reason, {kind: rows for kind, rows in merged.items() if rows})
+        accepted = {kind: rows for kind, rows in merged.items() if rows}
+        baseline = install_record.FactsBaseline(self._now(), reason, accepted)
         with self._folder.locked(name) as namespace:
             entry = _known(namespace.known, name)._replace(facts_baseline=baseline)
             namespace.commit(InstallPlan(name, entry, {}, frozenset(), FileChanges(), edits_win=True))
@@ -168,7 +160,7 @@ class Upkeep:
         return plan.changes
 
     async def _lock(self) -> LockFile:
-        return unbroken(await self._threads.run(self._folder.lock))
+        return install_record.unbroken(await self._threads.run(self._folder.lock))
 
     async def _each(
         self,
@@ -219,8 +211,9 @@ class Upkeep:
             self._bring, bundle, entry, before, prune=prune, allow_downgrade=allow_downgrade
         )
         changes = plan.changes
-        is_other_version = isinstance(entry.source, RegistrySource) and bundle.resolved != entry.resolved
-        moved = is_other_version or bool(changes.added or changes.replaced or changes.removed)
+        moved = bool(changes.added or changes.replaced or changes.removed)
+        if isinstance(entry.source, install_record.RegistrySource):
+            moved = moved or bundle.resolved != entry.resolved
         status = "edited" if changes.kept else "updated" if moved else "current"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes, new_facts=news)
 
@@ -302,7 +295,7 @@ class Upkeep:
         available = await asked.current(entry)
         # A registry's pre-release may be newer than what its latest tag names.
         newer = available != entry.resolved and not is_older(available, entry.resolved)
-        if newer and not isinstance(entry.source, RegistrySource) and not is_pinned(entry):
+        if newer and not isinstance(entry.source, install_record.RegistrySource) and not is_pinned(entry):
             # Another commit need not have changed this skill.
             bundle = await asked.bundle(entry)
             newer = bundle.hashes != entry.files or bundle.executable != frozenset(entry.executable)
@@ -350,7 +343,7 @@ class Upkeep:
             path: entry.edited_from.get(path, entry.files[path])
             for path in verify_entry(entry, disk)["edited"]
         }
-        if not origins or isinstance(entry.source, WrittenSource):
+        if not origins or isinstance(entry.source, install_record.WrittenSource):
             return ""
         try:
             now = await asked.bundle(entry)
@@ -407,16 +400,16 @@ def _meant(lock: LockFile, words: Sequence[str]) -> list[str]:
 def _is_from(entry: Entry, word: str) -> bool:
     """Return whether a source is meant by a word: owner/repo, its address, its folder or its site."""
     source = entry.source
-    if isinstance(source, RepoSource):
+    if isinstance(source, install_record.RepoSource):
         address = source.repo.rstrip("/").removesuffix(".git")
         wanted = word.rstrip("/").removesuffix(".git")
         return address == wanted or ("/" in wanted and address.endswith((f"/{wanted}", f":{wanted}")))
-    if isinstance(source, SiteSource | FileSource) and "://" in source.url:
+    if isinstance(source, install_record.SiteSource | install_record.FileSource) and "://" in source.url:
         return source.url.rstrip("/") == word.rstrip("/")
-    if "/" not in word or not isinstance(source, FileSource | LocalSource):
+    if "/" not in word or not isinstance(source, install_record.FileSource | install_record.LocalSource):
         return False
     path = os.path.abspath(os.path.expanduser(word))
-    if isinstance(source, FileSource):
+    if isinstance(source, install_record.FileSource):
         return source.url == path
     # The folder of a skill, or one above it.
     return f"{source.path}/".startswith(f"{os.path.realpath(path)}/")
