@@ -35,12 +35,12 @@ from iii_directory.text import one_line, quoted
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     import httpx2
 
     from iii_directory.install.requests import Site
-    from iii_directory.install.sources import Read, Sources
+    from iii_directory.install.sources import Sources
 
 _DIRECT: Final = unpack.Bounds(
     limits.MAX_ARCHIVE_FILES,
@@ -227,14 +227,10 @@ class SiteSkills:
         self._listed = {one.offer: one for one in parse_index(answer, address)}
         self.found = Offered(list(self._listed))
 
-    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
-        for offer in chosen:
-            try:
-                entries, executable = await self._files(self._listed[offer])
-                source = SiteSource(self._url, offer.name)
-                yield offer, make_bundle(offer.name, source, None, entries, executable)
-            except DirectoryError as error:
-                yield offer, error
+    async def bundle(self, offer: Offer) -> Bundle:
+        """Fetch the files of one of the skills."""
+        entries, executable = await self._files(self._listed[offer])
+        return make_bundle(offer.name, SiteSource(self._url, offer.name), None, entries, executable)
 
     async def _index(self, place: str) -> tuple[str, Any]:
         address, limit = f"{self._url}{place}", limits.MAX_REGISTRY_PAGE_BYTES

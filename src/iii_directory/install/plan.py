@@ -222,15 +222,15 @@ def plan_write(
     author of the file. Without ``executable`` a file keeps its mode.
     """
     programs = disk.executable & {path} if executable is None else frozenset({path} if executable else ())
-    if content is None:
-        entry = _authored(path, None, disk, known, now, None, programs)
+    digest = None if content is None else content_hash(content)
+    entry = _authored(path, digest, disk, known, now, author, programs)
+    if content is None or digest is None:
         changes = FileChanges(removed=(path,))
         return InstallPlan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
     _check_places((path,), disk)
-    digest = content_hash(content)
     return InstallPlan(
         namespace,
-        _authored(path, digest, disk, known, now, author, programs),
+        entry,
         {path: content},
         frozenset(),
         FileChanges(replaced=(path,)) if path in disk.nodes else FileChanges(added=(path,)),
@@ -255,7 +255,7 @@ def _authored(
             return None
         known = Entry(WrittenSource(), _WRITTEN, now, "create", {})
     authors = {name: caller for name, caller in known.authors.items() if name != path}
-    if author is not None:
+    if author is not None and digest is not None:
         authors[path] = author
     known = known._replace(authors=authors)
     if known.by != "create":

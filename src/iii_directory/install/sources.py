@@ -30,7 +30,7 @@ from iii_directory.registry.registry_messages import WorkerRequest, is_version, 
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest, SkillSource
@@ -104,22 +104,26 @@ class Sources:
         if isinstance(source, Site):
             site = SiteSkills(source, await self._registry().connection(), timeout_ms, self)
             await site.look()
-            yield site
+            yield _OneByOne(site.found, site.bundle)
         elif isinstance(source, LocalFolder):
-            yield _OnDisk(self, await self.in_thread(lambda _: LocalSkills(source)))
+            yield self._on_disk(await self.in_thread(lambda _: LocalSkills(source)))
         elif isinstance(source, DirectFile):
             if "://" in source.url:
                 client = await self._registry().connection()
                 content = await fetch_direct(client, source, timeout_ms, private=self._private)
             else:
                 content = await self.in_thread(lambda _: read_archive(source))
-            yield _OnDisk(self, await self.in_thread(lambda stopped: DirectSkills(source, content, stopped)))
+            skills = await self.in_thread(lambda stopped: DirectSkills(source, content, stopped))
+            yield self._on_disk(skills)
         else:
             with ExitStack() as stack:
                 stopped = threading.Event()
                 opened = self._git.opened(source, stopped)
                 checkout = await self.in_thread(lambda _: stack.enter_context(opened), stopped)
                 yield _Repository(self, source.repo, checkout, stopped)
+
+    def _on_disk(self, skills: LocalSkills | DirectSkills) -> OpenSource:
+        return _OneByOne(skills.found, lambda offer: self.in_thread(lambda _: skills.bundle(offer)))
 
     async def in_thread(
         self, act: Callable[[threading.Event], Result], stopped: threading.Event | None = None
@@ -270,18 +274,17 @@ class _Repository:
             yield offers[folder], fetched
 
 
-class _OnDisk:
-    """The skills of a folder of this machine, or of a file that was fetched."""
+class _OneByOne:
+    """The skills of a source of which one is read after the other."""
 
-    def __init__(self, sources: Sources, skills: LocalSkills | DirectSkills) -> None:
-        self.found = skills.found
-        self._sources = sources
-        self._skills = skills
+    def __init__(self, found: Offered, read: Callable[[Offer], Awaitable[Bundle]]) -> None:
+        self.found = found
+        self._read = read
 
     async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         for offer in chosen:
             try:
-                yield offer, await self._sources.in_thread(lambda _, offer=offer: self._skills.bundle(offer))
+                yield offer, await self._read(offer)
             except DirectoryError as error:
                 yield offer, error
 

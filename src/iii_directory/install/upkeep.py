@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Upkeep:
-    """Works on what the record names: all of it, or some namespaces."""
+    """Look after what the record names: all of it, or some namespaces."""
 
     def __init__(
         self,
@@ -70,9 +70,11 @@ class Upkeep:
     ) -> list[Report]:
         """Bring namespaces up to date: clean files are replaced, edited ones kept or merged."""
 
+        rules = {"prune": prune, "allow_downgrade": allow_downgrade}
+
         async def one(name: str, entry: Entry, asked: AskedOnce) -> Report:
             try:
-                report = await self._update(name, entry, asked, prune=prune, allow_downgrade=allow_downgrade)
+                report = await self._update(name, entry, asked, **rules)
             except DirectoryError as error:
                 if not merge:
                     raise
@@ -139,13 +141,10 @@ class Upkeep:
     def _accept_facts(self, name: str, reason: str) -> install_record.FactsBaseline:
         facts, before = self._folder.facts(name)
         now = listed_facts(facts)
-        merged = {
-            kind: list(dict.fromkeys((*now.get(kind, ()), *before.get(kind, ()))))[
-                : limits.MAX_ACCEPTED_FACTS
-            ]
-            for kind in {**now, **before}
-        }
-        accepted = {kind: rows for kind, rows in merged.items() if rows}
+        accepted: dict[str, list[str]] = {}
+        for kind in {**now, **before}:
+            if rows := dict.fromkeys((*now.get(kind, ()), *before.get(kind, ()))):
+                accepted[kind] = list(rows)[: limits.MAX_ACCEPTED_FACTS]
         baseline = install_record.FactsBaseline(self._now(), reason, accepted)
         with self._folder.locked(name) as namespace:
             entry = _known(namespace.known, name)._replace(facts_baseline=baseline)
@@ -194,9 +193,7 @@ class Upkeep:
         async with AskedOnce(self._sources, entries) as asked:
             return await asyncio.gather(*(one(name) for name in names))
 
-    async def _update(
-        self, name: str, entry: Entry, asked: AskedOnce, *, prune: bool, allow_downgrade: bool
-    ) -> Report:
+    async def _update(self, name: str, entry: Entry, asked: AskedOnce, **rules: bool) -> Report:
         if is_pinned(entry):
             disk, _ = await self._threads.run(self._folder.look, name, ())
             kept = FileChanges(kept=tuple(verify_entry(entry, disk)["edited"]))
@@ -207,10 +204,7 @@ class Upkeep:
         if news and self._approve is not None and not await self._threads.run(self._approve, name, news):
             raise refused(f"{name} was not approved; nothing was changed")
         before = await self._originals(name, entry, bundle)
-        plan = await self._threads.run(
-            self._bring, bundle, entry, before, prune=prune, allow_downgrade=allow_downgrade
-        )
-        changes = plan.changes
+        changes = await self._threads.run(self._bring, bundle, entry, before, **rules)
         moved = bool(changes.added or changes.replaced or changes.removed)
         if isinstance(entry.source, install_record.RegistrySource):
             moved = moved or bundle.resolved != entry.resolved
@@ -220,29 +214,18 @@ class Upkeep:
     def _new_facts(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, list[str]]:
         return {} if bundle.hashes == entry.files else news_of(bundle, *self._folder.facts(name))
 
-    def _bring(
-        self, bundle: Bundle, entry: Entry, before: dict[str, bytes], *, prune: bool, allow_downgrade: bool
-    ) -> InstallPlan:
+    def _bring(self, bundle: Bundle, entry: Entry, before: dict[str, bytes], **rules: bool) -> FileChanges:
         """Install what the source has now; ``before`` are texts that edited files were made from."""
         with self._folder.locked(bundle.namespace, bundle.files) as namespace:
-            known = namespace.known
-            plan = plan_install(
-                bundle,
-                namespace.disk,
-                known,
-                edited="keep",
-                by=entry.by,
-                now=self._now(),
-                prune=prune,
-                allow_downgrade=allow_downgrade,
-            )
+            known, now = namespace.known, self._now()
+            plan = plan_install(bundle, namespace.disk, known, edited="keep", by=entry.by, now=now, **rules)
             edited_from: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
             after = {bundle.hashes[path]: bundle.files[path] for path in edited_from}
             wanted = {*edited_from.values(), *after}
             namespace.remember({key: text for key, text in (before | after).items() if key in wanted})
             namespace.commit(plan)
             namespace.forget_others(wanted)
-        return plan
+        return plan.changes
 
     async def _originals(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, bytes]:
         """Return the texts that edited files were made from, where the source changed them.
@@ -258,12 +241,9 @@ class Upkeep:
         kept = [await self._original(name, digest) for digest in origins.values()]
         if None not in kept:
             return {}
-        old = await self._before(entry)
-        return (
-            {}
-            if old is None
-            else {old.hashes[path]: old.files[path] for path in origins if path in old.files}
-        )
+        if (old := await self._before(entry)) is None:
+            return {}
+        return {old.hashes[path]: old.files[path] for path in origins if path in old.files}
 
     async def _before(self, entry: Entry) -> Bundle | None:
         """Fetch what was installed before, if its source still has it."""
