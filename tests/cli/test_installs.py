@@ -494,6 +494,7 @@ def test_a_terminal_is_asked_about_what_an_install_can_newly_do(desk: Desk, answ
     assert bar.endswith("\x1b[2K")  # the bar was cleared before the question
     assert "\u2501" not in asked.split("go on with db?")[0]
     assert (desk.skills / "db/SKILL.md").exists() == (answered == "y")
+    assert output.count("nothing was changed") == (answered != "y")
 
 
 def on_a_terminal(desk: Desk, *arguments: str, answered: str = "", code: int = 0) -> str:

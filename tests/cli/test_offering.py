@@ -147,4 +147,6 @@ def test_the_doctor_says_why_a_skill_is_not_there(project: Path) -> None:
     why = run("doctor", "--why", "b", cwd=project)
 
     assert "visibility in the configuration says off" in why.stdout
+    run("skills", "hide", "c", cwd=project)
+    assert run("doctor", "--why", "c", "--json", cwd=project).stdout.count('"kind"') == 1
     assert run("skills", "show", "b", cwd=project).returncode == 1

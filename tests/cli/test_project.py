@@ -184,6 +184,24 @@ def test_a_skill_is_installed_to_hosts_kept_current_there_and_removed_with_them(
     assert (project / ".claude/skills/theirs/SKILL.md").is_file()
 
 
+@pytest.mark.parametrize(("edited", "stays"), [("SKILL.md", True), ("notes.md", False)])
+def test_a_removed_skill_is_linked_on_only_while_its_edited_overview_stays(
+    home: Path, command: Command, edited: str, stays: bool
+) -> None:
+    project, source = home / "project", home / "source"
+    put_skill(source, "pdf")
+    (source / "pdf/notes.md").write_text("# Notes\n")
+    command("skills", "add", "../source/pdf", "--to", "claude-code", cwd=project)
+    (project / "skills/pdf" / edited).write_text("# Mine\n")
+
+    done = command("skills", "remove", "pdf", cwd=project)
+
+    assert done.returncode == 0
+    assert "pdf: the edited files that stay are yours now" in done.stderr
+    assert (project / "skills/pdf" / edited).read_text() == "# Mine\n"
+    assert (project / ".claude/skills/pdf").is_symlink() == stays
+
+
 def test_what_is_there_already_is_linked_and_unlinked_and_nothing_else(home: Path, command: Command) -> None:
     project = home / "project"
     put_skill(project / "skills", "pdf")

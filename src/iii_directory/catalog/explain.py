@@ -186,7 +186,10 @@ def _of_served(view: CatalogueView, skill: Skill) -> Iterator[Row]:
     if part is not None and part is not skill:
         whole = quoted(snapshot.display_id(part))
         yield _rule("index", key, f"it is part of the skill {whole}, so the index names that one alone")
-    elif plain_line(skill.description) not in workers_index(snapshot).body:
+    elif (view.levels.rule_for(bare_id(skill.id)) or ("", FULL))[1] != FULL:
+        # The rule of the setting says what the index has of it.
+        pass
+    elif plain_line(skill.description) not in workers_index(view.listed).body:
         reason = f"the index cuts every description so that all skills fit {INDEX_BUDGET_BYTES} bytes"
         yield _rule("cut", key, reason, "nothing; say first what the skill is for")
     if skill.disable_model_invocation:

@@ -14,6 +14,7 @@ from iii_directory.cli import add
 from iii_directory.cli.command_help import complete_namespaces
 from iii_directory.cli.linking import host_folders
 from iii_directory.cli.output import note, print_json, print_patch, print_table
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
@@ -187,9 +188,14 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
         return reports
 
     found = add.run_installer(settings, None, each)
-    gone = [report.namespace for report in found if report.status == "removed"]
-    if gone:
+    done = [report.namespace for report in found if report.status != "failed"]
+    # A skill whose own SKILL.md was edited is still there, and so are its links.
+    gone = [name for name in done if not (settings.skills_folder / name / OVERVIEW).is_file()]
+    if done:
         note(f"removed from {settings.skills_folder}")
+    for report in found:
+        if report.changes.kept:
+            note(f"{report.namespace}: the edited files that stay are yours now; delete them by hand")
     for placed in (one for name in gone for one in host_folders(settings).take_away(name)):
         note(f"{placed.outcome} {placed.place}{f': {placed.reason}' if placed.reason else ''}")
     _finish(found, as_json=as_json)

@@ -16,7 +16,7 @@ from iii_directory import limits
 from iii_directory.disk.install_record import content_hash
 from iii_directory.documents import frontmatter, ids
 from iii_directory.documents.model import Finding
-from iii_directory.errors import SOURCE_REFUSED, DirectoryError, Step, refused
+from iii_directory.errors import INSTALL_FAILED, SOURCE_REFUSED, DirectoryError, Step, refused
 from iii_directory.limits import MAX_PLUGINS
 from iii_directory.shapes import items_of, object_of, rows_of, text_of
 from iii_directory.text import close_names, one_line, quoted
@@ -116,6 +116,13 @@ def news_of(bundle: Bundle, before: Facts, accepted: Accepted) -> dict[str, list
     from iii_directory.documents.facts import new_facts
 
     return new_facts(before, bundle_facts(bundle), accepted)
+
+
+def check_approved(approve: Approve | None, namespace: str, news: Mapping[str, list[str]]) -> None:
+    """Ask whether to go on with what a bundle can newly do; raise D340 when the answer is no."""
+    if news and approve is not None and not approve(namespace, news):
+        problem = f"{namespace} was not approved; nothing was changed"
+        raise DirectoryError(INSTALL_FAILED, problem, next_steps=())
 
 
 def check_count(count: int) -> None:

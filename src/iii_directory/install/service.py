@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from iii_directory import limits
 from iii_directory.disk.install_record import By, RegistrySource
-from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError, refused
-from iii_directory.install.bundle import Offered, Wanted, news_of, select
+from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryError
+from iii_directory.install.bundle import Offered, Wanted, check_approved, news_of, select
 from iii_directory.install.plan import check_namespace, is_pinned, plan_install
 from iii_directory.install.process import Threads
 from iii_directory.install.reports import Added, Installation, Preview, added, installation, unified_diff
@@ -237,8 +237,7 @@ class Installer:
         self, bundle: Bundle, by: By, edited: EditedFiles, progress: Progress, **rules: bool
     ) -> Installation:
         news = news_of(bundle, *self._folder.facts(bundle.namespace))
-        if news and self.approve is not None and not self.approve(bundle.namespace, news):
-            raise refused(f"{bundle.namespace} was not approved; nothing was changed")
+        check_approved(self.approve, bundle.namespace, news)
         with self._folder.locked(bundle.namespace, bundle.files) as found:
             plan = plan_install(
                 bundle, found.disk, found.known, edited=edited, by=by, now=self._now(), **rules

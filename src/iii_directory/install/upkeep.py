@@ -12,7 +12,7 @@ from iii_directory.disk import install_record
 from iii_directory.documents.facts import listed_facts
 from iii_directory.documents.ids import is_namespace
 from iii_directory.errors import INSTALL_FAILED, DirectoryError, refused
-from iii_directory.install.bundle import news_of
+from iii_directory.install.bundle import check_approved, news_of
 from iii_directory.install.plan import (
     Disk,
     FileChanges,
@@ -201,8 +201,7 @@ class Upkeep:
             return Report(name, status, entry.resolved, entry.resolved, pinned=True, changes=kept)
         bundle = await asked.bundle(entry)
         news = await self._threads.run(self._new_facts, name, entry, bundle)
-        if news and self._approve is not None and not await self._threads.run(self._approve, name, news):
-            raise refused(f"{name} was not approved; nothing was changed")
+        await self._threads.run(check_approved, self._approve, name, news)
         before = await self._originals(name, entry, bundle)
         changes = await self._threads.run(self._bring, bundle, entry, before, **rules)
         moved = bool(changes.added or changes.replaced or changes.removed)
