@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
 def upkeep(world: World, name: str, *, files: FileOps | None = None, **options: Any) -> Any:
     def act(installer: Installer) -> Any:
         if files is not None:
-            installer.upkeep._folder._files = files
+            installer.upkeep.folder._files = files
         return getattr(installer.upkeep, name)(**options)
 
     return world.run(act)

@@ -18,7 +18,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
 from iii_directory.disk import safe_open
@@ -88,15 +88,10 @@ def _parse_journal(content: bytes | None, namespace: str) -> Journal | None:
         entry = None if document["entry"] is None else parse_entry(document["entry"])
         if document["namespace"] != namespace or (entry is None) != (document["entry"] is None):
             return None
-        return Journal(
-            namespace=namespace,
-            staged=document["staged"],
-            entry=entry,
-            marks={path: (inode, size, time) for path, (inode, size, time) in document["marks"].items()},
-            writes=dict(document["writes"]),
-            deletes=frozenset(document["deletes"]),
-            edits_win=document["edits_win"],
-        )
+        marks = {path: (inode, size, time) for path, (inode, size, time) in document["marks"].items()}
+        writes, deletes = dict(document["writes"]), frozenset(document["deletes"])
+        read: dict[str, Any] = {"entry": entry, "marks": marks, "writes": writes, "deletes": deletes}
+        return Journal(**{**document, **read})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -108,23 +108,15 @@ def _fetched(commit: str, folder: str, blobs: list[Blob], contents: Mapping[str,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GitSource:
     """Git repositories under one set of rules. All methods block, and end early once ``stopped`` is set."""
 
-    def __init__(
-        self,
-        *,
-        mirrors: Mapping[str, str],
-        allow_file: bool,
-        timeout_ms: int,
-        private: bool = False,
-        ssh_keys: bool = False,
-    ) -> None:
-        self._private = private
-        self._ssh_keys = ssh_keys
-        self._mirrors = mirrors
-        self._allow_file = allow_file
-        self._timeout_ms = timeout_ms
+    mirrors: Mapping[str, str]
+    allow_file: bool
+    timeout_ms: int
+    private: bool = False
+    ssh_keys: bool = False
 
     def fetch(self, request: RepoRequest, stopped: threading.Event | None = None) -> Fetched:
         """Fetch one skill of a repository, as its branch, tag or commit has it now."""
@@ -166,9 +158,9 @@ class GitSource:
 
     @contextmanager
     def _git(self, request: RepoRequest | RepoTree, stopped: threading.Event | None) -> Generator[Git]:
-        address = address_of(request.repo, self._mirrors, allow_file=self._allow_file)
+        address = address_of(request.repo, self.mirrors, allow_file=self.allow_file)
         resolved = None if address.is_mirror else self._checked(request, address)
-        deadline = time.monotonic() + self._timeout_ms / 1000
+        deadline = time.monotonic() + self.timeout_ms / 1000
         try:
             with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch:
                 yield Git(request, address, scratch, deadline, stopped or threading.Event(), resolved)
@@ -184,11 +176,11 @@ class GitSource:
 
     def _checked(self, request: RepoRequest | RepoTree, address: RepoAddress) -> str | None:
         """Refuse what a caller may not reach; return the addresses of the host, which git must use."""
-        if address.protocol == "ssh" and not self._ssh_keys:
+        if address.protocol == "ssh" and not self.ssh_keys:
             problem = f"{request} is reached by ssh, which would use the keys of the user who runs this"
             raise DirectoryError(SOURCE_REFUSED, f"{problem}: name an https address, or set allow_ssh_keys")
         host, port = host_and_port(address)
-        if self._private or host is None:
+        if self.private or host is None:
             return None
         try:
             looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -155,12 +155,20 @@ def installation(bundle: Bundle, plan: InstallPlan, news: dict[str, list[str]]) 
         "source": {key: value for key, value in bundle.source.as_dict().items() if key != "registry"},
         **({"new_facts": news} if news else {}),
     }
+    origin = "registry" if isinstance(bundle.source, RegistrySource) else "source"
+    reason = f"it is a dot file of the {origin}, and those are not installed"
+    fix = "nothing, unless it was meant to be installed: then it needs another name in the source"
+    edited = [edited_file(f"{bundle.namespace}/{path}") for path in changes.kept]
+    hidden = [
+        Finding("skipped", f"{bundle.namespace}/{path}", reason, fix, urgent=False)
+        for path in bundle.left_out
+    ]
     return Installation(
         namespace=bundle.namespace,
         reply=reply,
         resolved=bundle.resolved,
         changes=changes,
-        findings=(*bundle.findings, *_findings(bundle, plan)),
+        findings=(*bundle.findings, *edited, *hidden),
         is_current=not (changes.added or changes.replaced or changes.overwritten or changes.kept),
     )
 
@@ -174,22 +182,6 @@ def edited_file(path: str) -> Finding:
         "nothing, if that is meant; else merge the two by hand, or replace it with an explicit download",
         urgent=False,
     )
-
-
-def _findings(bundle: Bundle, plan: InstallPlan) -> list[Finding]:
-    origin = "registry" if isinstance(bundle.source, RegistrySource) else "source"
-    edited = [edited_file(f"{bundle.namespace}/{path}") for path in plan.changes.kept]
-    hidden = [
-        Finding(
-            "skipped",
-            f"{bundle.namespace}/{path}",
-            f"it is a dot file of the {origin}, and those are not installed",
-            "nothing, unless it was meant to be installed: then it needs another name in the source",
-            urgent=False,
-        )
-        for path in bundle.left_out
-    ]
-    return edited + hidden
 
 
 def unified_diff(namespace: str, changes: Sequence[tuple[str, bytes | None, bytes | None]]) -> str:

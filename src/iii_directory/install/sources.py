@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from iii_directory.disk import install_record
@@ -274,17 +274,17 @@ class _Repository:
             yield offers[folder], fetched
 
 
+@dataclass(frozen=True, slots=True)
 class _OneByOne:
     """The skills of a source of which one is read after the other."""
 
-    def __init__(self, found: Offered, read: Callable[[Offer], Awaitable[Bundle]]) -> None:
-        self.found = found
-        self._read = read
+    found: Offered
+    read: Callable[[Offer], Awaitable[Bundle]]
 
     async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         for offer in chosen:
             try:
-                yield offer, await self._read(offer)
+                yield offer, await self.read(offer)
             except DirectoryError as error:
                 yield offer, error
 

@@ -125,43 +125,37 @@ def _branch(top: Branch, parts: list[str]) -> Branch:
     return top
 
 
+@dataclass(slots=True)
 class Builder:
-    """Fills empty folders with the new tree, and reports after every file how many are written."""
+    """Fill empty folders with the new tree, and report after every file how many are written."""
 
-    def __init__(
-        self,
-        files: FileOps,
-        states: Mapping[str, os.stat_result],
-        progress: Progress = silent,
-        total: int = 0,
-    ) -> None:
-        self._files = files
-        self._states = states
-        self._progress = progress
-        self._total = total
-        self._written = 0
+    files: FileOps
+    states: Mapping[str, os.stat_result]
+    progress: Progress = silent
+    total: int = 0
+    written: int = 0
 
     def fill(self, opened: int, branch: Branch, source: int | None = None, prefix: str = "") -> None:
         """Fill an open folder, taking kept files from the open ``source``, and sync it."""
-        files = self._files
+        files = self.files
         for name in branch.kept:
             assert source is not None  # noqa: S101 - kept files come from a folder that was scanned
             safe_open.carry(files, name, source, name, opened)
         for name, content in branch.writes.items():
             safe_open.write_file(files, name, opened, content, executable=name in branch.executable)
-            self._written += 1
-            self._progress("write", self._written, self._total)
+            self.written += 1
+            self.progress("write", self.written, self.total)
         for name, inner in branch.folders.items():
             path = f"{prefix}{name}"
             files.make_folder(name, opened)
             with safe_open.opened_folder(files, name, opened) as below:
-                if path in self._states and source is not None:
+                if path in self.states and source is not None:
                     with safe_open.opened_folder(files, name, source) as inner_source:
                         self.fill(below, inner, inner_source, f"{path}/")
                 else:
                     self.fill(below, inner, None, f"{path}/")
-        if prefix.removesuffix("/") in self._states:
-            files.adopt(opened, self._states[prefix.removesuffix("/")])
+        if prefix.removesuffix("/") in self.states:
+            files.adopt(opened, self.states[prefix.removesuffix("/")])
         files.sync(opened)
 
 

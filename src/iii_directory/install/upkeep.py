@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from iii_directory import limits
@@ -42,22 +42,15 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Progress
 
 
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """Look after what the record names: all of it, or some namespaces."""
 
-    def __init__(
-        self,
-        folder: SkillsFolder,
-        sources: Sources,
-        threads: Threads,
-        now: Callable[[], str],
-        approve: Approve | None = None,
-    ) -> None:
-        self._approve = approve
-        self._folder = folder
-        self._threads = threads
-        self._sources = sources
-        self._now = now
+    folder: SkillsFolder
+    sources: Sources
+    threads: Threads
+    now: Callable[[], str]
+    approve: Approve | None = None
 
     async def update(
         self,
@@ -80,7 +73,7 @@ class Upkeep:
                     raise
                 # What was edited is merged without the source.
                 report = Report(name, "failed", entry.resolved, error=error)
-            return with_merges(report, await self._threads.run(self._merge, name)) if merge else report
+            return with_merges(report, await self.threads.run(self._merge, name)) if merge else report
 
         return await self._each(namespaces, one, progress)
 
@@ -107,7 +100,7 @@ class Upkeep:
         rows: list[dict[str, Any]] = []
         for name in _meant(lock, namespaces):
             entry = _recorded(lock, name)
-            found = verify_entry(entry, (await self._threads.run(self._folder.look, name))[0])
+            found = verify_entry(entry, (await self.threads.run(self.folder.look, name))[0])
             status = "edited" if found["edited"] or found["missing"] or found["mode"] else "clean"
             rows.append({"namespace": name, "status": status, **found})
         return rows
@@ -117,7 +110,7 @@ class Upkeep:
         if upstream:
             lock = await self._lock()
             entries = {name: _recorded(lock, name) for name in _meant(lock, namespaces)}
-            async with AskedOnce(self._sources, entries.values()) as asked:
+            async with AskedOnce(self.sources, entries.values()) as asked:
                 return "".join([await self._news(name, entry, asked) for name, entry in entries.items()])
         edited = [row for row in await self.verify(namespaces) if row["status"] == "edited"]
         texts = [await self._edits(row["namespace"], row["edited"] + row["missing"]) for row in edited]
@@ -130,36 +123,36 @@ class Upkeep:
     async def remove(self, namespace: str, *, force: bool = False) -> Report:
         """Remove what the record names of a namespace; edited files stay unless forced."""
         entry = _recorded(await self._lock(), namespace)
-        changes = await self._threads.run(self._remove, namespace, force=force)
+        changes = await self.threads.run(self._remove, namespace, force=force)
         status = "edited" if changes.kept else "removed"
         return Report(namespace, status, installed=entry.resolved, changes=changes)
 
     async def accept_facts(self, namespace: str, reason: str) -> install_record.FactsBaseline:
         """Record as accepted what the installed files of a namespace can do, beside what was before."""
-        return await self._threads.run(self._accept_facts, namespace, reason)
+        return await self.threads.run(self._accept_facts, namespace, reason)
 
     def _accept_facts(self, name: str, reason: str) -> install_record.FactsBaseline:
-        facts, before = self._folder.facts(name)
+        facts, before = self.folder.facts(name)
         now = listed_facts(facts)
         accepted: dict[str, list[str]] = {}
         for kind in {**now, **before}:
             if rows := dict.fromkeys((*now.get(kind, ()), *before.get(kind, ()))):
                 accepted[kind] = list(rows)[: limits.MAX_ACCEPTED_FACTS]
-        baseline = install_record.FactsBaseline(self._now(), reason, accepted)
-        with self._folder.locked(name) as namespace:
+        baseline = install_record.FactsBaseline(self.now(), reason, accepted)
+        with self.folder.locked(name) as namespace:
             entry = _known(namespace.known, name)._replace(facts_baseline=baseline)
             namespace.commit(InstallPlan(name, entry, {}, frozenset(), FileChanges(), edits_win=True))
         return baseline
 
     def _remove(self, name: str, *, force: bool) -> FileChanges:
-        with self._folder.locked(name) as namespace:
+        with self.folder.locked(name) as namespace:
             plan = plan_remove(name, namespace.disk, _known(namespace.known, name), force=force)
             namespace.commit(plan)
             namespace.forget_others(())
         return plan.changes
 
     async def _lock(self) -> LockFile:
-        return install_record.unbroken(await self._threads.run(self._folder.lock))
+        return install_record.unbroken(await self.threads.run(self.folder.lock))
 
     async def _each(
         self,
@@ -190,20 +183,20 @@ class Upkeep:
             return report
 
         entries = (lock.namespaces[name] for name in names if name in lock.namespaces)
-        async with AskedOnce(self._sources, entries) as asked:
+        async with AskedOnce(self.sources, entries) as asked:
             return await asyncio.gather(*(one(name) for name in names))
 
     async def _update(self, name: str, entry: Entry, asked: AskedOnce, **rules: bool) -> Report:
         if is_pinned(entry):
-            disk, _ = await self._threads.run(self._folder.look, name, ())
+            disk, _ = await self.threads.run(self.folder.look, name, ())
             kept = FileChanges(kept=tuple(verify_entry(entry, disk)["edited"]))
             status = "edited" if kept.kept else "current"
             return Report(name, status, entry.resolved, entry.resolved, pinned=True, changes=kept)
         bundle = await asked.bundle(entry)
-        news = await self._threads.run(self._new_facts, name, entry, bundle)
-        await self._threads.run(check_approved, self._approve, name, news)
+        news = await self.threads.run(self._new_facts, name, entry, bundle)
+        await self.threads.run(check_approved, self.approve, name, news)
         before = await self._originals(name, entry, bundle)
-        changes = await self._threads.run(self._bring, bundle, entry, before, **rules)
+        changes = await self.threads.run(self._bring, bundle, entry, before, **rules)
         moved = bool(changes.added or changes.replaced or changes.removed)
         if isinstance(entry.source, install_record.RegistrySource):
             moved = moved or bundle.resolved != entry.resolved
@@ -211,12 +204,12 @@ class Upkeep:
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes, new_facts=news)
 
     def _new_facts(self, name: str, entry: Entry, bundle: Bundle) -> dict[str, list[str]]:
-        return {} if bundle.hashes == entry.files else news_of(bundle, *self._folder.facts(name))
+        return {} if bundle.hashes == entry.files else news_of(bundle, *self.folder.facts(name))
 
     def _bring(self, bundle: Bundle, entry: Entry, before: dict[str, bytes], **rules: bool) -> FileChanges:
         """Install what the source has now; ``before`` are texts that edited files were made from."""
-        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
-            known, now = namespace.known, self._now()
+        with self.folder.locked(bundle.namespace, bundle.files) as namespace:
+            known, now = namespace.known, self.now()
             plan = plan_install(bundle, namespace.disk, known, edited="keep", by=entry.by, now=now, **rules)
             edited_from: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
             after = {bundle.hashes[path]: bundle.files[path] for path in edited_from}
@@ -231,7 +224,7 @@ class Upkeep:
 
         They come from the source; texts that are kept here already are left out.
         """
-        disk, _ = await self._threads.run(self._folder.look, name, ())
+        disk, _ = await self.threads.run(self.folder.look, name, ())
         origins = {
             path: entry.edited_from.get(path, entry.files[path])
             for path in verify_entry(entry, disk)["edited"]
@@ -247,12 +240,12 @@ class Upkeep:
     async def _before(self, entry: Entry) -> Bundle | None:
         """Fetch what was installed before, if its source still has it."""
         try:
-            return await self._sources.recorded(entry)
+            return await self.sources.recorded(entry)
         except DirectoryError:
             return None
 
     def _merge(self, name: str) -> FileChanges:
-        with self._folder.locked(name) as namespace:
+        with self.folder.locked(name) as namespace:
             known = _known(namespace.known, name)
             sides = {path: self._sides(name, path, known) for path in _behind(known, namespace.disk)}
             whole = {path: three for path, three in sides.items() if three is not None}
@@ -265,9 +258,9 @@ class Upkeep:
         return replace(plan.changes, conflicts=tuple(sorted((*plan.changes.conflicts, *lost))))
 
     def _sides(self, name: str, path: str, known: Entry) -> Sides | None:
-        base = self._folder.read_original(name, known.edited_from[path])
-        theirs = self._folder.read_original(name, known.files[path])
-        mine = self._folder.read(name, path)
+        base = self.folder.read_original(name, known.edited_from[path])
+        theirs = self.folder.read_original(name, known.files[path])
+        mine = self.folder.read(name, path)
         return None if base is None or mine is None or theirs is None else Sides(base, mine, theirs)
 
     async def _outdated(self, name: str, entry: Entry, asked: AskedOnce, *, facts: bool) -> Report:
@@ -280,8 +273,8 @@ class Upkeep:
             newer = bundle.hashes != entry.files or bundle.executable != frozenset(entry.executable)
         news: dict[str, list[str]] = {}
         if newer and facts and not is_pinned(entry):
-            news = await self._threads.run(self._new_facts, name, entry, await asked.bundle(entry))
-        disk, _ = await self._threads.run(self._folder.look, name, ())
+            news = await self.threads.run(self._new_facts, name, entry, await asked.bundle(entry))
+        disk, _ = await self.threads.run(self.folder.look, name, ())
         behind = _behind(entry, disk)
         status = "outdated" if newer else "edited" if behind else "current"
         return Report(
@@ -289,18 +282,18 @@ class Upkeep:
         )
 
     async def _restore(self, name: str, entry: Entry, edited: EditedFiles) -> Report:
-        disk, _ = await self._threads.run(self._folder.look, name, ())
+        disk, _ = await self.threads.run(self.folder.look, name, ())
         found = verify_entry(entry, disk)
         if not found["missing"] and not found["mode"] and (edited == "keep" or not found["edited"]):
             kept = FileChanges(kept=tuple(found["edited"]))
             return Report(name, "edited" if found["edited"] else "current", entry.resolved, changes=kept)
-        bundle = await self._sources.recorded(entry)
-        changes = await self._threads.run(self._put_back, bundle, edited)
+        bundle = await self.sources.recorded(entry)
+        changes = await self.threads.run(self._put_back, bundle, edited)
         status = "edited" if changes.kept else "restored"
         return Report(name, status, entry.resolved, bundle.resolved, changes=changes)
 
     def _put_back(self, bundle: Bundle, edited: EditedFiles) -> FileChanges:
-        with self._folder.locked(bundle.namespace, bundle.files) as namespace:
+        with self.folder.locked(bundle.namespace, bundle.files) as namespace:
             known = _known(namespace.known, bundle.namespace)
             plan = plan_restore(bundle, namespace.disk, known, edited=edited)
             namespace.commit(plan)
@@ -310,14 +303,14 @@ class Upkeep:
         entry = _recorded(await self._lock(), name)
         was = {path: await self._original(name, entry.edited_from.get(path)) for path in paths}
         if None in was.values():
-            bundle = await self._sources.recorded(entry)
+            bundle = await self.sources.recorded(entry)
             was = {path: text if text is not None else bundle.files.get(path) for path, text in was.items()}
-        here = {path: await self._threads.run(self._folder.read, name, path) for path in paths}
+        here = {path: await self.threads.run(self.folder.read, name, path) for path in paths}
         return unified_diff(name, [(path, was[path], here[path]) for path in paths])
 
     async def _news(self, name: str, entry: Entry, asked: AskedOnce) -> str:
         """Show what the source has changed by now in files that are edited here, since they were edited."""
-        disk, _ = await self._threads.run(self._folder.look, name, ())
+        disk, _ = await self.threads.run(self.folder.look, name, ())
         origins = {
             path: entry.edited_from.get(path, entry.files[path])
             for path in verify_entry(entry, disk)["edited"]
@@ -346,7 +339,7 @@ class Upkeep:
         return unified_diff(name, changes)
 
     async def _original(self, name: str, digest: str | None) -> bytes | None:
-        return None if digest is None else await self._threads.run(self._folder.read_original, name, digest)
+        return None if digest is None else await self.threads.run(self.folder.read_original, name, digest)
 
 
 def _behind(known: Entry, disk: Disk) -> tuple[str, ...]:

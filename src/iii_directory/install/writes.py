@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iii_directory import limits
 from iii_directory.disk.files import FileOps, RefusedError, closing_fd, racy_after, settled_stamp, stamp_of
@@ -74,7 +74,7 @@ class Writes:
                 if path in locked.disk.nodes:
                     named = f"a {locked.disk.nodes[path]} {quoted(f'{namespace}/{path}')}"
                     raise DirectoryError(SKILL_EXISTS, f"{named} is there already")
-                self._commit(locked, namespace, path, content, author, executable=executable)
+                self._commit(locked, namespace, path, content, author=author, executable=executable)
             return WrittenFile(len(content), content_hash(content))
 
         with self._threads.room(limits.MAX_WRITES_AT_ONCE, INSTALL_FAILED):
@@ -105,7 +105,7 @@ class Writes:
                 if expected is not None and digest != expected:
                     problem = f"the file {named} is not what was expected: it was written since"
                     raise DirectoryError(SKILL_CHANGED, problem)
-                self._commit(locked, namespace, path, content, author, executable=executable)
+                self._commit(locked, namespace, path, content, author=author, executable=executable)
             held = before if content is None else content
             return WrittenFile(len(held), content_hash(held))
 
@@ -113,25 +113,9 @@ class Writes:
             return await self._threads.run(act)
 
     def _commit(
-        self,
-        locked: LockedNamespace,
-        namespace: str,
-        path: str,
-        content: bytes | None,
-        author: Author | None,
-        *,
-        executable: bool | None,
+        self, locked: LockedNamespace, namespace: str, path: str, content: bytes | None, **written: Any
     ) -> None:
-        plan = plan_write(
-            namespace,
-            path,
-            content,
-            locked.disk,
-            locked.known,
-            now=self._now(),
-            author=author,
-            executable=executable,
-        )
+        plan = plan_write(namespace, path, content, locked.disk, locked.known, now=self._now(), **written)
         locked.commit(plan)
         if self._folder.read(namespace, path) != content:
             named = quoted(f"{namespace}/{path}")
