@@ -190,6 +190,7 @@ def test_a_removed_skill_is_linked_on_only_while_its_edited_overview_stays(
 ) -> None:
     project, source = home / "project", home / "source"
     put_skill(source, "pdf")
+    put_skill(project / "skills", "own")
     (source / "pdf/notes.md").write_text("# Notes\n")
     command("skills", "add", "../source/pdf", "--to", "claude-code", cwd=project)
     (project / "skills/pdf" / edited).write_text("# Mine\n")
