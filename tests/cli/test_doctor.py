@@ -89,6 +89,7 @@ def test_why_tells_of_one_document_whether_it_is_served_and_every_rule(
 
     first, *rows = done.stdout.splitlines()
     assert (done.returncode, summary in first) == (code, True), done.stdout
+    assert "call directory::" not in done.stdout
     assert [" ".join(row.split("\t")[:2]) for row in rows] == rules
     assert all(len(row.split("\t")) == 4 for row in rows)
 

@@ -261,6 +261,9 @@ def test_a_dry_run_shows_the_plan_and_a_diff_and_changes_nothing(desk: Desk) -> 
     first = desk.type("add", "db", "--dry-run")
     assert not desk.skills.exists()
     assert first.stdout.startswith("db 1.0.0: nothing is changed by a dry run\nadded\tSKILL.md\n")
+    # Whole new files are no diff to read; skills use shows them.
+    assert "+++" not in first.stdout
+    assert "skills use" in first.stderr
 
     desk.has("db")
     put(desk.skills, {"db/get.md": b"by hand\n"})
@@ -277,6 +280,7 @@ def test_a_dry_run_shows_the_plan_and_a_diff_and_changes_nothing(desk: Desk) -> 
         "unchanged": ["prompts/ask.md"],
     }
     assert "-# one\n+# two\n" in plan["diff"]
+    assert plan["diff"] in desk.type("add", "db", "--dry-run").stdout
     assert desk.json("add", "db", "--dry-run", "--force")["changes"]["overwritten"] == ["get.md"]
 
 

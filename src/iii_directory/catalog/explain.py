@@ -57,7 +57,9 @@ def explanation(view: CatalogueView, payload: Mapping[str, Any], beside: Iterabl
     try:
         answer = _answer(view, asked, written)
     except DirectoryError as error:
-        answer = _Answer(f"{quoted(written)} is there and is not served" if rules else str(error))
+        # The caller asks for reasons, so other ways to find the document are left out.
+        known = DirectoryError(error.kind, error.problem, did_you_mean=error.did_you_mean, next_steps=())
+        answer = _Answer(f"{quoted(written)} is there and is not served" if rules else str(known))
     if answer.document is not None:
         rules += _of_served(view, answer.document)
     rules += _of_levels(view, written)

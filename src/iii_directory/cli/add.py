@@ -93,11 +93,12 @@ yes_option = click.option(
 
 
 @click.command(
-    help="Install skills: of a published worker (NAME, NAME@VERSION or NAME@TAG), of a repository "
-    "(owner/repo, owner/repo/path, either with @REF; a tree address of GitHub; any git address), of a folder "
-    "(./folder), of an archive (.zip or .tar.gz, here or at an address), of a SKILL.md at an address, or of "
-    "a site with an index (https://host). One skill is installed; of several, name some with --skill or "
-    "--plugin, or take --all. Each is installed whole or not at all; files edited by hand are kept.",
+    help="Install skills of a repository, a folder, an archive, a site or a published worker. SOURCE is "
+    "owner/repo, owner/repo/path (either with @REF), a tree address of GitHub, any git address, ./folder, a "
+    ".zip or .tar.gz (here or at an address), the address of a SKILL.md, https://host of a site with an "
+    "index, or NAME, NAME@VERSION or NAME@TAG of a published worker. One skill is installed; of several, "
+    "name some with --skill or --plugin, or take --all. Each is installed whole or not at all; files edited "
+    "by hand are kept.",
     epilog=f"{common.EXIT_CODES} 1 also when a source has several skills and it was not said which.",
 )
 @click.argument("source", metavar="SOURCE")
@@ -411,13 +412,16 @@ def _print_preview(preview: Preview) -> None:
     resolved = shown_commit(preview.resolved)
     print_text(f"{preview.namespace} {resolved}: nothing is changed by a dry run")
     unchanged = len(changes.pop("unchanged", ()))
+    is_new = set(changes) == {"added"}
     print_table(("change", "file"), [(kind, path) for kind, paths in changes.items() for path in paths])
     if unchanged:
         note(f"{counted(unchanged, 'file')} would stay as they are")
     say_news(preview.namespace, preview.new_facts)
     if preview.left_out:
         note(f"dot files are not installed: {', '.join(preview.left_out)}")
-    if preview.diff:
+    if is_new:
+        note("all files are new, so no diff is shown; skills use writes them to a temporary folder")
+    elif preview.diff:
         print_patch(f"\n{preview.diff}")
 
 

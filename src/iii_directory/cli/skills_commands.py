@@ -185,9 +185,8 @@ def usage(unused: bool, as_json: bool, where: Where) -> None:
         return
     output.print_rows(reply["skills"], ("id", "offered", "read", "used"), empty="nothing was counted")
     for miss in () if unused else reply["misses"][:10]:
-        output.note(
-            f"nothing was found for {quoted(miss['words'])}, {miss['count']} times, last {miss['last']}"
-        )
+        times = output.counted(miss["count"], "time")
+        output.note(f"nothing was found for {quoted(miss['words'])}, {times}, last {miss['last']}")
 
 
 @skills.command(help="Show the index of all skills, made for system prompts.")
@@ -260,8 +259,8 @@ def _cost(size: dict[str, int]) -> str:
 
 def _fate(host: dict[str, Any]) -> str:
     room = f"{host['name']} has room for {host['limit_chars']} characters"
-    fate = "nothing is cut" if host["fits"] else f"{len(host['cut'])} skills are cut"
-    return f"{room}, the list has {host['used_chars']}: {fate}"
+    cut = f"{output.counted(len(host['cut']), 'skill')} {'is' if len(host['cut']) == 1 else 'are'} cut"
+    return f"{room}, the list has {host['used_chars']}: {'nothing is cut' if host['fits'] else cut}"
 
 
 FURTHER: Final = (
