@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from iii_directory.limits import MAX_SUGGESTIONS, QUOTED_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
 # Control characters, line and paragraph separators, surrogates, all Unicode format characters (which hide or
@@ -190,19 +189,17 @@ class Names:
         # Splitting makes copies that lie side by side in memory, which are read several times as fast.
         self.shortest_first = ordered.split(_BETWEEN)
 
-    def as_long_as(self, asked: str, give_or_take: int) -> list[str]:
-        start = bisect_left(self.shortest_first, len(asked) - give_or_take, key=len)
-        return self.shortest_first[
-            start : bisect_right(self.shortest_first, len(asked) + give_or_take, lo=start, key=len)
-        ]
-
 
 def close_names(asked: str, known: AbstractSet[str] | Names) -> list[str]:
     """Return a few names of ``known`` that the caller may have meant, the most likely first."""
     names = known if isinstance(known, Names) else Names(known)
     asked = asked.strip().casefold()
     one_slip, some_slips = _slips_away(asked, names)
-    likeliest_first = (*one_slip, *_starting_a_word(asked, names), *some_slips, *_above(asked, names.all))
+    # Last the nearest known name above the wanted one, such as `a` for `a/b`.
+    parts = asked.split("/")
+    above = ("/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+    nearest = [name for name in above if name in names.all][:1]
+    likeliest_first = (*one_slip, *_starting_a_word(asked, names), *some_slips, *nearest)
     return list(dict.fromkeys(likeliest_first))[:MAX_SUGGESTIONS]
 
 
@@ -230,7 +227,9 @@ def _distances(asked: str, names: Names, most: int) -> dict[str, int]:
     from rapidfuzz.distance import OSA, Indel
 
     # A typo is at most one deletion and one insertion, which Indel counts in half of the time.
-    alike = names.as_long_as(asked, most)
+    start = bisect_left(names.shortest_first, len(asked) - most, key=len)
+    end = bisect_right(names.shortest_first, len(asked) + most, lo=start, key=len)
+    alike = names.shortest_first[start:end]
     near = process.extract(asked, alike, scorer=Indel.distance, score_cutoff=2 * most, limit=None)
     alike = [name for name, _, _ in near]
     close = process.extract(asked, alike, scorer=OSA.distance, score_cutoff=most, limit=None)
@@ -239,25 +238,14 @@ def _distances(asked: str, names: Names, most: int) -> dict[str, int]:
 
 def _starting_a_word(asked: str, names: Names) -> list[str]:
     """Return the names with a word that starts like the wanted one, shortest first."""
+    found: list[str] = []
     if len(asked) < _MIN_PART or _BETWEEN in asked:
-        return []
-    return [name for name, _ in zip(_holding(asked, names.text), range(MAX_SUGGESTIONS), strict=False)]
-
-
-def _holding(asked: str, text: str) -> Iterator[str]:
-    at = text.find(asked)
-    while at >= 0:
+        return found
+    at = names.text.find(asked)
+    while at >= 0 and len(found) < MAX_SUGGESTIONS:
         end = at
-        if text[at - 1] in _BEFORE_A_WORD:
-            end = text.index(_BETWEEN, at)
-            yield text[text.rindex(_BETWEEN, 0, at) + 1 : end]
-        at = text.find(asked, end + 1)
-
-
-def _above(asked: str, known: AbstractSet[str]) -> list[str]:
-    """Return the nearest known name above the wanted one, such as ``a`` for ``a/b``."""
-    while "/" in asked:
-        asked = asked.rpartition("/")[0]
-        if asked in known:
-            return [asked]
-    return []
+        if names.text[at - 1] in _BEFORE_A_WORD:
+            end = names.text.index(_BETWEEN, at)
+            found.append(names.text[names.text.rindex(_BETWEEN, 0, at) + 1 : end])
+        at = names.text.find(asked, end + 1)
+    return found

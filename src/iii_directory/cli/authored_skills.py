@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
+from iii_directory.cli.common import fail
 from iii_directory.disk.safe_open import RefusedError, regular_below
 from iii_directory.documents.facts import FileContent
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, check_new_skill_id, path_to_id, skill_name_of
@@ -42,16 +43,15 @@ cases:
 """
 
 
-class AuthoringError(Exception):
-    """A command of an author cannot be carried out; the message says why."""
-
-
 def skills_below(path: str) -> Iterator[tuple[str, SkillFiles]]:
-    """Yield every skill at a path or below it, with its folder, sorted; links are not followed."""
+    """Yield every skill at a path or below it, with its folder, sorted; links are not followed.
+
+    A path that is neither a skill nor a folder ends the command.
+    """
     if os.path.isfile(path) and os.path.basename(path) in OVERVIEWS:
         path = os.path.dirname(path) or "."
     if not os.path.isdir(path):
-        raise AuthoringError(f"{path} is neither a skill nor a folder")
+        fail(f"{path} is neither a skill nor a folder")
     for folder, names, files in os.walk(path):
         names[:] = sorted(name for name in names if _is_entered(name))
         # Below the path, index.md may be the page of anything: only SKILL.md says that a skill is meant.
@@ -75,16 +75,16 @@ def read_contents(folder: str) -> dict[str, FileContent]:
 def write_skeleton(skills_folder: str, name: str) -> str:
     """Write a new skill with placeholders to fill in, and return the path of its SKILL.md."""
     if skill_name_of(name) is None:
-        raise AuthoringError(
+        fail(
             f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
             f" {limits.MAX_SKILL_NAME_CHARS} at most"
         )
     try:
         check_new_skill_id(name)
     except DirectoryError as error:
-        raise AuthoringError(error.problem) from None
+        fail(error.problem)
     if path_to_id(f"{name}/{OVERVIEW}").is_prompt:
-        raise AuthoringError(f"in a folder called '{name}' every file is a prompt: choose another name")
+        fail(f"in a folder called '{name}' every file is a prompt: choose another name")
     folder = os.path.join(skills_folder, name)
     path = os.path.join(folder, OVERVIEW)
     title = name.replace("-", " ").capitalize()
@@ -96,9 +96,9 @@ def write_skeleton(skills_folder: str, name: str) -> str:
             with open(os.path.join(folder, inner), "x", encoding="utf-8") as file:
                 file.write(text.format(name=name, title=title))
     except FileExistsError:
-        raise AuthoringError(f"'{name}' exists already in {skills_folder}") from None
+        fail(f"'{name}' exists already in {skills_folder}")
     except OSError as error:
-        raise AuthoringError(f"{path} cannot be written: {error.strerror}") from None
+        fail(f"{path} cannot be written: {error.strerror}")
     return path
 
 

@@ -33,15 +33,12 @@ if TYPE_CHECKING:
 @config_option
 @folder_options
 def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
-    from iii_directory.cli.authored_skills import AuthoringError, skills_below
+    from iii_directory.cli.authored_skills import skills_below
     from iii_directory.documents.skill_check import check as objections_to
 
     if not paths:
         paths = (settings_from(config_path).skills_folder,)
-    try:
-        found = {folder: objections_to(skill) for path in paths for folder, skill in skills_below(str(path))}
-    except AuthoringError as error:
-        fail(str(error))
+    found = {folder: objections_to(skill) for path in paths for folder, skill in skills_below(str(path))}
     if not found:
         fail(f"{', '.join(map(str, paths))} has no skill: a skill is a folder with a SKILL.md")
     rows = [(folder, objection) for folder, objections in found.items() for objection in objections]
@@ -63,12 +60,9 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
 @config_option
 @folder_options
 def new(name: str, config_path: Path) -> None:
-    from iii_directory.cli.authored_skills import AuthoringError, write_skeleton
+    from iii_directory.cli.authored_skills import write_skeleton
 
-    try:
-        path = write_skeleton(str(settings_from(config_path).skills_folder), name)
-    except AuthoringError as error:
-        fail(str(error))
+    path = write_skeleton(str(settings_from(config_path).skills_folder), name)
     note(f"wrote {path}: fill it in, then run iii-directory skills check")
 
 

@@ -125,13 +125,10 @@ def _words(value: str | dict[str, Any]) -> str:
 
 
 def _of_path(path: str) -> list[dict[str, Any]]:
-    from iii_directory.cli.authored_skills import AuthoringError, skills_below
+    from iii_directory.cli.authored_skills import skills_below
     from iii_directory.documents.facts import facts_of
 
-    try:
-        found = list(skills_below(os.path.expanduser(path)))
-    except AuthoringError as error:
-        fail(str(error))
+    found = list(skills_below(os.path.expanduser(path)))
     if not found:
         fail(f"{path} has no skill: a skill is a folder with a SKILL.md")
     return [{"id": skill.folder, **facts_of(skill.contents).as_dict()} for _, skill in found]
