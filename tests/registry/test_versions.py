@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from iii_directory.registry.registry_messages import highest_stable, is_older, is_stable, is_version, order_of
+from iii_directory.registry.registry_messages import highest_stable, is_older, is_version, order_of
 
 IN_ORDER = [
     "0.0.0",
@@ -70,7 +70,7 @@ def test_labels_and_builds_are_part_of_a_version(version: str) -> None:
 def test_anything_else_is_not_a_version(text: str) -> None:
     assert not is_version(text)
     assert not is_older(text, "1.0.0")
-    assert not is_stable(text)
+    assert highest_stable([text]) is None
 
 
 def test_the_highest_stable_version_is_not_a_pre_release() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from iii_directory import limits
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
 from iii_directory.cli.output import counted, note, print_json, print_table
-from iii_directory.documents.skill_check import CASES_FILE
+from iii_directory.disk.safe_open import RefusedError, regular_below
+from iii_directory.documents.facts import FileContent
+from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, check_new_skill_id, path_to_id, skill_name_of
+from iii_directory.documents.skill_check import CASE_PLACEHOLDER, CASES_FILE, SkillFiles
+from iii_directory.errors import DirectoryError
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
@@ -21,6 +27,32 @@ if TYPE_CHECKING:
     from iii_directory.config import Settings
     from iii_directory.documents.skill_check import Objection
     from iii_directory.search.library import Case, Collision, Outcome
+
+
+# Hosts keep skills in these; other hidden folders are not entered.
+_HOSTS: Final = frozenset({".agents", ".claude"})
+_SKELETON: Final = """---
+name: {name}
+description: Says in a sentence what {name} does. Use when someone asks for what it does.
+---
+# {title}
+
+What to do, step by step, for a reader who knows nothing of it.
+
+1. Say what to look at first.
+2. Say what to run, and what a good result looks like.
+3. Say what to do when it fails.
+
+Keep this page short. What is only needed now and then goes to files of its own beside it (`references/`,
+`scripts/`, `assets/`), each linked from here where it is needed.
+"""
+_CASES: Final = f"""# Requests by which people should find this skill: iii-directory skills eval {{name}}
+cases:
+  - request: {CASE_PLACEHOLDER} people ask who need {{name}}
+    expect: {{name}}
+  - request: {CASE_PLACEHOLDER} people ask who need something close to it, but not {{name}}
+    expect: nothing
+"""
 
 
 @click.command(
@@ -33,7 +65,6 @@ if TYPE_CHECKING:
 @config_option
 @folder_options
 def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
-    from iii_directory.cli.authored_skills import skills_below
     from iii_directory.documents.skill_check import check as objections_to
 
     if not paths:
@@ -60,8 +91,6 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
 @config_option
 @folder_options
 def new(name: str, config_path: Path) -> None:
-    from iii_directory.cli.authored_skills import write_skeleton
-
     path = write_skeleton(str(settings_from(config_path).skills_folder), name)
     note(f"wrote {path}: fill it in, then run iii-directory skills check")
 
@@ -158,3 +187,76 @@ def _evaluated(
         library = library_of(look, data_folder(settings))
     expected = dict.fromkeys(case.expect for case in cases if case.expect != NOTHING)
     return [judge(library, case) for case in cases], collisions(library, [name] if name else list(expected))
+
+
+# Finding and writing skills
+
+
+def skills_below(path: str) -> Iterator[tuple[str, SkillFiles]]:
+    """Yield every skill at a path or below it, with its folder, sorted; links are not followed.
+
+    A path that is neither a skill nor a folder ends the command.
+    """
+    if os.path.isfile(path) and os.path.basename(path) in OVERVIEWS:
+        path = os.path.dirname(path) or "."
+    if not os.path.isdir(path):
+        fail(f"{path} is neither a skill nor a folder")
+    for folder, names, files in os.walk(path):
+        names[:] = sorted(name for name in names if _is_entered(name))
+        # Below the path, index.md may be the page of anything: only SKILL.md says that a skill is meant.
+        if any(name in files for name in (OVERVIEWS if folder == path else OVERVIEWS[:2])):
+            yield folder, SkillFiles(os.path.basename(os.path.realpath(folder)), _contents(folder))
+
+
+def _contents(folder: str) -> dict[str, FileContent]:
+    """Read every file of a skill; the content of links, devices and unreadable files is empty."""
+    root, most = os.path.realpath(folder), limits.MAX_FACT_FILE_BYTES
+    files: dict[str, FileContent] = {}
+    for below, names, inner in os.walk(root):
+        names[:] = sorted(name for name in names if _is_entered(name))
+        for name in sorted(inner):
+            if not name.startswith("."):
+                path = os.path.relpath(os.path.join(below, name), root)
+                try:
+                    with regular_below(root, path) as file:
+                        state = os.fstat(file)
+                        raw = os.read(file, most + 1)
+                    is_executable = bool(state.st_mode & stat.S_IXUSR)
+                    files[path] = FileContent(raw[:most], is_executable, len(raw) <= most)
+                except (RefusedError, OSError):
+                    files[path] = FileContent(b"", is_whole=False)
+    return files
+
+
+def write_skeleton(skills_folder: str, name: str) -> str:
+    """Write a new skill with placeholders to fill in, and return the path of its SKILL.md."""
+    if skill_name_of(name) is None:
+        fail(
+            f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
+            f" {limits.MAX_SKILL_NAME_CHARS} at most"
+        )
+    try:
+        check_new_skill_id(name)
+    except DirectoryError as error:
+        fail(error.problem)
+    if path_to_id(f"{name}/{OVERVIEW}").is_prompt:
+        fail(f"in a folder called '{name}' every file is a prompt: choose another name")
+    folder = os.path.join(skills_folder, name)
+    path = os.path.join(folder, OVERVIEW)
+    title = name.replace("-", " ").capitalize()
+    try:
+        os.makedirs(skills_folder, exist_ok=True)
+        os.mkdir(folder)
+        os.mkdir(os.path.join(folder, os.path.dirname(CASES_FILE)))
+        for inner, text in ((OVERVIEW, _SKELETON), (CASES_FILE, _CASES)):
+            with open(os.path.join(folder, inner), "x", encoding="utf-8") as file:
+                file.write(text.format(name=name, title=title))
+    except FileExistsError:
+        fail(f"'{name}' exists already in {skills_folder}")
+    except OSError as error:
+        fail(f"{path} cannot be written: {error.strerror}")
+    return path
+
+
+def _is_entered(name: str) -> bool:
+    return name in _HOSTS or not (name.startswith(".") or name == "node_modules")

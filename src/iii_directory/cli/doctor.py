@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from iii_directory.cli.source import Where
     from iii_directory.config import Settings
-    from iii_directory.documents.model import Finding
 
 # Packages that another program may have replaced by an older version, and the version needed here.
 _PACKAGES: Final = {"mcp": (2, 3), "websockets": (16, 0)}
@@ -97,8 +96,14 @@ def _examine(as_json: bool, where: Where) -> None:
                 {"subject": group.named(), **{name: getattr(group.first, name) for name in _OF_FIRST}}
                 for group in grouped(found)
             ]
-        advice = _advice([finding for finding in every if finding.kind == CHECKED])
-        rows = [*(problem._asdict() for problem in around), *documents, *advice]
+        rows = [*(problem._asdict() for problem in around), *documents]
+        if objections := [finding for finding in every if finding.kind == CHECKED]:
+            # The objections of skills check are advice for authors, and share one row.
+            forbidden = sum(objection.forbidden for objection in objections)
+            named = counted(len(objections), "objection")
+            reason = f"the Agent Skills standard and hosts have {named}, {forbidden} of them forbidden"
+            fix = f"{program()} skills check names each"
+            rows.append({"kind": CHECKED, "subject": "skills", "reason": reason, "fix": fix})
         print_rows(rows, _COLUMNS, empty="nothing was left out and nothing is odd", whole=True)
         if len(documents) < len(found):
             note(f"needing attention: {urgent} of {len(found) + len(around)}; --json names every one")
@@ -107,22 +112,6 @@ def _examine(as_json: bool, where: Where) -> None:
             note(f"which workers are installed is told by {reply['installed_by']}")
     if urgent:
         raise SystemExit(1)
-
-
-def _advice(objections: list[Finding]) -> list[dict[str, Any]]:
-    """Sum up the objections of skills check in one row: they are advice for authors."""
-    if not objections:
-        return []
-    forbidden = sum(objection.forbidden for objection in objections)
-    named = counted(len(objections), "objection")
-    return [
-        {
-            "kind": CHECKED,
-            "subject": "skills",
-            "reason": f"the Agent Skills standard and hosts have {named}, {forbidden} of them forbidden",
-            "fix": f"{program()} skills check names each",
-        }
-    ]
 
 
 # What is wrong around the documents

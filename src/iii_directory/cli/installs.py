@@ -212,10 +212,14 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
         note("nothing is installed")
     else:
         columns = ("namespace", "status", "installed", "available", "details")
-        current = [report for report in found if report.status == "current" and not _details(report)]
+        current = [one for one in found if one.status == "current" and _details(one) in ([], ["pinned"])]
         done = [report for report in found if report.status != "failed" and report not in current]
         if done:
-            print_table(columns, [_row(report) for report in done], whole=True)
+            rows = [
+                (one.namespace, one.status, one.installed, one.available, "; ".join(_details(one)))
+                for one in done
+            ]
+            print_table(columns, rows, whole=True)
         if current:
             others = "" if len(current) == len(found) else " others"
             note(f"{len(current)}{others} {'is' if len(current) == 1 else 'are'} current")
@@ -227,11 +231,6 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
         raise SystemExit(1)
 
 
-def _row(report: Report) -> tuple[str | None, ...]:
-    details = "; ".join((*(["pinned"] if report.pinned else []), *_details(report)))
-    return report.namespace, report.status, report.installed, report.available, details
-
-
 def _details(report: Report) -> list[str]:
     """List changed files by name where a person may want to look at them, else count them."""
     named = ("kept", "overwritten", "left_behind", "merged", "conflicts")
@@ -240,8 +239,10 @@ def _details(report: Report) -> list[str]:
         "left_behind": "no longer in the source",
         "conflicts": "conflicts, see the .merge files beside",
     }
-    behind = [f"edited, newer upstream: {', '.join(report.behind)}"] if report.behind else []
-    return behind + [
+    details = ["pinned"] if report.pinned else []
+    if report.behind:
+        details.append(f"edited, newer upstream: {', '.join(report.behind)}")
+    return details + [
         f"{words.get(kind, kind)}: {', '.join(paths) if kind in named else len(paths)}"
         for kind, paths in report.changes.as_dict().items()
         if kind != "unchanged"

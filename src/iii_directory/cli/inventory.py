@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iii_directory.cli.add import options, print_offers, run_installer, sentence_of, typed_by
+from iii_directory.cli.authoring_commands import skills_below
 from iii_directory.cli.command_help import complete_skills
 from iii_directory.cli.common import fail, settings_from
 from iii_directory.cli.output import counted, note, print_json, print_place, print_table
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.documents import frontmatter
+from iii_directory.documents.facts import facts_of
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_REASON_CHARS
@@ -59,7 +61,12 @@ def facts(
     elif skills:
         fail("--skill is for a SOURCE, such as owner/repo", code=2)
     elif skill.startswith((".", "/", "~")) or skill.endswith(OVERVIEW):
-        replies = _of_path(skill)
+        replies = [
+            {"id": files.folder, **facts_of(files.contents).as_dict()}
+            for _, files in skills_below(os.path.expanduser(skill))
+        ]
+        if not replies:
+            fail(f"{skill} has no skill: a skill is a folder with a SKILL.md")
     else:
         replies = [answer(where, "directory::skills::facts", id=skill)]
     if as_json:
@@ -122,16 +129,6 @@ def _words(value: str | dict[str, Any]) -> str:
     if "exists" in value:
         return f"{value['id']}{' (does not exist on this engine)' if value['exists'] is False else ''}"
     return f"{value['path']} ({value.get('interpreter') or value.get('reason')})"
-
-
-def _of_path(path: str) -> list[dict[str, Any]]:
-    from iii_directory.cli.authored_skills import skills_below
-    from iii_directory.documents.facts import facts_of
-
-    found = list(skills_below(os.path.expanduser(path)))
-    if not found:
-        fail(f"{path} has no skill: a skill is a folder with a SKILL.md")
-    return [{"id": skill.folder, **facts_of(skill.contents).as_dict()} for _, skill in found]
 
 
 def _fetched(source: str, skills: Sequence[str], settings: Settings, *, everything: bool) -> list[Bundle]:

@@ -295,12 +295,6 @@ def port_owner(port: int) -> str | None:
         # A process may end, or belong to another user, while its files are looked at.
         with suppress(OSError):
             if any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir()):
-                return f"{_name(process)} (pid {process.name})"
+                name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"{name} (pid {process.name})"
     return None
-
-
-def _name(process: Path) -> str:
-    try:
-        return (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return "a process"

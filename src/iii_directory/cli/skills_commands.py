@@ -166,7 +166,8 @@ def budget(host: str | None, as_json: bool, where: Where) -> None:
     else:
         lines = {row["id"]: row["line"] for row in reply["skills"]}
         if hosts[host]["cut"]:
-            output.print_table(("id", "line"), [(key, _cost(lines[key])) for key in hosts[host]["cut"]])
+            cut = [(key, str(lines[key]["tokens"])) for key in hosts[host]["cut"]]
+            output.print_table(("id", "line"), cut)
         output.note(_fate(hosts[host]))
 
 
@@ -245,16 +246,12 @@ def _whole(where: Where, page: dict[str, Any]) -> str:
 def _print_costs(reply: dict[str, Any]) -> None:
     parts = ("line", "overview", "whole")
     others = {"the index": "index", "MCP tools": "tools", "MCP resources": "resources"}
-    costs = [(row["id"], *(_cost(row[part]) for part in parts)) for row in reply["skills"]]
-    costs += [(name, "", "", _cost(reply[key])) for name, key in others.items()]
+    costs = [(row["id"], *(str(row[part]["tokens"]) for part in parts)) for row in reply["skills"]]
+    costs += [(name, "", "", str(reply[key]["tokens"])) for name, key in others.items()]
     output.print_table(("skill", *parts), costs)
     for host in reply["hosts"]:
         output.note(_fate(host))
     output.note(f"in tokens, which are estimated: {reply['estimate']}")
-
-
-def _cost(size: dict[str, int]) -> str:
-    return str(size["tokens"])
 
 
 def _fate(host: dict[str, Any]) -> str:

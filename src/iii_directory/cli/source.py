@@ -9,7 +9,7 @@ import contextlib
 import functools
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -33,34 +33,25 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 
-_VERBOSE: Final = "iii_directory.verbose"
-
-
 class Where(NamedTuple):
     """The configuration file and the engine that a command line names."""
 
     config_path: Path
     url: str | None
+    is_verbose: bool = False
+    """Whether to say who answers."""
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--json`` as ``as_json``, where to read as ``where``, and options of the output."""
 
     @functools.wraps(command)
-    def with_where(*args: Any, config_path: Path, url: str | None, **options: Any) -> None:
-        command(*args, where=Where(config_path, url), **options)
+    def with_where(*args: Any, config_path: Path, url: str | None, verbose: bool, **options: Any) -> None:
+        command(*args, where=Where(config_path, url, verbose), **options)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole reply as JSON.")
-
-    def say_more(context: click.Context, _option: click.Parameter, given: bool) -> None:
-        context.meta[_VERBOSE] = given
-
     verbose = click.option(
-        "--verbose",
-        is_flag=True,
-        expose_value=False,
-        callback=say_more,
-        help="Also say whether the engine or the folder answers.",
+        "--verbose", is_flag=True, help="Also say whether the engine or the folder answers."
     )
     return as_json(
         no_pager_option(common.config_option(common.folder_options(common.url_option(verbose(with_where)))))
@@ -79,8 +70,7 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     """
     given = {key: value for key, value in payload.items() if value is not None}
     url = common.engine_url(where.url, where.config_path.parent)
-    context = click.get_current_context(silent=True)
-    is_verbose = not once_more and context is not None and bool(context.meta.get(_VERBOSE))
+    is_verbose = where.is_verbose and not once_more
     absence = _reason_to_read_the_folder(where, url)
     if absence is None:
         try:

@@ -221,24 +221,20 @@ async def _address(options: UpOptions) -> EngineAddress:
         # Look first: where nothing listens, a withheld token is not worth a warning.
         if options.url is None and not common.listens(url):
             return EngineAddress(url)
+        from iii_directory.bus.client import EngineUnreachableError, probe
+
         token = options.token_for(url)
-        if not await _engine_answers(url, token):
-            return EngineAddress(url)
+        try:
+            if not await asyncio.to_thread(probe, url, token=token):
+                return EngineAddress(url)
+        except EngineUnreachableError as error:
+            common.fail(str(error))
         owner = owner or await asyncio.to_thread(_directory_at, url, token)
     if options.url is not None or owner is None:
         return EngineAddress(url, engine_answers=True, token=token, owner=owner)
     free = f"ws://127.0.0.1:{_first_free(DEFAULT_HOST, (urlsplit(url).port or 0) + 1)}"
     common.log.info("%s has %s; this one takes %s", owner, url, free)
     return EngineAddress(free)
-
-
-async def _engine_answers(url: str, token: str | None) -> bool:
-    from iii_directory.bus.client import EngineUnreachableError, probe
-
-    try:
-        return await asyncio.to_thread(probe, url, token=token)
-    except EngineUnreachableError as error:
-        common.fail(str(error))
 
 
 def _directory_at(url: str, token: str | None) -> str | None:

@@ -111,11 +111,6 @@ def can_be_version(text: str) -> bool:
     return len(text) <= limits.MAX_VERSION_CHARS and _WORD.fullmatch(text) is not None
 
 
-def is_stable(version: str) -> bool:
-    order = order_of(version)
-    return order is not None and order[3]
-
-
 def is_older(version: str, than: str) -> bool:
     """Return whether both are versions and the first comes before the second."""
     first, second = order_of(version), order_of(than)

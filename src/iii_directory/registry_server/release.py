@@ -131,7 +131,7 @@ def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | No
     tags = dict(given) if latest is None else {**given, "latest": latest}
     if tag is not None:
         tags[tag] = version
-    elif registry_messages.is_stable(version) and (
+    elif registry_messages.highest_stable([version]) and (
         latest is None or not registry_messages.is_older(version, latest)
     ):
         tags["latest"] = version
