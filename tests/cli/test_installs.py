@@ -487,7 +487,7 @@ def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
     assert "installed db 1.0.0: 3 documents, 1 prompt, 1 file" in output
 
 
-@pytest.mark.parametrize(("answered", "code"), [("y", 0), ("n", 1)])
+@pytest.mark.parametrize(("answered", "code"), [("y\n", 0), ("n\n", 1), ("\x04", 1)])
 def test_a_terminal_is_asked_about_what_an_install_can_newly_do(desk: Desk, answered: str, code: int) -> None:
     desk.publish("db", "1.0.0", V1)
 
@@ -497,8 +497,13 @@ def test_a_terminal_is_asked_about_what_an_install_can_newly_do(desk: Desk, answ
     assert "\u2501" in bar
     assert bar.endswith("\x1b[2K")  # the bar was cleared before the question
     assert "\u2501" not in asked.split("go on with db?")[0]
-    assert (desk.skills / "db/SKILL.md").exists() == (answered == "y")
-    assert output.count("nothing was changed") == (answered != "y")
+    assert (desk.skills / "db/SKILL.md").exists() == (answered == "y\n")
+    # What was asked about is not said again, and a no needs no advice.
+    assert "new scripts" not in asked
+    if code:
+        last = output.rstrip().splitlines()[-1]
+        assert last.endswith("iii-directory: D340 install_error: db was not approved; nothing was changed.")
+    assert output.count("nothing was changed") == bool(code)
 
 
 def on_a_terminal(desk: Desk, *arguments: str, answered: str = "", code: int = 0) -> str:
@@ -513,7 +518,7 @@ def on_a_terminal(desk: Desk, *arguments: str, answered: str = "", code: int = 0
         stderr=its,
     )
     os.close(its)
-    os.write(ours, f"{answered}\n".encode())
+    os.write(ours, answered.encode() or b"\n")
     shown = b""
     try:
         while piece := os.read(ours, 65536):

@@ -170,7 +170,7 @@ def add(
         if names:
             say_where(settings)
             place_installed(settings, names, hosts)
-        _print_added(found, added, source, as_json=as_json)
+        _print_added(found, added, source, as_json=as_json, was_asked=approve is not None)
 
 
 def place_installed(settings: Settings, names: Sequence[str], hosts: Sequence[str] = ()) -> None:
@@ -233,7 +233,7 @@ def _add_worker(
     with progress_shown(words.__getitem__, approve) as (progress, approve):
         done = run_installer(settings, approve, Installer.download, request, progress=progress, **how)
     say_where(settings)
-    print_json(done.as_dict()) if as_json else _print_installed(done)
+    print_json(done.as_dict()) if as_json else _print_installed(done, was_asked=approve is not None)
 
 
 @contextmanager
@@ -291,7 +291,12 @@ def asking(*, goes_on: bool) -> Approve | None:
 
     def ask(name: str, news: Mapping[str, list[str]]) -> bool:
         say_news(name, news)
-        return click.confirm(f"go on with {name}?", err=True)
+        try:
+            return click.confirm(f"go on with {name}?", err=True)
+        except click.Abort:
+            # The end of the input (Ctrl-D) is not a yes.
+            click.echo(err=True)
+            return False
 
     return ask
 
@@ -351,7 +356,7 @@ def _offer_rows(offers: Sequence[Offer]) -> list[dict[str, Any]]:
     ]
 
 
-def _print_added(found: Offered, added: Added, source: str, *, as_json: bool) -> None:
+def _print_added(found: Offered, added: Added, source: str, *, as_json: bool, was_asked: bool) -> None:
     selection = added.selection
     nothing_said = not (selection.chosen or selection.ambiguous or selection.unfit)
     if as_json:
@@ -363,7 +368,7 @@ def _print_added(found: Offered, added: Added, source: str, *, as_json: bool) ->
         for preview in added.previews:
             _print_preview(preview)
         for done in added.installed:
-            _print_installed(done)
+            _print_installed(done, was_asked=was_asked)
         for problem in _problems(added, source):
             note(problem)
     if nothing_said or not added.is_complete:
@@ -425,7 +430,7 @@ def _print_preview(preview: Preview) -> None:
         print_patch(f"\n{preview.diff}")
 
 
-def _print_installed(done: Installation) -> None:
+def _print_installed(done: Installation, *, was_asked: bool) -> None:
     kinds = {"document": "skills_written", "prompt": "prompts_written", "file": "files_written"}
     written = (counted(len(done.reply[field]), kind) for kind, field in kinds.items() if done.reply[field])
     named = f"{done.namespace} {shown_commit(done.resolved)}"
@@ -433,7 +438,8 @@ def _print_installed(done: Installation) -> None:
         print_text(f"{named}: current")
     else:
         print_text(f"installed {named}: {', '.join(written) or 'nothing'}")
-    say_news(done.namespace, done.reply.get("new_facts", {}))
+    if not was_asked:
+        say_news(done.namespace, done.reply.get("new_facts", {}))
     for finding in done.findings:
         note(f"{finding.subject}: {finding.reason}")
     if done.changes.kept:

@@ -82,7 +82,7 @@ def update(
     if any(report.status not in ("current", "failed") for report in found):
         add.say_where(settings)
     add.place_installed(settings, [report.namespace for report in found])
-    _finish(found, as_json=as_json, bad=("failed", "conflict"))
+    _finish(found, as_json=as_json, bad=("failed", "conflict"), was_asked=approve is not None)
 
 
 @click.command(
@@ -204,8 +204,13 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
 COMMANDS: Final = (add.add, update, outdated, diff, verify, remove, restore)
 
 
-def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("failed",)) -> None:
-    """Show what became of each namespace; the exit code is 1 if something bad is among it."""
+def _finish(
+    found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("failed",), was_asked: bool = False
+) -> None:
+    """Show what became of each namespace; the exit code is 1 if something bad is among it.
+
+    What the user was asked about is not said again.
+    """
     if as_json:
         print_json({"namespaces": [report.as_dict() for report in found]})
     elif not found:
@@ -224,7 +229,8 @@ def _finish(found: Sequence[Report], *, as_json: bool, bad: tuple[str, ...] = ("
             others = "" if len(current) == len(found) else " others"
             note(f"{len(current)}{others} {'is' if len(current) == 1 else 'are'} current")
         for report in found:
-            add.say_news(report.namespace, report.new_facts)
+            if not was_asked:
+                add.say_news(report.namespace, report.new_facts)
             if report.error:
                 note(f"{report.namespace}: {add.sentence_of(report.error)}")
     if any(report.status in bad for report in found):
