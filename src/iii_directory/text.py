@@ -93,6 +93,11 @@ def quoted(text: str) -> str:
     return f"'{escaped(cut(text, QUOTED_CHARS))}'"
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number and its noun, in the plural unless the number is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def one_line(text: str) -> str:
     """Join text into a single line with single spaces."""
     return " ".join(text.split())

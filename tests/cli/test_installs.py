@@ -102,7 +102,7 @@ def test_add_installs_a_published_worker_and_says_what_it_wrote(desk: Desk) -> N
 
     done = desk.type("add", "db")
 
-    assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 file\n"
+    assert done.stdout == "installed db 1.0.0: 3 documents, 1 prompt, 1 other file\n"
     *lines, where, news = done.stderr.splitlines()
     assert where == f"iii-directory: wrote to {desk.skills}"
     assert news == "iii-directory: db: new scripts: run.py (python)"
@@ -484,7 +484,7 @@ def test_a_terminal_gets_a_bar_instead_of_lines(desk: Desk) -> None:
     assert "writing db" in output
     assert "5/5" in output
     assert "INFO" not in output
-    assert "installed db 1.0.0: 3 documents, 1 prompt, 1 file" in output
+    assert "installed db 1.0.0: 3 documents, 1 prompt, 1 other file" in output
 
 
 @pytest.mark.parametrize(("answered", "code"), [("y\n", 0), ("n\n", 1), ("\x04", 1)])

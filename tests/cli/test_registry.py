@@ -12,6 +12,8 @@ import pytest
 from tests.support.commands import run, running
 from tests.support.installs import put
 
+from iii_directory.registry_server.registry_http import RegistryServer
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -51,6 +53,19 @@ def test_add_publishes_a_version_that_never_changes(tmp_path: Path) -> None:
         "iii-directory: D311 invalid_input: version 1.0.0 of db is published already, "
         "and versions never change.\n"
     )
+
+
+def test_add_says_under_which_ids_the_skills_will_be(tmp_path: Path) -> None:
+    skill = b"---\nname: mailer\ndescription: Sends mail.\n---\n# Mailer\n"
+    put(tmp_path / "worker", {"worker.yaml": b"name: post\n", "skills/mailer/SKILL.md": skill})
+
+    done = publish(tmp_path, "1.0.0")
+
+    assert "a worker's skills are below its name: post/mailer; " in done.stderr
+    with RegistryServer(tmp_path / "registry") as server:
+        (tmp_path / "config.yaml").write_text(f"registry_url: {server.url}\n", encoding="utf-8")
+        run("skills", "add", "post", cwd=tmp_path)
+    assert run("skills", "show", "post/mailer", cwd=tmp_path).returncode == 0
 
 
 def test_a_tag_moves_alone_and_json_has_everything(tmp_path: Path) -> None:

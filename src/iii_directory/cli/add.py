@@ -19,7 +19,6 @@ from iii_directory import errors
 from iii_directory.cli import common
 from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
 from iii_directory.cli.output import (
-    counted,
     note,
     print_json,
     print_patch,
@@ -28,7 +27,7 @@ from iii_directory.cli.output import (
     shown_commit,
 )
 from iii_directory.errors import DirectoryError
-from iii_directory.text import escaped
+from iii_directory.text import counted, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -431,7 +430,7 @@ def _print_preview(preview: Preview) -> None:
 
 
 def _print_installed(done: Installation, *, was_asked: bool) -> None:
-    kinds = {"document": "skills_written", "prompt": "prompts_written", "file": "files_written"}
+    kinds = {"document": "skills_written", "prompt": "prompts_written", "other file": "files_written"}
     written = (counted(len(done.reply[field]), kind) for kind, field in kinds.items() if done.reply[field])
     named = f"{done.namespace} {shown_commit(done.resolved)}"
     if done.is_current:

@@ -13,13 +13,13 @@ import click
 
 from iii_directory import limits
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
-from iii_directory.cli.output import counted, note, print_json, print_table
+from iii_directory.cli.output import note, print_json, print_table
 from iii_directory.disk.safe_open import RefusedError, regular_below
 from iii_directory.documents.facts import FileContent
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, check_new_skill_id, path_to_id, skill_name_of
 from iii_directory.documents.skill_check import CASE_PLACEHOLDER, CASES_FILE, SkillFiles
 from iii_directory.errors import DirectoryError
-from iii_directory.text import quoted
+from iii_directory.text import counted, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

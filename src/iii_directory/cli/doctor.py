@@ -13,11 +13,11 @@ import click
 from iii_directory.catalog.diagnostics import finding_of, grouped
 from iii_directory.cli.common import engine_url, is_named, listens, program
 from iii_directory.cli.interpreter import interpreter_warning
-from iii_directory.cli.output import counted, note, print_json, print_rows, print_text
+from iii_directory.cli.output import note, print_json, print_rows, print_text
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.config import load_settings, real_path
 from iii_directory.documents.skill_check import CHECKED
-from iii_directory.text import escaped, shown_url
+from iii_directory.text import counted, escaped, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from iii_directory.cli.common import engine_url, fail, is_named, listens, progra
 from iii_directory.cli.tokens import engine_options, engine_token, rule_for
 from iii_directory.config import at_next_start, real_path
 from iii_directory.shapes import is_object
-from iii_directory.text import shown_url
+from iii_directory.text import counted, shown_url
 
 if TYPE_CHECKING:
     from iii_directory.cli.tokens import TokenRule
@@ -236,7 +236,10 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
     run = processes.directory_at(url)
     whose = f"the directory of {run.home}" if run else "a directory"
     elsewhere = "" if not run or run.home == str(Path.cwd()) else ", which is not this folder,"
-    return "directory", f"{whose}{elsewhere} answers at {shown_url(url)}: {len(index['skills'])} documents"
+    return (
+        "directory",
+        f"{whose}{elsewhere} answers at {shown_url(url)}: {counted(len(index['skills']), 'document')}",
+    )
 
 
 @click.command(

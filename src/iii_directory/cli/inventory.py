@@ -12,13 +12,14 @@ from iii_directory.cli.add import options, print_offers, run_installer, sentence
 from iii_directory.cli.authoring_commands import skills_below
 from iii_directory.cli.command_help import complete_skills
 from iii_directory.cli.common import fail, settings_from
-from iii_directory.cli.output import counted, note, print_json, print_place, print_table
+from iii_directory.cli.output import note, print_json, print_place, print_table
 from iii_directory.cli.source import answer, reading_options
 from iii_directory.documents import frontmatter
 from iii_directory.documents.facts import facts_of
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_REASON_CHARS
+from iii_directory.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -71,11 +71,6 @@ def say(lines: str, *, err: bool = False) -> None:
     click.echo("\n".join(map(escaped, lines.split("\n"))), err=err)
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a number and its noun, in the plural unless the number is one."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def json_text(value: Any) -> str:
     """Render a reply as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
     text = json.dumps(value, indent=2, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from iii_directory.cli.command_help import CommandGroup
 from iii_directory.cli.common import as_command, config_option, fail, settings_from
 from iii_directory.cli.output import note, print_json, print_table, print_text, say
+from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_PUBLISHED_WORKERS
 
@@ -67,7 +69,7 @@ def serve(folder: Path, port: int, host: str) -> None:
 
     async def until_stopped(url: str) -> None:
         stopped = stop_signal()
-        say(f"registry {folder} at {url}. Ctrl-C stops it.")
+        say(f"serving {folder} at {url}. Ctrl-C stops it.")
         await stopped.wait()
 
     try:
@@ -105,6 +107,10 @@ def add(path: Path, registry: Path, version: str, tag: str | None, as_json: bool
     tagged = f" ({', '.join(tags)})" if tags else ""
     state = "published" if done.is_new else "was published before:"
     print_text(f"{state} {done.worker} {done.version}{tagged}: {len(done.files)} files")
+    inside = [name.split("/")[1] for name in done.files if re.fullmatch(rf"skills/[^/]+/{OVERVIEW}", name)]
+    if inside:
+        ids = ", ".join(f"{done.worker}/{name}" for name in inside)
+        note(f"a worker's skills are below its name: {ids}; skills/{OVERVIEW} alone would be {done.worker}")
     if done.left_out:
         note(f"hidden files and binary files are left out: {', '.join(done.left_out)}")
 

@@ -20,7 +20,7 @@ from iii_directory.cli.common import fail, program
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.file_pages import media_type as media_type_of
 from iii_directory.limits import MAX_BUNDLE_BYTES
-from iii_directory.text import quoted
+from iii_directory.text import counted, quoted
 
 if TYPE_CHECKING:
     from iii_directory.cli.source import Where
@@ -186,7 +186,7 @@ def usage(unused: bool, as_json: bool, where: Where) -> None:
         return
     output.print_rows(reply["skills"], ("id", "offered", "read", "used"), empty="nothing was counted")
     for miss in () if unused else reply["misses"][:10]:
-        times = output.counted(miss["count"], "time")
+        times = counted(miss["count"], "time")
         output.note(f"nothing was found for {quoted(miss['words'])}, {times}, last {miss['last']}")
 
 
@@ -256,7 +256,7 @@ def _print_costs(reply: dict[str, Any]) -> None:
 
 def _fate(host: dict[str, Any]) -> str:
     room = f"{host['name']} has room for {host['limit_chars']} characters"
-    cut = f"{output.counted(len(host['cut']), 'skill')} {'is' if len(host['cut']) == 1 else 'are'} cut"
+    cut = f"{counted(len(host['cut']), 'skill')} {'is' if len(host['cut']) == 1 else 'are'} cut"
     return f"{room}, the list has {host['used_chars']}: {'nothing is cut' if host['fits'] else cut}"
 
 

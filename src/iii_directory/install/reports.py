@@ -179,7 +179,8 @@ def edited_file(path: str) -> Finding:
         "edited",
         path,
         "it was edited by hand and is kept, so it is not what its source has",
-        "nothing, if that is meant; else merge the two by hand, or replace it with an explicit download",
+        "nothing, if that is meant; else iii-directory skills update --merge takes in what the source "
+        "changed, and skills restore --force undoes the edits",
         urgent=False,
     )
 

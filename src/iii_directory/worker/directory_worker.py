@@ -24,7 +24,7 @@ from iii_directory.disk.lock_files import is_at_rest
 from iii_directory.documents.model import Finding
 from iii_directory.documents.uris import INSTANCE, INSTANCE_FUNCTION, LOCAL, READ_ONLY, WRITING
 from iii_directory.errors import DirectoryError
-from iii_directory.text import shown_url
+from iii_directory.text import counted, shown_url
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 from iii_directory.worker.change_events import ChangeEvents, DiskEditEvents, InstallEvents
 from iii_directory.worker.engine_view import EngineCalls, EngineView
@@ -178,8 +178,9 @@ class DirectoryWorker:
         """Return in a few words what the worker offers."""
         snapshot = self.bus.run(self.catalogue.current()).snapshot
         return (
-            f"{NAME}: {len(self.functions)} functions, "
-            f"{len(snapshot.skills.items)} documents, {len(snapshot.prompts.items)} prompts"
+            f"{NAME}: {counted(len(self.functions), 'function')}, "
+            f"{counted(len(snapshot.skills.items), 'document')}, "
+            f"{counted(len(snapshot.prompts.items), 'prompt')}"
         )
 
     def may_know_paths(self, payload: Payload) -> bool:
