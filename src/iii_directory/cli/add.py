@@ -110,7 +110,7 @@ yes_option = click.option(
 @click.option("--version", help="An exact version of the worker.")
 @click.option("--tag", help="A tag of the worker, instead of a version.  [default: latest]")
 @click.option("--branch", help="A branch, a tag or a full commit id of the repository.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change, with a diff of what is there.")
 @click.option("--force", is_flag=True, help="Replace files that were edited by hand, too.")
 @downgrade_option
 @to_option("Make what is installed appear in the folder of a host as well, repeatable")

@@ -14,7 +14,6 @@ import click
 from iii_directory import limits
 from iii_directory.cli.common import EXIT_CODES, config_option, fail, folder_options, settings_from
 from iii_directory.cli.output import note, print_json, print_table
-from iii_directory.disk.safe_open import RefusedError, regular_below
 from iii_directory.documents.facts import FileContent
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, check_new_skill_id, path_to_id, skill_name_of
 from iii_directory.documents.skill_check import CASE_PLACEHOLDER, CASES_FILE, SkillFiles
@@ -210,6 +209,8 @@ def skills_below(path: str) -> Iterator[tuple[str, SkillFiles]]:
 
 def _contents(folder: str) -> dict[str, FileContent]:
     """Read every file of a skill; the content of links, devices and unreadable files is empty."""
+    from iii_directory.disk.safe_open import RefusedError, regular_below
+
     root, most = os.path.realpath(folder), limits.MAX_FACT_FILE_BYTES
     files: dict[str, FileContent] = {}
     for below, names, inner in os.walk(root):
