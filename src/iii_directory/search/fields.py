@@ -3,8 +3,8 @@
 The weights depend on the document alone: a field is measured against the ordinary length of such a field and
 not against the average of all documents, so that no document changes when another one does.
 
-A word that a description says twice counts once, so repeating it gains nothing. In a body it counts up to
-five times, and only the strongest words of a body count.
+A word that stands twice in a description counts once, so repeating it gains nothing. In a body it counts up
+to five times, and only the strongest words of a body count.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ FIELDS: Final[Mapping[str, Field]] = {
     "body": Field(0.3, 0.75, 250),
 }
 SHOWN: Final = ("name", "title", "keyword", "description", "argument", "body")
-"""The fields by the names that callers are told, which are those of what callers are shown."""
+"""The fields by their names in answers, which are those of what callers are shown."""
 _SHOWN_AT: Final[Mapping[str, int]] = {
     name: SHOWN.index({"namespace": "name", "details": "description", "heading": "body"}.get(name, name))
     for name in FIELDS
 }
 BODY_WORD: Final = 8
-"""Marks one of the strongest words of the body, beside the number of the loudest field."""
+"""Marks one of the strongest words of the body, beside the number of the strongest field."""
 SATURATION: Final = 1.2
 """BM25's k1: how soon more of the same adds little."""
 BODY_WORDS: Final = 128
@@ -95,42 +95,43 @@ _FENCE: Final = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 
 
 class WeightedWords(NamedTuple):
-    """The words of a document in order, with how strongly it says each and which words are neighbours."""
+    """The words of a document in order, with the weight of each, and which words are neighbours."""
 
     words: list[str]
     strengths: array[int]
     fields: bytes
-    """For each word the place in `SHOWN` of the field that says it loudest, with `BODY_WORD` added if its
-    body says it."""
+    """For each word the place in `SHOWN` of its strongest field, with `BODY_WORD` added if it is one of the
+    strongest of the body."""
     pairs: array[int]
     """Hashes of neighbouring words of its id, title, description and keywords, in order."""
 
 
 def weigh(document: Document, body: str, thesaurus: Thesaurus) -> WeightedWords:
     """Weigh each word of a document."""
-    said: dict[str, float] = {}
-    loudest: dict[str, int] = {}
+    weights: dict[str, float] = {}
+    strongest_field: dict[str, int] = {}
     description = _without_names(document.description)
     for name, found in _short_fields(document, description).items():
         distinct = dict.fromkeys(found, 1.0)
-        _say(said, name, distinct, len(distinct))
+        _add_field(weights, name, distinct, len(distinct))
         for word in distinct:
-            loudest.setdefault(word, _SHOWN_AT[name])
+            strongest_field.setdefault(word, _SHOWN_AT[name])
     strongest: Mapping[str, float] = {}
     if body:
         body = body[:MAX_INDEXED_BODY_CHARS]
         # Every other piece between two fences is code, where "#" begins a comment.
         outside = " \n".join(_FENCE.split(body)[::2])
         headings = {word: 1.0 for line in _HEADING.findall(outside) for word in content(words(line))}
-        _say(said, "heading", headings, len(headings))
+        _add_field(weights, "heading", headings, len(headings))
         strongest, distinct_words = _strongest(body, thesaurus)
-        _say(said, "body", strongest, distinct_words)
+        _add_field(weights, "body", strongest, distinct_words)
     share = _INTERNAL_SHARE if _INTERNAL.match(document.description) else 1.0
-    terms = sorted(said)
+    terms = sorted(weights)
     scale = STRONGEST * share
-    strengths = [max(1, round(scale * tf / (SATURATION + tf))) for tf in map(said.__getitem__, terms)]
+    strengths = [max(1, round(scale * tf / (SATURATION + tf))) for tf in map(weights.__getitem__, terms)]
     in_body = _SHOWN_AT["body"]
-    fields = bytes(loudest.get(term, in_body) | (BODY_WORD if term in strongest else 0) for term in terms)
+    marks = (BODY_WORD if term in strongest else 0 for term in terms)
+    fields = bytes(strongest_field.get(term, in_body) | mark for term, mark in zip(terms, marks, strict=True))
     pairs: set[int] = set()
     for text in (document.id, document.title, description, *document.keywords):
         sequence = content(part for unit in units(text) for part in unit)
@@ -154,10 +155,10 @@ def pair_hash(left: str, right: str) -> int:
 
 
 def _short_fields(document: Document, description: str) -> dict[str, list[str]]:
-    """Return the words of everything but the body by field, the loudest field first.
+    """Return the words of everything but the body by field, the strongest field first.
 
-    An id keeps its words of grammar. What the first sentence said does not count again in the others, nor
-    what the title said in a keyword.
+    An id keeps its words of grammar. A word of the first sentence does not count again in the others, nor one
+    of the title in a keyword.
     """
     mark = "::" if "::" in document.id else "/"
     namespace, found, name = document.id.partition(mark)
@@ -192,8 +193,8 @@ def _strongest(body: str, thesaurus: Thesaurus) -> tuple[dict[str, float], int]:
     return {word: float(min(counted[word], COUNTED_REPEATS)) for word in strongest}, len(counted)
 
 
-def _say(said: dict[str, float], name: str, counted: Mapping[str, float], length: int) -> None:
+def _add_field(weights: dict[str, float], name: str, counted: Mapping[str, float], length: int) -> None:
     field = FIELDS[name]
     diluted = field.weight / (1 - field.dilution + field.dilution * length / field.ordinary)
     for word, count in counted.items():
-        said[word] = said.get(word, 0.0) + diluted * count
+        weights[word] = weights.get(word, 0.0) + diluted * count

@@ -161,13 +161,13 @@ class _KindResult:
         ranked = merged(rankings)
         manual = [one for one in ranked if one.match.order == MANUAL_ORDER]
         others = [one for one in ranked if one.match.order != MANUAL_ORDER]
-        best = _surest(others)
+        best = _best_evidence(others)
         self.fits = exact is not None or (best is not None and best.fits)
         # The manual of this package comes last, and alone it fits only if it is plainly what was asked for.
         self._ranked = [*others, *manual] if self.fits else ranked
         if not self.fits:
             near = (one for one in manual if one.match.closeness >= _CLOSE)
-            asked = _surest([one for one in near if one.ranking.evidence(one.match).share >= _PLAINLY])
+            asked = _best_evidence([one for one in near if one.ranking.evidence(one.match).share >= _PLAINLY])
             self.fits, best = asked is not None and asked.fits, asked or best
         self.value = float("-inf") if best is None else best.value
         if exact is not None:
@@ -187,7 +187,7 @@ class _KindResult:
             match = ranked.match
             if len(rows) >= limit:
                 break
-            if rows and match.closeness < least and not ranked.ranking.heard(match.number):
+            if rows and match.closeness < least and not ranked.ranking.matching_words(match.number):
                 continue
             key = self._skill_of(match.id)
             if key not in rows:
@@ -198,17 +198,17 @@ class _KindResult:
 
     def _hit(self, ranked: Ranked, key: str, *, is_ahead: bool) -> Hit:
         match, ranking = ranked
-        heard = ranking.heard(match.number)
+        matching = ranking.matching_words(match.number)
         reasons: list[_Reason] = []
         for group in ranking.groups:
             scored = [
-                (weight * told * heard[word][0], word)
-                for (word, weight), told in zip(group.alternatives.items(), group.surprises, strict=True)
-                if word in heard
+                (weight * idf * matching[word][0], word)
+                for (word, weight), idf in zip(group.alternatives.items(), group.idfs, strict=True)
+                if word in matching
             ]
             if scored:
-                score, said = max(scored)
-                reasons.append(_Reason(group.word, said, heard[said][1], score))
+                score, word = max(scored)
+                reasons.append(_Reason(group.word, word, matching[word][1], score))
         reasons.sort(key=lambda reason: -reason.score)
         document = self._index.document(match.number)
         found = ranking.evidence(match)
@@ -218,7 +218,7 @@ class _KindResult:
             document,
             _why(reasons) or "alike in meaning",
             found,
-            tuple(reason.said for reason in reasons),
+            tuple(reason.word for reason in reasons),
             high=is_ahead and found.share >= HIGH_SHARE,
             only_body=bool(reasons) and all(reason.field == "body" for reason in reasons),
         )
@@ -228,12 +228,12 @@ class _Reason(NamedTuple):
     """A word of a question, the word of a document that stands for it, and where it stands."""
 
     asked: str
-    said: str
+    word: str
     field: str
     score: float
 
 
-def _surest(ranked: Sequence[Ranked]) -> Evidence | None:
+def _best_evidence(ranked: Sequence[Ranked]) -> Evidence | None:
     """Return what speaks for the first document, or for the first one that answers a part of the question."""
     firsts = {id(one.ranking): one for one in reversed(ranked)}.values()
     found = [one.ranking.evidence(one.match) for one in firsts]
@@ -247,7 +247,7 @@ def _why(reasons: Sequence[_Reason]) -> str:
         of_field = [reason for reason in reasons if reason.field == field]
         for count in range(len(of_field), 0, -1):
             words = ", ".join(
-                r.said if r.said == r.asked else f"{r.asked}→{r.said}" for r in of_field[:count]
+                r.word if r.word == r.asked else f"{r.asked}→{r.word}" for r in of_field[:count]
             )
             longer = f"{text}; {words} ({field})" if text else f"{words} ({field})"
             if len(longer) <= _WHY_CHARS:

@@ -1,4 +1,4 @@
-"""Index one kind of document: which documents say a word, and how strongly. Pure.
+"""Index one kind of document: which documents have a word, and how strongly. Pure.
 
 The postings of a word are kept strongest first, so that a question reads only some of them. A posting is one
 number: the strength (subtracted from the greatest, so that stronger comes first) and, in the lower bits, the
@@ -44,13 +44,13 @@ class _Entry(NamedTuple):
 
     document: Document
     words: Numbers
-    """The place of each word, and in the lower bits the field that says it loudest."""
+    """The place of each word, and in the lower bits its strongest field, see `fields.WeightedWords`."""
     strengths: Numbers
     pairs: Numbers
 
 
 class Index:
-    """Answers which documents say a word, and which mean about the same as a question."""
+    """Answers which documents have a word, and which mean about the same as a question."""
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self.thesaurus = thesaurus
@@ -77,7 +77,7 @@ class Index:
         return len(self._entries)
 
     def __contains__(self, word: str) -> bool:
-        """Return whether any document says exactly this word."""
+        """Return whether any document has exactly this word."""
         return word in self._words
 
     def put(self, document: Document, body: str = "") -> None:
@@ -120,8 +120,8 @@ class Index:
         others = tuple(one for one in self._named.pop(name) if one != document_id)
         if others:
             self._named[name] = others
-        for said, strength in zip(entry.words, entry.strengths, strict=True):
-            place = said >> _FIELD_BITS
+        for packed, strength in zip(entry.words, entry.strengths, strict=True):
+            place = packed >> _FIELD_BITS
             postings = self._changeable(place)
             del postings[bisect_left(postings, (STRONGEST - strength) << _NUMBER_BITS | number)]
             if not postings:
@@ -154,8 +154,8 @@ class Index:
 
     # Scores
 
-    def surprise(self, word: str) -> float:
-        """Return how much it tells that a document says a word, in nats (BM25's idf).
+    def idf(self, word: str) -> float:
+        """Return how much a word tells documents apart, in nats: BM25's inverse document frequency.
 
         Among three documents every word is in a third of them: a few count as if they were among a hundred.
         """
@@ -165,7 +165,7 @@ class Index:
     def scores(
         self, word: str, worth: float, limit: int, among: frozenset[int] | None = None
     ) -> dict[int, float]:
-        """Return the documents that say a word most strongly, each with its part of ``worth``."""
+        """Return the documents that have a word most strongly, each with its part of ``worth``."""
         place = self._words.get(word)
         if place is None:
             return {}
@@ -178,18 +178,18 @@ class Index:
         # One comprehension over whole numbers: most of the time that a question takes is spent here.
         return {p & _NUMBER: unit * (STRONGEST - (p >> _NUMBER_BITS)) for p in postings}
 
-    def together(self, number: int, pairs: Mapping[int, float]) -> float:
+    def neighbour_score(self, number: int, pairs: Mapping[int, float]) -> float:
         """Return what a document gains by words that are neighbours in it, see `pair_hash`."""
         return sum(map(pairs.__getitem__, pairs.keys() & self._entries[number].pairs))
 
-    def heard(self, number: int, words: Iterable[str]) -> dict[str, tuple[float, str]]:
-        """Return which of some words a document says: how strongly, and the field that says it loudest."""
+    def matching_words(self, number: int, words: Iterable[str]) -> dict[str, tuple[float, str]]:
+        """Return which of some words a document has: how strongly, and its strongest field."""
         entry = self._entries[number]
         wanted = {self._words[word] for word in words if word in self._words}
         return {
-            self._spelt[place]: (entry.strengths[at] / STRONGEST, SHOWN[said & _FIELD & ~BODY_WORD])
-            for at, said in enumerate(entry.words)
-            if (place := said >> _FIELD_BITS) in wanted
+            self._spelt[place]: (entry.strengths[at] / STRONGEST, SHOWN[packed & _FIELD & ~BODY_WORD])
+            for at, packed in enumerate(entry.words)
+            if (place := packed >> _FIELD_BITS) in wanted
         }
 
     # Meaning
@@ -203,8 +203,8 @@ class Index:
         """Make vectors that are missing, of at most so many documents. The first call reads the table."""
         for number in list(islice(self._without_vector, most)):
             entry = self._entries[number]
-            words = [self._spelt[said >> _FIELD_BITS] for said in entry.words]
-            fields = [said & _FIELD for said in entry.words]
+            words = [self._spelt[packed >> _FIELD_BITS] for packed in entry.words]
+            fields = [packed & _FIELD for packed in entry.words]
             self._vectors.put(number, vector_of(entry.document, words, fields))
             del self._without_vector[number]
 
@@ -218,7 +218,7 @@ class Index:
     # Words
 
     def count(self, word: str) -> int:
-        """Return how many documents say a word."""
+        """Return how many documents have a word."""
         place = self._words.get(word)
         return 0 if place is None else len(self._postings[place])
 
@@ -245,7 +245,7 @@ class Index:
         return self._sorted
 
     def _place_of(self, word: str) -> int:
-        """Return the place of a word, a new one if no document said it before."""
+        """Return the place of a word, a new one if no document had it before."""
         place = self._words.get(word)
         if place is not None:
             return place
@@ -292,9 +292,9 @@ class Index:
         keys = [key if (key := form_key(word)) != word else "" for word in words]
         postings = [self._postings[place] for place in places]
         renumbered = (
-            places[said >> _FIELD_BITS] << _FIELD_BITS | said & _FIELD
+            places[packed >> _FIELD_BITS] << _FIELD_BITS | packed & _FIELD
             for entry in entries
-            for said in entry.words
+            for packed in entry.words
         )
         return [
             "\n".join(words).encode("utf-8", "surrogatepass"),

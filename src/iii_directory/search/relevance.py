@@ -3,10 +3,10 @@
 The score is BM25 over fields, where each word of the question is a group of alternatives of which the best
 counts and neighbouring words count a little more, fused with closeness in meaning.
 
-Four numbers say how likely it is that the first document answers a question: the share of what the question
-asks that the document says, how close the two are in meaning, how much the words in common tell, and how many
-they are. The coefficients come from a logistic regression over the public cases and one half of this
-repository's own; docs/guide/finding.md has what came of it on the other half.
+Four numbers tell how likely it is that the first document answers a question: the share of the question's
+information that the document has, how close the two are in meaning, the information of the words in common,
+and how many they are. The coefficients come from a logistic regression over the public cases and one half of
+this repository's own; docs/guide/finding.md has what came of it on the other half.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class WordGroup(NamedTuple):
     word: str
     alternatives: Mapping[str, float]
     """Words of the index with their weights."""
-    surprises: tuple[float, ...]
-    """How much each alternative tells, in nats; at most as much as the word itself."""
+    idfs: tuple[float, ...]
+    """How much each alternative tells documents apart, in nats; at most as much as the word itself."""
     information: float
     """How much the word itself asks for, in nats; the more ordinary it is, the less."""
 
@@ -91,9 +91,9 @@ class Evidence(NamedTuple):
     """What speaks for a document."""
 
     share: float
-    """How much of what the words of the question ask the document says: 0 to 1."""
+    """The share of the information of the question's words that the document has: 0 to 1."""
     information: float
-    """What the document says of it, in nats."""
+    """The information that the document has of it, in nats."""
     words: int
     """How many words of the question it has in any way."""
     closeness: float
@@ -127,12 +127,12 @@ def groups_of(index: Index, question: Question, misspelt: frozenset[str]) -> lis
                 weights[one] = max(weights.get(one, 0.0), 1.0 if as_written else FORM)
             for other in synonyms(index, one):
                 weights.setdefault(other, SYNONYM)
-        told = index.surprise(word)
+        idf = index.idf(word)
         known = word in index
-        surprises = (min(one, told) if known else one for one in map(index.surprise, weights))
+        idfs = (min(one, idf) if known else one for one in map(index.idf, weights))
         # An ordinary word asks for less, and so does a pair of characters that may be of two words.
         share = _STRADDLING if not known and is_pair(word) else index.thesaurus.share_of(word)
-        groups.append(WordGroup(word, weights, tuple(surprises), told * share))
+        groups.append(WordGroup(word, weights, tuple(idfs), idf * share))
     return groups
 
 
@@ -143,9 +143,9 @@ def by_words(
     scores: dict[int, float] = {}
     for group in groups:
         best: dict[int, float] = {}
-        for (word, weight), told in zip(group.alternatives.items(), group.surprises, strict=True):
+        for (word, weight), idf in zip(group.alternatives.items(), group.idfs, strict=True):
             limit = MAX_READ_POSTINGS if word == group.word else MAX_READ_SOFT_POSTINGS
-            _merge(best, index.scores(word, weight * told, limit, among), max)
+            _merge(best, index.scores(word, weight * idf, limit, among), max)
         _merge(scores, best, add)
     if len(scores) > CANDIDATES:
         least = nlargest(CANDIDATES, scores.values())[-1]
@@ -153,14 +153,14 @@ def by_words(
     # Of equals those whose numbers come first, so that the order of changes makes no difference.
     considered = sorted((-score, number) for number, score in scores.items())[:CANDIDATES]
 
-    def told_in_any_form(word: str) -> float:
-        return min(map(index.surprise, {word, *index.forms_of(form_key(word))}))
+    def least_idf(word: str) -> float:
+        return min(map(index.idf, {word, *index.forms_of(form_key(word))}))
 
     pairs = {
-        pair_hash(left, right): NEIGHBOURS * min(told_in_any_form(left), told_in_any_form(right))
+        pair_hash(left, right): NEIGHBOURS * min(least_idf(left), least_idf(right))
         for left, right in question.neighbours
     }
-    return {number: index.together(number, pairs) - negative for negative, number in considered}
+    return {number: index.neighbour_score(number, pairs) - negative for negative, number in considered}
 
 
 class Ranking:
@@ -171,42 +171,43 @@ class Ranking:
     ) -> None:
         self._index = index
         self.groups = groups_of(index, question, misspelt)
-        self._listened_for = frozenset(word for group in self.groups for word in group.alternatives)
-        self._heard: dict[int, dict[str, tuple[float, str]]] = {}
-        said = by_words(index, question, self.groups, among)
+        self._alternatives = frozenset(word for group in self.groups for word in group.alternatives)
+        self._matching: dict[int, dict[str, tuple[float, str]]] = {}
+        scores = by_words(index, question, self.groups, among)
         spelt = {group.word: slip for group in self.groups if (slip := corrected(group))}
         closeness = index.closeness(_vector(tuple(spelt.get(word, word) for word in question.all_words)))
-        usual = sqrt(max(said.values(), default=0.0) * sum(group.information for group in self.groups)) or 1.0
+        information = sum(group.information for group in self.groups)
+        usual = sqrt(max(scores.values(), default=0.0) * information) or 1.0
         found: list[Match] = []
-        for number in {*said, *closeness.closest(CANDIDATES, among)}:
+        for number in {*scores, *closeness.closest(CANDIDATES, among)}:
             close = closeness[number]
-            share = min(_MOST_BY_WORDS, said.get(number, 0.0) / usual)
+            share = min(_MOST_BY_WORDS, scores.get(number, 0.0) / usual)
             score = BY_MEANING * close + (1 - BY_MEANING) * share**2
             document = index.document(number)
             order = 0 if document.provenance is None else document.provenance.order
             found.append(Match(document.id, number, score, close, order))
         self.matches = sorted(found, key=Match.place)
 
-    def heard(self, number: int) -> dict[str, tuple[float, str]]:
-        """Return how strongly, and where, a document says the words of the question."""
-        if number not in self._heard:
-            self._heard[number] = self._index.heard(number, self._listened_for)
-        return self._heard[number]
+    def matching_words(self, number: int) -> dict[str, tuple[float, str]]:
+        """Return which words of the question a document has: how strongly, and its strongest field."""
+        if number not in self._matching:
+            self._matching[number] = self._index.matching_words(number, self._alternatives)
+        return self._matching[number]
 
     def evidence(self, match: Match) -> Evidence:
         """Return what speaks for a document."""
-        heard = self.heard(match.number)
-        asked = told = 0.0
+        matching = self.matching_words(match.number)
+        asked = found = 0.0
         words = 0
         wanted = frozenset(group.word for group in self.groups)
         for group in self.groups:
-            said = _said(heard, group, wanted - {group.word})
+            degree = _degree(matching, group, wanted - {group.word})
             asked += group.information
-            told += group.information * said
-            words += said > 0
-        shown = (heard.get(group.word, (0.0, "body"))[1] != "body" for group in self.groups)
+            found += group.information * degree
+            words += degree > 0
+        shown = (matching.get(group.word, (0.0, "body"))[1] != "body" for group in self.groups)
         literal = 0 < len(self.groups) <= _FEW_WORDS and all(shown)
-        return Evidence(told / asked if asked else 0.0, told, words, match.closeness, literal)
+        return Evidence(found / asked if asked else 0.0, found, words, match.closeness, literal)
 
 
 class Ranked(NamedTuple):
@@ -248,16 +249,16 @@ def _merge(scores: dict[int, float], more: dict[int, float], both: Callable[[flo
     scores.update(more)
 
 
-def _said(heard: Mapping[str, tuple[float, str]], group: WordGroup, others: frozenset[str]) -> float:
-    """Return how plainly a document says a word: by its best alternative, or by several synonyms together."""
+def _degree(matching: Mapping[str, tuple[float, str]], group: WordGroup, others: frozenset[str]) -> float:
+    """Return how plainly a document has a word, 0 to 1: by its best alternative, or by several synonyms."""
     best, unsaid = 0.0, 1.0
     # What looks like a slip may bring a document up, but a word that exists is not taken for another one.
     unlikely = SLIPS if group.word in word_vectors() else ()
     for word, weight in group.alternatives.items():
         # A word that the question asks for itself does not count for another one as well.
-        if word in heard and weight not in unlikely and word not in others:
-            strength = heard[word][0]
-            # 1 for what a description says once; less for what only a long body mentions.
+        if word in matching and weight not in unlikely and word not in others:
+            strength = matching[word][0]
+            # 1 for a word that stands once in a description; less for what only a long body mentions.
             plainly = min(1.0, SATURATION * strength / (1 - strength)) if strength < 1 else 1.0
             best = max(best, weight * plainly)
             if weight == SYNONYM:

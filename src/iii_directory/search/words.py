@@ -286,7 +286,7 @@ TWO_SLIPS: Final = 0.64
 SLIPS: Final = (ONE_SLIP, TWO_SLIPS)
 SYNONYM: Final = 0.4
 
-# A word may go on in as many words of the index; those that most documents say come first.
+# A word may go on in as many words of the index; those that most documents have come first.
 _CONTINUATIONS: Final = 4
 _SYNONYMS: Final = 6
 _SPELLINGS: Final = 3
@@ -343,7 +343,7 @@ def _continuations(index: Index, word: str) -> list[str]:
 
 
 def _spellings(index: Index, word: str) -> dict[str, float]:
-    """Return words that differ by a slip, or of a long word by two; of the nearest those most documents say.
+    """Return words that differ by a slip, or of a long word by two; of the nearest, the commonest.
 
     Only words that start with its first letter, or its second where the first one was too much or swapped.
     """
