@@ -119,7 +119,7 @@ def news_of(bundle: Bundle, before: Facts, accepted: Accepted) -> dict[str, list
 
 
 def check_approved(approve: Approve | None, namespace: str, news: Mapping[str, list[str]]) -> None:
-    """Ask whether to go on with what a bundle can newly do; raise D340 when the answer is no."""
+    """Ask whether to go on with what a bundle can newly do; raise D340 if it is declined."""
     if news and approve is not None and not approve(namespace, news):
         problem = f"{namespace} was not approved; nothing was changed"
         raise DirectoryError(INSTALL_FAILED, problem, next_steps=())
