@@ -409,12 +409,10 @@ def test_who_is_told_to_stop_as_the_handshake_is_done_leaves_no_connection_behin
     opened: list[WireSocket] = []
     answered = WireSocket.handshake
 
-    class Nobody:
-        def received(self, message: bytes) -> None: ...
-        def lost(self, socket: WireSocket) -> None: ...
-
     async def stopped_at_once() -> None:
-        opening = asyncio.ensure_future(open_socket(engine.url, Nobody(), token=None))
+        opening = asyncio.ensure_future(
+            open_socket(engine.url, received=lambda _: None, lost=lambda _: None, token=None)
+        )
 
         def answered_and_stopped(socket: WireSocket, event: Any) -> None:
             answered(socket, event)

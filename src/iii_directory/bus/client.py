@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -45,16 +46,10 @@ def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
         EngineUnreachableError: something answers there, but it is not an engine or refuses us.
     """
     try:
-        with _ended_by_ctrl_c(), _connected(url, token, timeout) as socket:
+        with _explained(url), _ended_by_ctrl_c(), _connected(url, token, timeout) as socket:
             return _received(socket, timeout).get("type") == WORKER_REGISTERED
     except (ConnectionRefusedError, TimeoutError):
         return False
-    except InvalidStatus as error:
-        raise EngineUnreachableError(_refusal(url, error)) from None
-    except OSError as error:
-        raise EngineUnreachableError(f"no iii engine answers at {shown_url(url)}: {_reason(error)}") from None
-    except (WebSocketException, ValueError) as error:
-        raise EngineUnreachableError(_no_engine(url, error)) from None
 
 
 def call_function(
@@ -83,22 +78,39 @@ def call_function(
         message["namespace"] = namespace
     deadline = time.monotonic() + timeout
     try:
-        with _connected(url, token, timeout) as socket:
+        with _explained(url), _connected(url, token, timeout) as socket:
             socket.send(json.dumps(message))
             reply = _reply(socket, call_id, deadline)
-    except InvalidStatus as error:
-        raise EngineUnreachableError(_refusal(url, error)) from None
     except TimeoutError:
         raise EngineUnreachableError(f"{function_id} did not answer within {timeout:g} s") from None
-    except (OSError, InvalidHandshake, InvalidURI) as error:
-        raise EngineUnreachableError(f"no iii engine answers at {shown_url(url)}: {_reason(error)}") from None
-    except ValueError as error:
-        raise EngineUnreachableError(_no_engine(url, error)) from None
-    except WebSocketException as error:
-        raise EngineUnreachableError(f"the engine at {shown_url(url)} went away: {error}") from None
+    except ConnectionRefusedError as error:
+        raise EngineUnreachableError(f"no iii engine answers at {shown_url(url)}: {error.strerror}") from None
     if reply.get("error") is not None:
         raise RemoteError(object_of(reply["error"]))
     return reply.get("result")
+
+
+@contextmanager
+def _explained(url: str) -> Generator[None]:
+    """Turn failures of a connection into a sentence, all but its refusal and timeouts."""
+    shown = shown_url(url)
+    try:
+        yield
+    except (ConnectionRefusedError, TimeoutError):
+        raise
+    except InvalidStatus as error:
+        status = error.response.status_code
+        problem = f"what listens at {shown} refused the connection (HTTP {status})"
+        if status == HTTPStatus.UNAUTHORIZED:
+            problem = f"the engine at {shown} asks for a token: set III_TOKEN"
+        raise EngineUnreachableError(problem) from None
+    except (OSError, InvalidURI) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise EngineUnreachableError(f"no iii engine answers at {shown}: {reason}") from None
+    except (InvalidHandshake, ValueError) as error:
+        raise EngineUnreachableError(f"what listens at {shown} is not an iii engine: {error}") from None
+    except WebSocketException as error:
+        raise EngineUnreachableError(f"the engine at {shown} went away: {error}") from None
 
 
 @contextmanager
@@ -158,18 +170,3 @@ def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:
     if not is_object(message):
         raise ValueError("it sent something else than a JSON object")
     return message
-
-
-def _refusal(url: str, error: InvalidStatus) -> str:
-    status = error.response.status_code
-    if status == 401:
-        return f"the engine at {shown_url(url)} asks for a token: set III_TOKEN"
-    return f"what listens at {shown_url(url)} refused the connection (HTTP {status})"
-
-
-def _no_engine(url: str, error: Exception) -> str:
-    return f"what listens at {shown_url(url)} is not an iii engine: {error}"
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -434,7 +434,13 @@ class MessageBus(ABC):
     def _about_subscribers(self, message: Message) -> None:
         match message:
             case RegisterTrigger() if message.trigger_type in self._owners:
-                self._bound(message)
+                self._owners[message.trigger_type].subscribed(
+                    Subscription(message.id, message.function_id, message.metadata, message.namespace)
+                )
+                accepted = TriggerRegistrationResult(
+                    id=message.id, trigger_type=message.trigger_type, function_id=message.function_id
+                )
+                self._loop.call_soon(self._send, accepted)
             case UnregisterTrigger() if message.trigger_type in self._owners:
                 self._owners[message.trigger_type].unsubscribed(message.id)
             case ObserverRemoved() if message.function_id in self._owners:
@@ -454,7 +460,11 @@ class MessageBus(ABC):
 
     def _keep(self, message: Registration) -> None:
         # A binding that was ended is made again, a function described anew, in the place of the old one.
-        place = _place_of(message)
+        place: tuple[str, ...] = (type(message).__name__, message.id)
+        if isinstance(message, RegisterTrigger):
+            # Not its id: a binding that is made again has a new one.
+            config = orjson.dumps(message.config, option=orjson.OPT_SORT_KEYS).decode()
+            place = place[0], message.trigger_type, message.function_id, config
         self._registered.pop(place, None)
         self._registered[place] = message
         self._register(message)
@@ -528,14 +538,6 @@ class MessageBus(ABC):
             )
             self._send(answer)
 
-    def _bound(self, message: RegisterTrigger) -> None:
-        subscription = Subscription(message.id, message.function_id, message.metadata, message.namespace)
-        self._owners[message.trigger_type].subscribed(subscription)
-        accepted = TriggerRegistrationResult(
-            id=message.id, trigger_type=message.trigger_type, function_id=message.function_id
-        )
-        self._loop.call_soon(self._send, accepted)
-
     def _observed(
         self, function_id: str, message: FunctionRegistered | ObserverAdded, observer: Json
     ) -> None:
@@ -566,18 +568,6 @@ class MessageBus(ABC):
         self._tasks.cancel()
         await self._queue.close()
         await self._tasks.ended()
-
-
-def _place_of(message: Registration) -> tuple[str, ...]:
-    """Return the key under which a later registration replaces an earlier one.
-
-    Of a binding not its id: one that is made again has a new one.
-    """
-    kind = type(message).__name__
-    if isinstance(message, RegisterTrigger):
-        config = orjson.dumps(message.config, option=orjson.OPT_SORT_KEYS)
-        return kind, message.trigger_type, message.function_id, config.decode()
-    return kind, message.id
 
 
 class LocalBus(MessageBus):

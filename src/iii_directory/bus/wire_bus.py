@@ -14,7 +14,7 @@ import os
 import random
 import threading
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus, InvalidURI
@@ -58,20 +58,12 @@ class UnreachableError(Exception):
     """No engine can be reached at an address; the text says why."""
 
 
-class Owner(Protocol):
-    """The user of a socket."""
+async def open_socket(
+    url: str, *, received: Callable[[bytes], None], lost: Callable[[WireSocket], None], token: str | None
+) -> WireSocket:
+    """Open a socket and wait until its handshake is done.
 
-    def received(self, message: bytes) -> None:
-        """A whole message came in."""
-        ...
-
-    def lost(self, socket: WireSocket) -> None:
-        """The connection of a socket is gone, once for each that was opened."""
-        ...
-
-
-async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocket:
-    """A socket whose handshake is done.
+    ``received`` is called with every message, and ``lost`` once when the connection is gone.
 
     Raises:
         UnreachableError: nothing answers there, or it is not an engine, or it wants another token.
@@ -83,9 +75,8 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
     if (token or where.password) and await asyncio.to_thread(is_strangers, url):
         raise UnreachableError("it belongs to another user of this machine; the token was not sent there")
     loop = asyncio.get_running_loop()
-    socket = WireSocket(
-        ClientProtocol(where, max_size=limits.MAX_MESSAGE_BYTES, logger=_wire_log), owner, token
-    )
+    protocol = ClientProtocol(where, max_size=limits.MAX_MESSAGE_BYTES, logger=_wire_log)
+    socket = WireSocket(protocol, received=received, lost=lost, token=token)
     handed_over = False
     try:
         async with asyncio.timeout(limits.HANDSHAKE_SECONDS):
@@ -106,7 +97,14 @@ async def open_socket(url: str, owner: Owner, *, token: str | None) -> WireSocke
 class WireSocket(MessageSocket):
     """One connection, from the handshake to the end."""
 
-    def __init__(self, protocol: ClientProtocol, owner: Owner, token: str | None) -> None:
+    def __init__(
+        self,
+        protocol: ClientProtocol,
+        *,
+        received: Callable[[bytes], None],
+        lost: Callable[[WireSocket], None],
+        token: str | None,
+    ) -> None:
         super().__init__(
             protocol,
             frame_bytes=limits.MAX_MESSAGE_BYTES,
@@ -116,7 +114,8 @@ class WireSocket(MessageSocket):
             unsent_event_bytes=limits.MAX_UNSENT_BYTES,
         )
         self._protocol = protocol
-        self._owner = owner
+        self._received = received
+        self._lost = lost
         self._token = token
         self._loop = asyncio.get_running_loop()
         self._is_connected = False
@@ -128,15 +127,11 @@ class WireSocket(MessageSocket):
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
-    @property
-    def is_open(self) -> bool:
-        return self.framing.is_open
-
     # What its owner calls
 
     def send(self, text: bytes) -> None:
         """Send a message of JSON; what one pass of the loop says is written together, up to some messages."""
-        if not self.is_open:
+        if not self.framing.is_open:
             return
         if len(text) <= limits.MAX_FRAME_BYTES:
             self.framing.send(text)
@@ -150,7 +145,7 @@ class WireSocket(MessageSocket):
 
     async def close(self) -> None:
         """Say goodbye and wait a little for the answer."""
-        if self.is_open:
+        if self.framing.is_open:
             self._protocol.send_close()
             self.flush()
             await asyncio.wait([self.ended], timeout=limits.LEAVE_SECONDS)
@@ -182,7 +177,7 @@ class WireSocket(MessageSocket):
         super().connection_lost(exc)
         self.ended.set_result(None)
         if self._was_open:
-            self._owner.lost(self)
+            self._lost(self)
         elif not self.opened.done():
             why = self._protocol.handshake_exc or exc or "it hung up"
             self.opened.set_exception(UnreachableError(f"what listens there is not an iii engine: {why}"))
@@ -190,7 +185,7 @@ class WireSocket(MessageSocket):
     # What the framing tells
 
     def message(self, data: bytes, *, is_text: bool) -> None:  # noqa: ARG002 (JSON in either is JSON)
-        self._owner.received(data)
+        self._received(data)
 
     def handshake(self, event: Request | Response) -> None:
         problem = self._protocol.handshake_exc
@@ -238,7 +233,7 @@ class WireSocket(MessageSocket):
             self.abort()
             return
         self._heard_something = False
-        if self.is_open:
+        if self.framing.is_open:
             self._protocol.send_ping(b"")
             self.flush()
         self._timer = self._loop.call_later(limits.KEEP_ALIVE_SECONDS, self._keep_alive)
@@ -303,12 +298,19 @@ class WireBus(MessageBus):
         self, function_id: str, payload: Mapping[str, Any], *, timeout_ms: int, namespace: str | None = None
     ) -> Any:
         if not self._joined.is_set():
-            timeout_ms -= await self._wait_for_engine(function_id, timeout_ms)
+            began = self._loop.time()
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._joined.wait()
+            except TimeoutError:
+                unasked = f"{function_id} was not called: no engine is connected"
+                raise CallError(protocol.TIMEOUT, unasked, sent=False) from None
+            timeout_ms -= int((self._loop.time() - began) * 1000)
         return await super().call(function_id, payload, timeout_ms=timeout_ms, namespace=namespace)
 
     # What the socket calls
 
-    def received(self, message: bytes) -> None:
+    def _take_in(self, message: bytes) -> None:
         try:
             said = decode(message)
         except UndecodableError as error:
@@ -334,10 +336,17 @@ class WireBus(MessageBus):
         elif said is not None:
             self.delivered(said)
 
-    def lost(self, socket: WireSocket) -> None:
-        if socket is self._socket:
-            self._socket = None
-            self._disconnected()
+    def _disconnected(self, socket: WireSocket) -> None:
+        if socket is not self._socket:
+            return
+        self._socket = None
+        self._joined.clear()
+        self._offering = False
+        self._welcomed.set()
+        self.refused.clear()
+        self._calls.fail(protocol.CONNECTION_LOST, "the engine went away before it answered")
+        for lost in self._on_lost:
+            lost()
 
     # Connecting
 
@@ -346,7 +355,9 @@ class WireBus(MessageBus):
         while True:
             self._welcomed.clear()
             try:
-                self._socket = socket = await open_socket(self._address, self, token=self._token)
+                self._socket = socket = await open_socket(
+                    self._address, received=self._take_in, lost=self._disconnected, token=self._token
+                )
             except UnreachableError as error:
                 if not said:
                     log.warning("no iii engine at %s: %s; waiting until one answers", self.url, error)
@@ -415,15 +426,6 @@ class WireBus(MessageBus):
     def _is_function(self, message: Registration) -> bool:
         return isinstance(message, RegisterFunction) and message.id in self._handlers
 
-    def _disconnected(self) -> None:
-        self._joined.clear()
-        self._offering = False
-        self._welcomed.set()
-        self.refused.clear()
-        self._calls.fail(protocol.CONNECTION_LOST, "the engine went away before it answered")
-        for lost in self._on_lost:
-            lost()
-
     # Inner workings
 
     def _register(self, message: Registration) -> None:
@@ -454,17 +456,6 @@ class WireBus(MessageBus):
             )
         else:
             raise CallError(code, f"this cannot be sent to the engine: {why}", sent=False)
-
-    async def _wait_for_engine(self, function_id: str, timeout_ms: int) -> int:
-        """The milliseconds it took until there was a connection."""
-        began = self._loop.time()
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._joined.wait()
-        except TimeoutError:
-            unasked = f"{function_id} was not called: no engine is connected"
-            raise CallError(protocol.TIMEOUT, unasked, sent=False) from None
-        return int((self._loop.time() - began) * 1000)
 
     async def _leave(self) -> None:
         await self._stop_work()

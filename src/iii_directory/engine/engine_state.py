@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from iii_directory.limits import (
-    MAX_CONNECTION_BINDINGS,
     MAX_CONNECTION_BYTES,
-    MAX_CONNECTION_FUNCTIONS,
     MAX_CONNECTION_LOG_LINES,
-    MAX_CONNECTION_TRIGGER_TYPES,
     MAX_LOG_CHARS,
     MAX_READ_BYTES,
     MAX_REGISTRATION_BYTES,
@@ -43,9 +40,7 @@ if TYPE_CHECKING:
     from iii_directory.wire.json_text import Json
     from iii_directory.wire.messages import (
         Message,
-        RegisterFunction,
         RegisterTrigger,
-        RegisterTriggerType,
         Registration,
     )
 
@@ -295,11 +290,6 @@ def binding_of(message: RegisterTrigger, subscriber: str | None, home: str) -> B
     )
 
 
-def size_of(*parts: object) -> int:
-    """What JSON values take as text, about what they take in memory."""
-    return sum(len(encode_value(part)) for part in parts if part is not None)
-
-
 def limit_exceeded(sentence: str) -> EngineFault:
     return EngineFault(LIMIT_EXCEEDED, sentence)
 
@@ -309,45 +299,21 @@ def too_long(who: str, most: int = MAX_READ_BYTES) -> EngineFault:
     return limit_exceeded(too_long_sentence(who, most))
 
 
-def function_size(connection: Connection, message: RegisterFunction, held: RegisteredFunction | None) -> int:
-    """The size of a function that a connection registers, in the place of ``held`` if it had it before.
+def registration_size(
+    connection: Connection | None,
+    replaced: RegisteredFunction | TriggerType | Binding | None,
+    name: str,
+    description: str | None,
+    *parts: object,
+) -> int:
+    """Return the size of a registration: what it takes as text, which is about what it takes in memory.
+
+    ``replaced`` is what the connection registered under that name before. A registration without a connection
+    outlives its maker and is not counted.
 
     Raises:
         EngineFault: it is too large, or the connection holds as much as one may.
     """
-    size = _registration_size(
-        message.id, message.description, message.request_format, message.response_format, message.metadata
-    )
-    if held is None and connection.held.functions >= MAX_CONNECTION_FUNCTIONS:
-        raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_FUNCTIONS} functions")
-    _check_room(connection, size - (held.size if held is not None else 0))
-    return size
-
-
-def type_size(connection: Connection, message: RegisterTriggerType, held: TriggerType | None) -> int:
-    """Return the size of a trigger type that a connection registers; raises as :func:`function_size`."""
-    own = held if held is not None and held.owner == connection.id else None
-    size = _registration_size(
-        message.id, message.description, message.trigger_request_format, message.call_request_format
-    )
-    if own is None and connection.held.trigger_types >= MAX_CONNECTION_TRIGGER_TYPES:
-        raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_TRIGGER_TYPES} trigger types")
-    _check_room(connection, size - (own.size if own is not None else 0))
-    return size
-
-
-def binding_size(connection: Connection | None, message: RegisterTrigger, held: Binding | None) -> int:
-    """Return the size of a binding; without a connection it outlives its maker and is not counted."""
-    own = held if held is not None and connection is not None and held.subscriber == connection.id else None
-    size = _registration_size(message.id, None, message.function_id, message.config, message.metadata)
-    if connection is not None:
-        if own is None and connection.held.bindings >= MAX_CONNECTION_BINDINGS:
-            raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_BINDINGS} bindings")
-        _check_room(connection, size - (own.size if own is not None else 0))
-    return size
-
-
-def _registration_size(name: str, description: str | None, *parts: object) -> int:
     if len(name) > MAX_REGISTRATION_ID_CHARS:
         raise limit_exceeded(f"an id has at most {MAX_REGISTRATION_ID_CHARS} characters")
     if description is not None and len(description) > MAX_REGISTRATION_DESCRIPTION_CHARS:
@@ -355,16 +321,15 @@ def _registration_size(name: str, description: str | None, *parts: object) -> in
             f"a description has at most {MAX_REGISTRATION_DESCRIPTION_CHARS} characters; this one has "
             f"{len(description)}"
         )
-    size = len(name) + len(description or "") + size_of(*parts)
+    size = len(name) + len(description or "")
+    size += sum(len(encode_value(part)) for part in parts if part is not None)
     if size > MAX_REGISTRATION_BYTES:
         raise limit_exceeded(
             f"a registration has at most {MAX_REGISTRATION_BYTES} bytes; this one has {size}"
         )
-    return size
-
-
-def _check_room(connection: Connection, size: int) -> None:
-    if connection.held.size + size > MAX_CONNECTION_BYTES:
+    grows = size - (replaced.size if replaced is not None else 0)
+    if connection is not None and connection.held.size + grows > MAX_CONNECTION_BYTES:
         raise limit_exceeded(
             f"what a connection registers holds at most {MAX_CONNECTION_BYTES // MIB} MiB together"
         )
+    return size

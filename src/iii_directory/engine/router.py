@@ -20,8 +20,8 @@ from iii_directory.engine.engine_state import (
     EngineFault,
     EngineState,
     RegisteredFunction,
-    function_size,
     limit_exceeded,
+    registration_size,
 )
 from iii_directory.engine.triggers import Rows, Triggers
 from iii_directory.limits import (
@@ -31,6 +31,7 @@ from iii_directory.limits import (
     MAX_CHANNEL_BUFFER,
     MAX_CHANNELS,
     MAX_CONNECTION_CHANNELS,
+    MAX_CONNECTION_FUNCTIONS,
     MAX_CONNECTION_NAMES,
     MAX_QUEUED_REGISTRATIONS,
     NAMESPACE_GRACE_SECONDS,
@@ -154,16 +155,11 @@ class Router:
 
     def receive(self, connection_id: str, frame: bytes) -> list[Effect]:
         """Handle a frame. A frame that is not a message never ends the connection."""
-        connection = self.engine_state.connections.get(connection_id)
-        if connection is not None:
-            try:
-                message = decode(frame)
-            except UndecodableError as error:
-                self._answer_undecodable(connection, error)
-            else:
-                if message is not None:
-                    self._handle(connection, message)
-        return self._effects()
+        try:
+            message = decode(frame)
+        except UndecodableError as error:
+            message = error
+        return self._effects() if message is None else self.accept(connection_id, message)
 
     def accept(self, connection_id: str, message: m.Message | UndecodableError) -> list[Effect]:
         """Handle a message that came without a frame, or in one that was decoded already or could not be."""
@@ -202,7 +198,12 @@ class Router:
                 raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_NAMES} names")
             holder = self._holder_of(connection, namespace, name)
             if holder != connection.id:
-                self._reject_name(connection, namespace, name, holder)
+                rejected = m.RegistrationRejected(
+                    code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
+                )
+                self.engine_state.send(connection.id, rejected)
+                self._forget(connection.id)
+                self.engine_state.outbox.append(Close(connection.id))
                 return False
             connection.names.append(name)
         self._settle_namespace(connection, namespace)
@@ -324,8 +325,13 @@ class Router:
             owner = (held.owner or "") if held is not None else ""
             self.engine_state.send(connection.id, _rejected(namespace, message.id, owner))
             return
+        schemas = message.request_format, message.response_format
         try:
-            size = function_size(connection, message, held)
+            if held is None and connection.held.functions >= MAX_CONNECTION_FUNCTIONS:
+                raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_FUNCTIONS} functions")
+            size = registration_size(
+                connection, held, message.id, message.description, *schemas, message.metadata
+            )
         except EngineFault as fault:
             self.engine_state.log_mistake(connection, f"function {message.id} was refused: {fault}")
             self.engine_state.send(connection.id, _rejected(namespace, message.id, "", str(fault)))
@@ -354,14 +360,6 @@ class Router:
         connection = self.engine_state.connections.get(connection_id)
         if connection is not None:
             self._settle_namespace(connection, DEFAULT_NAMESPACE)
-
-    def _reject_name(self, connection: Connection, namespace: str, name: str, holder: str) -> None:
-        rejected = m.RegistrationRejected(
-            code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
-        )
-        self.engine_state.send(connection.id, rejected)
-        self._forget(connection.id)
-        self.engine_state.outbox.append(Close(connection.id))
 
     def _reattach(self, connection: Connection, message: m.Reattach) -> None:
         previous = self.engine_state.connections.get(message.previous_worker_id)

@@ -104,11 +104,6 @@ def search(pattern: str, text: str, spend: Spend) -> bool:
     return _matches(program, text, 0, spend, anywhere=not program or program[0] is not _START)
 
 
-def pattern_size(pattern: str) -> int:
-    """How many parts a pattern has once it is compiled; `PatternError` as of `search`."""
-    return len(_compiled(pattern))
-
-
 def _matches(program: Program, text: str, start: int, spend: Spend, *, anywhere: bool) -> bool:
     waiting: list[int] = []
     for position in range(start, len(text) + 1):
@@ -169,7 +164,15 @@ class _Reader:
         branches = [self._sequence()]
         while self._take("|"):
             branches.append(self._sequence())
-        return branches[0] if len(branches) == 1 else _any_of(branches)
+        if len(branches) == 1:
+            return branches[0]
+        # Behind the fork stand the branches, each with a way out at its end.
+        starts = [0, *accumulate(len(branch) + 1 for branch in branches)]
+        program: Program = [Fork(tuple(start + 1 for start in starts[:-1]))]
+        for branch, next_start in zip(branches, starts[1:], strict=True):
+            program += [*branch, Fork((starts[-1] - next_start + 1,))]
+        _check_size(len(program))
+        return program
 
     def _sequence(self) -> Program:
         program: Program = []
@@ -204,7 +207,17 @@ class _Reader:
         else:
             least = int(least_text or 0)
             most = int(most_text) if most_text else None if comma else least
-        return _times(program, least, most)
+        size = len(program) + 1
+        if most is None:
+            _check_size(size * (least + 1))
+            return [*program * least, Fork((1, size + 1)), *program, Fork((-size,))]
+        if most < least:
+            raise PatternError("a repeat ends before it begins")
+        _check_size(size * most)
+        repeated = program * least
+        for left in range(most - least, 0, -1):
+            repeated += [Fork((1, size * left)), *program]
+        return repeated
 
     def _take(self, text: str) -> bool:
         found = self._source.startswith(text, self._at)
@@ -215,30 +228,6 @@ class _Reader:
         match = pattern.match(self._source, self._at)
         self._at = match.end() if match else self._at
         return match
-
-
-def _any_of(branches: list[Program]) -> Program:
-    # Behind the fork stand the branches, each with a way out at its end.
-    starts = [0, *accumulate(len(branch) + 1 for branch in branches)]
-    program: Program = [Fork(tuple(start + 1 for start in starts[:-1]))]
-    for branch, next_start in zip(branches, starts[1:], strict=True):
-        program += [*branch, Fork((starts[-1] - next_start + 1,))]
-    _check_size(len(program))
-    return program
-
-
-def _times(program: Program, least: int, most: int | None) -> Program:
-    size = len(program) + 1
-    if most is None:
-        _check_size(size * (least + 1))
-        return [*program * least, Fork((1, size + 1)), *program, Fork((-size,))]
-    if most < least:
-        raise PatternError("a repeat ends before it begins")
-    _check_size(size * most)
-    repeated = program * least
-    for left in range(most - least, 0, -1):
-        repeated += [Fork((1, size * left)), *program]
-    return repeated
 
 
 def _check_size(steps: int) -> None:
@@ -305,7 +294,7 @@ def _fits(pattern: str, text: str) -> bool:
         if pattern not in paid:
             # Compiling takes about as long as a step for each part, whether or not it was done before.
             paid.add(pattern)
-            _spend(pattern_size(pattern))
+            _spend(len(_compiled(pattern)))
         return search(pattern, text, _spend)
     except PatternError as error:
         raise UnusableSchemaError(

@@ -145,7 +145,12 @@ class EngineServer:
         """Stop listening and drop every socket without a close frame, so that SDKs reconnect."""
         self.is_stopping = True
         if self._server is not None:
-            await _close(self._server)
+            # asyncio leaks a connection that it has accepted and not made by the time it closes.
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            for _ in range(_TURNS_TO_END):
+                await asyncio.sleep(0)
+            self._server.close()
         for timer in self._timers:
             timer.cancel()
         for peer in list(self._peers):
@@ -215,9 +220,7 @@ class EngineServer:
         self._unacknowledged.append(peer)
         inside, self._for_guests = self._for_guests, []
         self._apply(inside)
-        if not self._flush_is_due:
-            self._flush_is_due = True
-            asyncio.get_running_loop().call_soon(self._flush_now)
+        self._flush_soon()
 
     def flush(self) -> None:
         """Keep what was written to the state, then write once per socket for everything one read caused."""
@@ -333,20 +336,18 @@ class EngineServer:
             link = self._links[effect.connection_id]
             (link.abort if effect.abrupt else link.close)()
         elif isinstance(effect, StartTimer):
-            self._start_timer(effect.key, effect.seconds)
+
+            def fire() -> None:
+                self._timers.discard(handle)
+                self._step(None, self._router.timer, effect.key)
+                self.flush()
+
+            handle = asyncio.get_running_loop().call_later(effect.seconds, fire)
+            self._timers.add(handle)
         elif isinstance(effect, EndChannel):
             self._relays.end(effect.channel_id)
         elif isinstance(effect, Log):
             log.log(_LEVELS[effect.level], "%s", effect.text)
-
-    def _start_timer(self, key: tuple[str, str], seconds: float) -> None:
-        def fire() -> None:
-            self._timers.discard(handle)
-            self._step(None, self._router.timer, key)
-            self.flush()
-
-        handle = asyncio.get_running_loop().call_later(seconds, fire)
-        self._timers.add(handle)
 
 
 class FullTable:
@@ -362,16 +363,6 @@ class FullTable:
         elif loop.time() - self._said_at > _SAY_AGAIN_SECONDS:
             self._said_at = loop.time()
             log.error("no connection can be taken: this process has as many files open as it may have")
-
-
-async def _close(server: asyncio.Server) -> None:
-    """Stop accepting, then close: asyncio leaks a connection that it has accepted but not made by then."""
-    loop = asyncio.get_running_loop()
-    for listening in server.sockets:
-        loop.remove_reader(listening.fileno())
-    for _ in range(_TURNS_TO_END):
-        await asyncio.sleep(0)
-    server.close()
 
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

@@ -10,17 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iii_directory.engine.engine_state import (
-    Binding,
     EngineFault,
-    EngineState,
     TriggerType,
     binding_of,
-    binding_size,
     limit_exceeded,
-    type_size,
+    registration_size,
 )
-from iii_directory.limits import CONFIG_SUMMARY_CHARS, MAX_DURABLE_BINDINGS, TRIGGER_ACK_SECONDS
-from iii_directory.wire.json_text import Json, encode_value
+from iii_directory.limits import (
+    CONFIG_SUMMARY_CHARS,
+    MAX_CONNECTION_BINDINGS,
+    MAX_CONNECTION_TRIGGER_TYPES,
+    MAX_DURABLE_BINDINGS,
+    TRIGGER_ACK_SECONDS,
+)
+from iii_directory.wire.json_text import encode_value
 from iii_directory.wire.messages import (
     RegisterTrigger,
     TriggerRegistrationResult,
@@ -75,8 +78,13 @@ class Triggers:
             refusal = f"trigger type {message.id} belongs to this engine's own worker and cannot be taken"
             self._engine_state.log_mistake(connection, refusal)
             return
+        own = held if held is not None and held.owner == connection.id else None
+        schemas = message.trigger_request_format, message.call_request_format
         try:
-            size = type_size(connection, message, held)
+            if own is None and connection.held.trigger_types >= MAX_CONNECTION_TRIGGER_TYPES:
+                most = MAX_CONNECTION_TRIGGER_TYPES
+                raise limit_exceeded(f"a connection provides at most {most} trigger types")
+            size = registration_size(connection, own, message.id, message.description, *schemas)
         except EngineFault as fault:
             self._engine_state.log_mistake(connection, f"trigger type {message.id} was refused: {fault}")
             return
@@ -128,8 +136,12 @@ class Triggers:
         if self._belongs_inside(message.id, connection):
             self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
             return
+        held = self.bindings.get(message.id)
+        own = held if held is not None and held.subscriber == connection.id else None
         try:
-            binding.size = binding_size(connection, message, self.bindings.get(message.id))
+            if own is None and connection.held.bindings >= MAX_CONNECTION_BINDINGS:
+                raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_BINDINGS} bindings")
+            binding.size = _binding_size(connection, own, message)
         except EngineFault as fault:
             self._tell_subscriber(binding, fault.body())
             return
@@ -146,7 +158,7 @@ class Triggers:
                 f"an engine keeps at most {MAX_DURABLE_BINDINGS} bindings without a subscriber"
             )
         binding = binding_of(message, None, DEFAULT_NAMESPACE)
-        binding.size = binding_size(None, message, None)
+        binding.size = _binding_size(None, None, message)
         binding.waiting = outcome
         self._bind(binding)
         key = binding.provider
@@ -326,6 +338,11 @@ class Triggers:
                 error=error,
             )
             self._engine_state.send(binding.subscriber, refused)
+
+
+def _binding_size(connection: Connection | None, own: Binding | None, message: RegisterTrigger) -> int:
+    parts = message.function_id, message.config, message.metadata
+    return registration_size(connection, own, message.id, None, *parts)
 
 
 class Rows:

@@ -73,7 +73,17 @@ class Listener:
             raise ValueError(problem)
         self.path = path
         self.limits = limits or HttpLimits()
-        self.socket = _listening_socket(host, port)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # With the protocol named: asyncio sends small packets at once only on sockets that say they are TCP,
+        # and without that every answer waits forty milliseconds for an acknowledgement.
+        self.socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind((host, port))
+            self.socket.listen(_BACKLOG)
+        except OSError:
+            self.socket.close()
+            raise
         self.port: int = self.socket.getsockname()[1]
         owner = os.getuid() if is_loopback(host) and can_tell() else None
         self.access = Access(host, self.port, token or None, owner, asks_everybody)
@@ -86,21 +96,6 @@ class Listener:
 def endpoint_url(host: str, port: int, path: str = MCP_PATH) -> str:
     """Return the address at which clients ask."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
-
-
-def _listening_socket(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named: asyncio sends small packets at once only on sockets that say they are TCP, and
-    # without that every answer waits forty milliseconds for an acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 Headers = dict[str, list[str]]
