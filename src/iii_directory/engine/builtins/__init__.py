@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from iii_directory.engine.builtins.configuration import provide_configuration
 from iii_directory.engine.builtins.introspection import provide_introspection
 from iii_directory.engine.builtins.state import provide_state
-from iii_directory.engine.builtins.utility_workers import (
+from iii_directory.engine.builtins.workers import (
     provide_channels,
     provide_observability,
     provide_pubsub,
+    provide_workers,
 )
-from iii_directory.engine.builtins.workers import provide_workers
 from iii_directory.engine.router import Router
 
 if TYPE_CHECKING:

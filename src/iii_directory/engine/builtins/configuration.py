@@ -191,17 +191,6 @@ def _matches(config: Json, event: Json) -> bool:
     )
 
 
-def _check_config(config: object) -> str | None:
-    if not is_object(config):
-        return "the config of a configuration trigger is an object"
-    for key in ("configuration_id", "condition_function_id"):
-        if config.get(key) is not None and not isinstance(config[key], str):
-            return f"'{key}' must be a string"
-    if config.get("event_types") is not None and not isinstance(config["event_types"], list):
-        return "'event_types' must be a list"
-    return None
-
-
 def provide_configuration(router: Router, store: Store, environment: Mapping[str, str]) -> None:
     """Put configuration on the engine."""
     it = Configuration(router, store, environment)
@@ -241,6 +230,6 @@ def provide_configuration(router: Router, store: Store, environment: Mapping[str
         "Fires when an entry is registered or its value changes.",
         table.schema(configuration_id="string", event_types="array", condition_function_id="string"),
         table.schema(event_type="string", id="string", old_value=table.ANY, new_value=table.ANY),
-        _check_config,
+        is_checked=True,
     )
     table.provide(router, table.BuiltinWorker("configuration", "Settings of workers.", functions, [changed]))

@@ -13,7 +13,7 @@ from iii_directory.engine.builtins.state_ops import OPS, TooMuchWorkError, apply
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault, bad_input, limit_exceeded
 from iii_directory.engine.store import StoreError, UnreadableError
-from iii_directory.shapes import is_list, is_object, object_of
+from iii_directory.shapes import is_list, object_of
 from iii_directory.wire import protocol
 from iii_directory.wire.json_text import ABSENT, encode_value, is_long, read, takes_long
 
@@ -222,15 +222,6 @@ def _checked_ops(request: BuiltinRequest) -> list[Json]:
     return checked
 
 
-def _check_config(config: object) -> str | None:
-    if not is_object(config):
-        return "the config of a state trigger is an object"
-    for key in ("scope", "key", "condition_function_id"):
-        if config.get(key) is not None and not isinstance(config[key], str):
-            return f"'{key}' must be a string"
-    return None
-
-
 def provide_state(router: Router, store: Store, queue: DatabaseQueue) -> None:
     """Put the state functions and their trigger type on the engine."""
     it = State(router, store, queue)
@@ -278,7 +269,7 @@ def provide_state(router: Router, store: Store, queue: DatabaseQueue) -> None:
         "Fires after every write of state, filtered by scope and key.",
         table.schema(**place, condition_function_id="string"),
         table.schema(event_type="string", **place, old_value=table.ANY, new_value=table.ANY),
-        _check_config,
+        is_checked=True,
     )
     about = "Values by scope and key, with change events."
     table.provide(router, table.BuiltinWorker("iii-state", about, functions, [changed]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.engine.calls import UnreadFields
 from iii_directory.engine.engine_state import EngineFault, RegisteredFunction, TriggerType, bad_input
-from iii_directory.shapes import object_of
+from iii_directory.shapes import is_object, object_of
 from iii_directory.wire.json_text import fields_reader
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
@@ -38,7 +38,18 @@ class BuiltinType:
     description: str
     configuration_schema: Json
     request_schema: Json
-    check: Callable[[object], str | None] = lambda _config: None
+    is_checked: bool = False
+    """Whether bindings whose config does not fit the schema are refused."""
+
+    def problem_with(self, config: object) -> str | None:
+        """Return what is wrong with the config of a binding, or None."""
+        if not is_object(config):
+            return f"the config of a {self.id} trigger is an object"
+        for key, row in object_of(self.configuration_schema.get("properties")).items():
+            kind = _TYPES[row["type"]]
+            if config.get(key) is not None and not isinstance(config[key], kind):
+                return f"'{key}' must be a {_NAMES[kind]}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,7 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
             description=kind.description,
             configuration_schema=kind.configuration_schema,
             request_schema=kind.request_schema,
-            check=kind.check,
+            check=kind.problem_with if kind.is_checked else None,
         )
 
 
@@ -121,3 +132,4 @@ def contains(needle: str | None, *hay: str | None) -> bool:
 
 
 _NAMES: Final = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "object"}
+_TYPES: Final = {"string": str, "array": list}

@@ -1,35 +1,32 @@
-"""``engine::workers::*``, ``worker::list`` and the events about workers coming and going. Pure."""
+"""The built-in workers without a module of their own. Pure.
+
+``engine::workers::*``, ``worker::list`` and the events about workers coming and going; streaming channels,
+topics, the log and the health check.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.engine.builtins.table import (
-    BuiltinFunction,
-    BuiltinType,
-    BuiltinWorker,
-    contains,
-    optional,
-    provide,
-    schema,
-    text,
-)
+from iii_directory.engine.builtins import table
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.router import WORKERS_AVAILABLE
 from iii_directory.limits import MAX_NAME_CHARS, MAX_SEEN_WORKERS
 from iii_directory.text import without_controls
+from iii_directory.wire.json_text import ABSENT
 from iii_directory.wire.protocol import (
     DEFAULT_NAMESPACE,
     INVALID_ARGUMENTS,
     INVALID_NAMESPACE,
     NOT_FOUND,
+    TOPIC_NOT_SET,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iii_directory.engine.calls import BuiltinRequest
-    from iii_directory.engine.engine_state import Connection
+    from iii_directory.engine.engine_state import Connection, Level
     from iii_directory.engine.router import Router
     from iii_directory.wire.json_text import Json
 
@@ -55,17 +52,17 @@ class Workers:
         connection = self._engine_state.connections.get(request.caller or "")
         if connection is None:
             raise EngineFault(INVALID_ARGUMENTS, "Only a connected worker can register itself.")
-        namespace = optional(request, "namespace", str)
+        namespace = table.optional(request, "namespace", str)
         if namespace is None:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
             raise EngineFault(INVALID_NAMESPACE, "namespace must not be blank")
         # Everything is checked before anything is changed.
         said = ("description", "version", "runtime", "os", "isolation")
-        described: Json = {key: clean(optional(request, key, str)) for key in said}
+        described: Json = {key: clean(table.optional(request, key, str)) for key in said}
         described["runtime"] = described["runtime"] or "unknown"
-        described["pid"] = optional(request, "pid", int)
-        if not self._router.announce(connection, namespace, clean(optional(request, "name", str))):
+        described["pid"] = table.optional(request, "pid", int)
+        if not self._router.announce(connection, namespace, clean(table.optional(request, "name", str))):
             return {"success": False}
         for key, value in described.items():
             setattr(connection, key, value)
@@ -74,21 +71,21 @@ class Workers:
         return {"success": True}
 
     def list(self, request: BuiltinRequest) -> Json:
-        search, runtime = optional(request, "search", str), optional(request, "runtime", str)
-        status = optional(request, "status", str)
+        search, runtime = table.optional(request, "search", str), table.optional(request, "runtime", str)
+        status = table.optional(request, "status", str)
         rows = [self._builtin_row(worker) for worker in self._builtin.values()]
         rows += [self._connection_row(connection) for connection in self._engine_state.visible_connections()]
         rows = [
             row
             for row in rows
-            if contains(search, row["name"])
+            if table.contains(search, row["name"])
             and runtime in (None, row["runtime"])
             and status in (None, row["status"])
         ]
         return {"workers": sorted(rows, key=lambda row: (row["name"] or row["id"], row["id"]))}
 
     def info(self, request: BuiltinRequest) -> Json:
-        name, namespace = text(request, "name"), optional(request, "namespace", str)
+        name, namespace = table.text(request, "name"), table.optional(request, "namespace", str)
         named = [c for c in self._engine_state.connections.values() if c.name == name]
         found = {c.namespace or DEFAULT_NAMESPACE: c for c in named}
         homes = {*found, DEFAULT_NAMESPACE} if name in self._builtin else set(found)
@@ -118,7 +115,7 @@ class Workers:
             ]
         }
 
-    def _builtin_row(self, worker: BuiltinWorker) -> Json:
+    def _builtin_row(self, worker: table.BuiltinWorker) -> Json:
         return {
             "name": worker.name,
             "description": worker.description,
@@ -218,44 +215,147 @@ def provide_workers(router: Router, version: str) -> None:
     """Put the worker functions and their trigger types on the engine."""
     it = Workers(router, version)
     functions = [
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::workers::register",
             "A worker says who it is: name, version, runtime and namespace.",
             it.register,
-            schema(name="string", version="string", runtime="string", namespace="string", pid="integer"),
-            schema(["success"], success="boolean"),
+            table.schema(
+                name="string", version="string", runtime="string", namespace="string", pid="integer"
+            ),
+            table.schema(["success"], success="boolean"),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::workers::list",
             "List connected and built-in workers.",
             it.list,
-            schema(search="string", runtime="string", status="string"),
+            table.schema(search="string", runtime="string", status="string"),
         ),
-        BuiltinFunction(
+        table.BuiltinFunction(
             "engine::workers::info",
             "One worker with what it registered.",
             it.info,
-            schema(["name"], name="string", namespace="string"),
+            table.schema(["name"], name="string", namespace="string"),
         ),
     ]
-    available = BuiltinType(
+    available = table.BuiltinType(
         WORKERS_AVAILABLE,
         "Fires when a worker connects, says who it is, or leaves.",
-        schema(),
-        schema(event="string", worker_id="string"),
+        table.schema(),
+        table.schema(event="string", worker_id="string"),
     )
-    provide(router, BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
+    table.provide(router, table.BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
     names = {"type": "array", "items": {"type": "string"}}
-    installed = BuiltinFunction(
+    installed = table.BuiltinFunction(
         "worker::list",
         "List the workers of this engine: the connected ones.",
         it.installed,
-        schema(running_only="boolean"),
+        table.schema(running_only="boolean"),
     )
-    added = BuiltinType(
+    added = table.BuiltinType(
         "worker",
         "Fires operation add, stage done, when a named worker connects for the first time.",
-        schema(operations=names, stages=names, workers=names),
-        schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
+        table.schema(operations=names, stages=names, workers=names),
+        table.schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
     )
-    provide(router, BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added]))
+    table.provide(
+        router, table.BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added])
+    )
+
+
+def provide_channels(router: Router) -> None:
+    """Put channels on the engine."""
+
+    def create(request: BuiltinRequest) -> Json:
+        maker = router.engine_state.connections.get(request.caller or "")
+        channel = router.channels.create(table.optional(request, "buffer_size", int), maker)
+        reference = {"channel_id": channel.id, "access_key": channel.access_key}
+        return {
+            "writer": {**reference, "direction": "write"},
+            "reader": {**reference, "direction": "read"},
+        }
+
+    function = table.BuiltinFunction(
+        "engine::channels::create",
+        "Make a streaming channel; each side is opened once, by its reference.",
+        create,
+        table.schema(buffer_size="integer"),
+    )
+    table.provide(router, table.BuiltinWorker("iii-channels", "Streams between workers.", [function]))
+
+
+def provide_pubsub(router: Router) -> None:
+    """Put topics on the engine."""
+
+    def publish(request: BuiltinRequest) -> object:
+        topic = table.text(request, "topic")
+        if not topic:
+            raise EngineFault(TOPIC_NOT_SET, "Topic is not set.")
+        # The payload is exactly the data; the binding's metadata is not delivered, as on the real engine.
+        router.events.fire(
+            "subscribe",
+            request.payload.get("data"),
+            lambda config: config.get("topic") == topic,
+            has_metadata=False,
+        )
+        return ABSENT
+
+    function = table.BuiltinFunction(
+        "publish",
+        "Send data to every subscriber of a topic.",
+        publish,
+        table.schema(["topic"], topic="string", data=table.ANY),
+        unread_fields=("data",),
+    )
+    kind = table.BuiltinType(
+        "subscribe", "Fires for every message of a topic.", table.schema(topic="string"), table.ANY
+    )
+    table.provide(router, table.BuiltinWorker("iii-pubsub", "Topics between workers.", [function], [kind]))
+
+
+LEVELS: Final[dict[str, Level]] = {
+    "trace": "debug",
+    "debug": "debug",
+    "info": "info",
+    "warn": "warning",
+    "error": "error",
+}
+
+
+def provide_observability(router: Router, version: str, set_aside: Callable[[], str | None]) -> None:
+    """Put logging and the health check on the engine."""
+
+    def logger(level: Level) -> Callable[[BuiltinRequest], object]:
+        def log(request: BuiltinRequest) -> object:
+            connection = router.engine_state.connections.get(request.caller or "")
+            who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
+            router.engine_state.log(level, f"{clean(str(who))}: {clean(table.text(request, 'message'))}")
+            return ABSENT
+
+        return log
+
+    def health(_request: BuiltinRequest) -> Json:
+        kept = set_aside()
+        damaged: Json = {} if kept is None else {"state": {"status": "degraded", "set_aside": kept}}
+        return {
+            "status": "healthy",
+            "components": {
+                "engine": {"status": "healthy", "kind": "embedded"},
+                "workers": {"status": "healthy", "connected": len(router.engine_state.connections)},
+                "calls": {"status": "healthy", "open": router.calls.open_calls()},
+                **damaged,
+            },
+            "timestamp": router.engine_state.now_ms(),
+            "version": version,
+        }
+
+    entry = table.schema(["message"], message="string", data=table.ANY, service_name="string")
+    functions = [
+        table.BuiltinFunction(
+            f"engine::log::{name}", f"Write a line to the engine's log ({name}).", logger(level), entry
+        )
+        for name, level in LEVELS.items()
+    ]
+    functions.append(
+        table.BuiltinFunction("engine::health::check", "How the engine is.", health, table.schema())
+    )
+    table.provide(router, table.BuiltinWorker("iii-observability", "Logs and health.", functions))
