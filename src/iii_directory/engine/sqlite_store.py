@@ -65,8 +65,7 @@ class Database:
         self.set_aside: Path | None = None
         """Where a file was moved to that was damaged, or not the one that was opened; the last of them."""
         self._parts = tuple(str(directory / (FILE_NAME + suffix)) for suffix in ("", "-wal"))
-        _make_usable(directory)
-        _refuse_links(self.path)
+        _check_usable(directory)
         _keep_private(self.path)
         try:
             self._connection = _open(self.path)
@@ -449,24 +448,22 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     return columns == _COLUMNS and not kinds & {"view", "trigger"}
 
 
-def _refuse_links(path: Path) -> None:
-    """Refuse a database that is a symbolic link: it would be written wherever the link leads."""
-    for suffix in ("", "-wal", "-shm"):
-        part = path.with_name(path.name + suffix)
-        if part.is_symlink():
-            raise DataDirectoryError(
-                f"{part} is a symbolic link, and state is only kept in the data directory itself: "
-                "remove the link, or name the directory it leads to as the data directory"
-            )
-
-
-def _make_usable(directory: Path) -> None:
+def _check_usable(directory: Path) -> None:
+    """Make the data directory if it is missing; refuse one that cannot be used, or whose files are links."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DataDirectoryError(f"the data directory {directory} cannot be made: {error.strerror}") from None
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         raise DataDirectoryError(f"the data directory {directory} cannot be used: Permission denied")
+    for suffix in ("", "-wal", "-shm"):
+        part = directory / (FILE_NAME + suffix)
+        # It would be written wherever the link leads.
+        if part.is_symlink():
+            raise DataDirectoryError(
+                f"{part} is a symbolic link, and state is only kept in the data directory itself: "
+                "remove the link, or name the directory it leads to as the data directory"
+            )
 
 
 def _keep_private(path: Path) -> None:

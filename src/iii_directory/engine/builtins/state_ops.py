@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from iii_directory import limits
-from iii_directory.shapes import is_list
+from iii_directory.shapes import is_list, is_object, items_of, object_of
 from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
@@ -102,33 +102,31 @@ def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
 
 
 def _set(draft: Draft, value: object, op: Json) -> object:
-    path = cast("str", op["path"])
-    _check_segments("set", _path(op))
+    path = _checked_path("set", op)
     if not path:
         return op.get("value")
-    target = draft.object(_target("set", value))
-    target[path] = op.get("value")
+    _check_target("set", value)
+    target = draft.object(value)
+    target[path[0]] = op.get("value")
     return target
 
 
 def _remove(draft: Draft, value: object, op: Json) -> object:
-    path = cast("str", op["path"])
-    _check_segments("remove", _path(op))
+    path = _checked_path("remove", op)
     if not path:
         return None
-    target = draft.object(_target("remove", value))
-    target.pop(path, None)
+    _check_target("remove", value)
+    target = draft.object(value)
+    target.pop(path[0], None)
     return target
 
 
 def _merge(draft: Draft, value: object, op: Json) -> object:
-    path, merged = _path(op), op.get("value")
-    _check_segments("merge", path)
-    if not isinstance(merged, dict):
+    path, merged = _checked_path("merge", op), op.get("value")
+    if not is_object(merged):
         raise OpError("merge.value.not_an_object", "merge needs an object")
-    merged = cast("Json", merged)
     _check_merged(merged)
-    if not path and not _is_object(value):
+    if not path and value is not ABSENT and not isinstance(value, dict):
         return value  # at the root there is nothing to merge into, which the real engine accepts
 
     def merge_into(leaf: object) -> object:
@@ -141,13 +139,13 @@ def _merge(draft: Draft, value: object, op: Json) -> object:
 
 def _add(kind: str, sign: int) -> Apply:
     def apply(draft: Draft, value: object, op: Json) -> object:
-        path, by = cast("str", op["path"]), sign * cast("int", op["by"])
-        _check_segments(kind, _path(op))
+        path, by = _checked_path(kind, op), sign * cast("int", op["by"])
         if not path:
             return _sum(kind, value, by)
-        total = _sum(kind, _target(kind, value).get(path, ABSENT), by)
-        target = draft.object(_target(kind, value))
-        target[path] = total
+        _check_target(kind, value)
+        total = _sum(kind, object_of(value).get(path[0], ABSENT), by)
+        target = draft.object(value)
+        target[path[0]] = total
         return target
 
     return apply
@@ -165,63 +163,49 @@ def _sum(kind: str, held: object, by: int) -> object:
 
 
 def _append(draft: Draft, value: object, op: Json) -> object:
-    path, item = _path(op), op.get("value")
-    _check_segments("append", path)
+    path, item = _checked_path("append", op), op.get("value")
     if path:
-        value = _target("append", value)
-    # Below the first level a missing leaf becomes a list, even for a string.
-    start: object = [item] if len(path) > 1 else _started(item)
-    return _at(draft, value, path, lambda leaf: start if leaf is ABSENT else _appended(draft, leaf, item))
+        _check_target("append", value)
+    started: object = item if isinstance(item, str) else [item]
 
+    def append_to(leaf: object) -> object:
+        if leaf is ABSENT:
+            # Below the first level a missing leaf becomes a list, even for a string.
+            return [item] if len(path) > 1 else started
+        if leaf is None:
+            return started
+        if is_list(leaf):
+            longer = draft.list(leaf)
+            longer.append(item)
+            return longer
+        if isinstance(leaf, str) and isinstance(item, str):
+            return draft.text(leaf, item)
+        raise OpError("append.type_mismatch", "append needs a list, or a string for a string")
 
-def _appended(draft: Draft, leaf: object, item: object) -> object:
-    if leaf is None:
-        return _started(item)
-    if isinstance(leaf, list):
-        longer = draft.list(cast("list[object]", leaf))
-        longer.append(item)
-        return longer
-    if isinstance(leaf, str) and isinstance(item, str):
-        return draft.text(leaf, item)
-    raise OpError("append.type_mismatch", "append needs a list, or a string for a string")
-
-
-def _started(item: object) -> object:
-    return item if isinstance(item, str) else [item]
+    return _at(draft, value, path, append_to)
 
 
 def _at(draft: Draft, value: object, path: list[str], change: Callable[[object], object]) -> object:
-    """The value with the leaf at the path changed; what is missing or no object on the way becomes one."""
+    """Change the leaf at a path; what is missing on the way, or is not an object, becomes one."""
     if not path:
         return change(value)
-    inner = _at(draft, _object_or_empty(value).get(path[0], ABSENT), path[1:], change)
+    inner = _at(draft, object_of(value).get(path[0], ABSENT), path[1:], change)
     node = draft.object(value)
     node[path[0]] = inner
     return node
 
 
-def _object_or_empty(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
-def _target(kind: str, value: object) -> Json:
-    if not _is_object(value):
+def _check_target(kind: str, value: object) -> None:
+    if value is not ABSENT and not isinstance(value, dict):
         raise OpError(f"{kind}.target_not_object", "the value is not an object")
-    return _object_or_empty(value)
 
 
-def _is_object(value: object) -> bool:
-    return value is ABSENT or isinstance(value, dict)
-
-
-def _path(op: Json) -> list[str]:
+def _checked_path(kind: str, op: Json) -> list[str]:
+    """Return the segments of the path of an operation; none for the root."""
     path = op.get("path")
     if path is None or path == "":
         return []
-    return [path] if isinstance(path, str) else cast("list[str]", path)
-
-
-def _check_segments(kind: str, segments: list[str]) -> None:
+    segments = [path] if isinstance(path, str) else cast("list[str]", path)
     if len(segments) > limits.MAX_STATE_PATH_DEPTH:
         raise OpError(f"{kind}.path.too_deep", f"a path has at most {limits.MAX_STATE_PATH_DEPTH} segments")
     for segment in segments:
@@ -234,6 +218,7 @@ def _check_segments(kind: str, segments: list[str]) -> None:
             )
         if segment in _POLLUTING:
             raise OpError(f"{kind}.path.proto_polluted", f"'{segment}' cannot be used as a key")
+    return segments
 
 
 def _check_merged(merged: Json) -> None:
@@ -245,14 +230,10 @@ def _check_merged(merged: Json) -> None:
         raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
     level: list[object] = [merged]
     for _ in range(limits.MAX_STATE_MERGE_DEPTH):
-        level = [child for node in level for child in _containers(node)]
+        below = (node.values() if is_object(node) else items_of(node) for node in level)
+        level = [child for children in below for child in children if isinstance(child, (dict, list))]
     if level:
         raise OpError("merge.value.too_deep", f"an object has at most {limits.MAX_STATE_MERGE_DEPTH} levels")
-
-
-def _containers(node: object) -> list[object]:
-    children = cast("Json", node).values() if isinstance(node, dict) else cast("list[object]", node)
-    return [child for child in children if isinstance(child, (dict, list))]
 
 
 _APPLY: Final[dict[str, Apply]] = {
