@@ -20,6 +20,7 @@ from benchmarks.harness import Measurement, goal, interleave
 from benchmarks.processes import (
     Answers,
     call_frame,
+    delaying_engine,
     earlier,
     echo_worker,
     engine,
@@ -37,8 +38,11 @@ BEFORE = "06e9513"
 MESSAGES = 1000
 IN_FLIGHT = 32
 ROUNDS = 21
+# Long enough that what one side does meanwhile, such as indexing, falls into its own turn.
+BURST = 5000
+BURST_ROUNDS = 9
 DELAYED_ROUNDS = 5
-DELAYED_CALLS = 500
+DELAYED_CALLS = 1500
 JOINS = 7
 KEYS = 5000
 PAYLOAD = {"text": "x" * 200}
@@ -61,7 +65,7 @@ def in_process() -> Measurement:
 @goal("before.register-in-up", at_least=1.3)
 def register_in_up() -> Measurement:
     """``skills::register`` in ``iii-directory up`` with 32 in flight."""
-    return _compared(_up, _registration)
+    return _compared(_up, _registration, messages=BURST, rounds=BURST_ROUNDS)
 
 
 @goal("before.state-set", at_least=1.3)
@@ -73,47 +77,52 @@ def state_set() -> Measurement:
 @goal("before.delayed-register", at_least=2.5)
 def delayed_register() -> Measurement:
     """``skills::register`` one at a time on an engine that delays small frames."""
-    from tests.support.engine import EngineThread
-
-    with earlier(BEFORE) as source, EngineThread(nagle=True) as here, EngineThread(nagle=True) as there:
-        root = tree(100)
-        with process(ours, here.url, root), process(ours, there.url, root, source=source):
-            return interleave(
-                lambda: _one_at_a_time(here.url), lambda: _one_at_a_time(there.url), rounds=DELAYED_ROUNDS
-            )
+    root = tree(100)
+    with (
+        earlier(BEFORE) as source,
+        process(delaying_engine) as here,
+        process(delaying_engine) as there,
+        process(ours, here, root),
+        process(ours, there, root, source=source),
+    ):
+        return interleave(lambda: _one_at_a_time(here), lambda: _one_at_a_time(there), rounds=DELAYED_ROUNDS)
 
 
 @goal("before.delayed-join", at_most=0.55)
 def delayed_join() -> Measurement:
     """From the start of ``serve`` to its first answer, on an engine that delays small frames."""
-    from tests.support.engine import EngineThread
-
     with (
         earlier(BEFORE) as source,
         tempfile.TemporaryDirectory() as folder,
-        EngineThread(nagle=True) as running,
+        process(delaying_engine) as url,
     ):
         config = Path(folder) / "config.yaml"
         config.write_text(f"skills_folder: {folder}/skills\n", encoding="utf-8")
         start = "import sys; from iii_directory.cli.main import main; main(sys.argv[1:])"
-        command = ("-c", start, "serve", "--url", running.url, "--config", str(config))
+        command = ("-c", start, "serve", "--url", url, "--config", str(config))
         compiled = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
         return interleave(
-            lambda: until_answered(running.url, command, compiled),
-            lambda: until_answered(running.url, command, {**compiled, "PYTHONPATH": str(source)}),
+            lambda: until_answered(url, command, compiled),
+            lambda: until_answered(url, command, {**compiled, "PYTHONPATH": str(source)}),
             rounds=JOINS,
         )
 
 
-def _compared(served: Callable[[ExitStack, Path | None], str], frame: Callable[[], str]) -> Measurement:
+def _compared(
+    served: Callable[[ExitStack, Path | None], str],
+    frame: Callable[[], str],
+    *,
+    messages: int = MESSAGES,
+    rounds: int = ROUNDS,
+) -> Measurement:
     """The rate of this tree's calls over that of the earlier commit's."""
 
     def rate(url: str) -> float:
-        return MESSAGES / flood(url, [frame() for _ in range(MESSAGES)], IN_FLIGHT)
+        return messages / flood(url, [frame() for _ in range(messages)], IN_FLIGHT)
 
     with earlier(BEFORE) as source, ExitStack() as stack:
         here, there = served(stack, None), served(stack, source)
-        return interleave(lambda: rate(here), lambda: rate(there), rounds=ROUNDS)
+        return interleave(lambda: rate(here), lambda: rate(there), rounds=rounds)
 
 
 def _engine_and_worker(stack: ExitStack, source: Path | None) -> str:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -101,6 +102,15 @@ def engine(report: Connection) -> None:
         await asyncio.Future()
 
     asyncio.run(main())
+
+
+def delaying_engine(report: Connection) -> None:
+    """An embedded engine whose sockets delay small frames, as the real engine's do."""
+    from tests.support.engine import EngineThread
+
+    with EngineThread(nagle=True) as running:
+        report.send(running.url)
+        threading.Event().wait()
 
 
 def engine_with_directory(report: Connection) -> None:
