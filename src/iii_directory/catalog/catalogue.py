@@ -154,7 +154,10 @@ class Catalogue:
 
         def follow() -> None:
             nonlocal registered, latest
-            before, registered = registered, self._registered.skills.changes + self._registered.prompts.changes
+            before, registered = (
+                registered,
+                self._registered.skills.changes + self._registered.prompts.changes,
+            )
             has_edits = self._folders.has_changes or (self._woken is not None and self._woken.is_set())
             if registered != before and not has_edits and monotonic() < latest:
                 # A burst of registrations is taken up once, at its end.
