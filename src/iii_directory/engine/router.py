@@ -198,16 +198,19 @@ class Router:
                 raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_NAMES} names")
             holder = self._holder_of(connection, namespace, name)
             if holder != connection.id:
-                rejected = m.RegistrationRejected(
-                    code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
-                )
-                self.engine_state.send(connection.id, rejected)
-                self._forget(connection.id)
-                self.engine_state.outbox.append(Close(connection.id))
+                self._reject_name(connection, namespace, name, holder)
                 return False
             connection.names.append(name)
         self._settle_namespace(connection, namespace)
         return True
+
+    def _reject_name(self, connection: Connection, namespace: str, name: str, holder: str) -> None:
+        rejected = m.RegistrationRejected(
+            code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
+        )
+        self.engine_state.send(connection.id, rejected)
+        self._forget(connection.id)
+        self.engine_state.outbox.append(Close(connection.id))
 
     def _holder_of(self, connection: Connection, namespace: str, name: str) -> str:
         """Who has a name, or one that looks like it and belongs to the engine or a worker inside it."""
