@@ -209,7 +209,7 @@ class Database:
 
 
 class SqliteStore:
-    """The values of one owner in the database, as a :class:`~iii_directory.engine.store.Store`."""
+    """The values of one owner in the database, with the methods of a `MemoryStore`."""
 
     def __init__(self, database: Database, owner: str) -> None:
         self._database = database

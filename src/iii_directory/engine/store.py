@@ -1,38 +1,13 @@
-"""Where the built-ins keep values: the interface of a store, and a store in memory. Pure."""
+"""Where the built-ins keep values: a store in memory, and the errors of every store. Pure."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from iii_directory.wire.json_text import ABSENT, encode_value
 
-
-class Store(Protocol):
-    """Values by scope and key; a scope lists its values in the order they were first set.
-
-    Values are JSON and must not be changed by those who get them. Large values may come and be given as
-    :class:`msgspec.Raw`.
-    """
-
-    def get(self, scope: str, key: str) -> object:
-        """Return the value, or ABSENT."""
-        ...
-
-    def set(self, scope: str, key: str, value: object) -> None: ...
-
-    def delete(self, scope: str, key: str) -> None: ...
-
-    def values(self, scope: str) -> list[object]: ...
-
-    def size(self, scope: str) -> int:
-        """Return about how many bytes the values of a scope take as one JSON text."""
-        ...
-
-    def scopes(self) -> list[str]: ...
-
-    def is_large(self, scope: str, key: str) -> bool:
-        """Return whether it takes long to read or to replace a value."""
-        ...
+if TYPE_CHECKING:
+    from iii_directory.engine.sqlite_store import SqliteStore
 
 
 class StoreError(Exception):
@@ -44,13 +19,18 @@ class UnreadableError(StoreError):
 
 
 class MemoryStore:
-    """Keeps values until the process ends."""
+    """Keeps values by scope and key until the process ends; a scope lists its values as they were first set.
+
+    Values are JSON and must not be changed by those who get them. Large values may come and be given as
+    :class:`msgspec.Raw`. Another store has these methods too.
+    """
 
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, object]] = {}
         self._sizes: dict[tuple[str, str], int] = {}
 
     def get(self, scope: str, key: str) -> object:
+        """Return the value, or ABSENT."""
         return self._scopes.get(scope, {}).get(key, ABSENT)
 
     def set(self, scope: str, key: str, value: object) -> None:
@@ -65,10 +45,16 @@ class MemoryStore:
         return list(self._scopes.get(scope, {}).values())
 
     def size(self, scope: str) -> int:
+        """Return about how many bytes the values of a scope take as one JSON text."""
         return sum(self._sizes[scope, key] + 1 for key in self._scopes.get(scope, {}))
 
     def scopes(self) -> list[str]:
         return [scope for scope, values in self._scopes.items() if values]
 
     def is_large(self, scope: str, key: str) -> bool:  # noqa: ARG002 (what is in memory already is at hand)
+        """Return whether it takes long to read or to replace a value."""
         return False
+
+
+if TYPE_CHECKING:
+    Store = MemoryStore | SqliteStore
