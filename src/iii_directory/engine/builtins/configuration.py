@@ -140,7 +140,13 @@ class Configuration:
             "old_value": expand(old, self._environment, []),
             "new_value": expand(entry["value"], self._environment, []),
         }
-        self._fire("configuration", event, lambda config: _matches(config, event), has_conditions=True)
+
+        def matches(config: Json) -> bool:
+            kinds = config.get("event_types")
+            is_wanted = not isinstance(kinds, list) or event_type in kinds
+            return is_wanted and config.get("configuration_id") in (None, entry["id"])
+
+        self._fire("configuration", event, matches, has_conditions=True)
 
 
 def expand(value: object, environment: Mapping[str, str], unset: list[str]) -> object:
@@ -182,13 +188,6 @@ def _checked_id(request: BuiltinRequest) -> str:
     if _ID.fullmatch(entry_id) is None:
         raise EngineFault(protocol.INVALID_ID, "id must be 1 to 64 of a-z, 0-9, '_' and '-'")
     return entry_id
-
-
-def _matches(config: Json, event: Json) -> bool:
-    kinds = config.get("event_types")
-    return config.get("configuration_id") in (None, event["id"]) and (
-        not isinstance(kinds, list) or event["event_type"] in kinds
-    )
 
 
 def provide_configuration(router: Router, store: Store, environment: Mapping[str, str]) -> None:

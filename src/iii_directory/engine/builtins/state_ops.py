@@ -126,7 +126,7 @@ def _merge(draft: Draft, value: object, op: Json) -> object:
     if not is_object(merged):
         raise OpError("merge.value.not_an_object", "merge needs an object")
     _check_merged(merged)
-    if not path and value is not ABSENT and not isinstance(value, dict):
+    if not path and value is not ABSENT and not is_object(value):
         return value  # at the root there is nothing to merge into, which the real engine accepts
 
     def merge_into(leaf: object) -> object:
