@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iii_directory.engine.sqlite_store import Database
-from iii_directory.engine.store import MemoryStore, Store
+from iii_directory.engine.store import MemoryStore
 from iii_directory.wire.json_text import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from iii_directory.engine.store import Store
 
 NAMES = st.sampled_from(["", "a", "b", "a/b", "\x00", "é", "A", "'; DROP TABLE entries; --"]) | st.text(
     max_size=3
