@@ -24,6 +24,7 @@ from iii_directory.cli.output import (
     print_patch,
     print_table,
     print_text,
+    say,
     shown_commit,
 )
 from iii_directory.errors import DirectoryError
@@ -294,7 +295,7 @@ def asking(*, goes_on: bool) -> Approve | None:
             return click.confirm(f"go on with {name}?", err=True)
         except click.Abort:
             # The end of the input (Ctrl-D) is not a yes.
-            click.echo(err=True)
+            say("", err=True)
             return False
 
     return ask
