@@ -11,12 +11,12 @@ import iii_directory
 
 PACKAGE: Final = Path(iii_directory.__file__).parent
 AT_MOST: Final = {
-    "lines": 45_000,
-    "modules": 163,
+    "lines": 44_700,
+    "modules": 160,
     "packages": 15,
-    "functions per 1,000 lines": 63,
+    "functions per 1,000 lines": 62.2,
     "private functions used once, %": 11.5,
-    "import lines, %": 7.1,
+    "import lines, %": 7,
     "file names that occur twice": 0,
     "class names that occur twice": 0,
     "phrases to decode": 4,
