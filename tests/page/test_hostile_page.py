@@ -167,7 +167,7 @@ def test_no_hostile_document_runs_anything(tab: Tab, site: Site, filled: list[st
     """Every document, every error and every list is opened; the view of a skill shows all its file names."""
     found: list[tuple[str, Any]] = []
     tab.expects_failures = True
-    tab.page.route("**/events", lambda route: route.abort())
+    tab.page.route("**/events?*", lambda route: route.abort())
     for path in filled:
         if path.startswith(("/functions/", "/search", "/skills?search")) or "/files/" in path:
             continue

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from tests.page.conftest import TOKEN, served
 from tests.support.commands import free_port, run, running
+from tests.support.reader import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -343,3 +344,24 @@ def test_the_pages_of_an_engine_of_its_own_and_of_a_joined_one_are_the_same(
                 assert set(joined.get(twin(view, "json")).json()) == set(site.get(twin(view, "json")).json())
                 assert len(Elements(theirs.text).named("h1")) == len(ours.named("h1")) == 1
             assert joined.get("/readyz").json()["engine"] == "ok"
+
+
+def first_news(site: Site, seen: int, **headers: str) -> int:
+    """Open the stream of events and return the number of the first event, which is not waited for long."""
+    with site.client.stream("GET", f"{site.url}/events?seen={seen}", headers=headers) as stream:
+        return next(int(line.removeprefix("id: ")) for line in stream.iter_lines() if line.startswith("id: "))
+
+
+def test_a_change_between_a_page_and_its_event_stream_is_told(site: Site, worker: RawClient) -> None:
+    def seen() -> int:
+        return int(Elements(site.get("/skills").text).named("script")[0]["data-seen"] or 0)
+
+    before = seen()
+    worker.result("skills::register", {"id": "between", "skill": "# Between\n\nNews.\n"})
+    until(lambda: seen() > before, "the registration is told to pages")
+    now = seen()
+
+    assert first_news(site, before) >= now
+    # A stream that broke before the change, and the page of an earlier process.
+    assert first_news(site, now, **{"last-event-id": str(before)}) >= now
+    assert first_news(site, 1) >= now

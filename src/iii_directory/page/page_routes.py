@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -91,11 +92,14 @@ class Page:
         # In the addresses of script and style sheet, so that a browser never mixes two releases.
         self._version = f"{__version__}-{digest.hexdigest()[:8]}"
         self._streams: set[asyncio.Event] = set()
+        # Counts changes. It starts at the clock, so that a page of an earlier process is behind.
+        self._changes = time.time_ns()
         self._closing = False
         self._app = Starlette(routes=self._routes(), exception_handlers={404: self._not_found})
 
     def changed(self) -> None:
         """Tell every open page that something changed."""
+        self._changes += 1
         for stream in self._streams:
             stream.set()
 
@@ -119,6 +123,8 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; an ending ``.json`` or ``.md`` of a path names the wanted form of the view."""
         path: str = scope["path"]
+        # Taken before the view is made: a change meanwhile is then told to the page that shows the view.
+        scope = {**scope, "seen": self._changes}
         bare, dot, ending = path.rpartition(".")
         if dot and ending in ("json", "md") and not path.startswith(("/files/", "/static/")):
             bare = "/" if bare == "/index" else bare
@@ -221,6 +227,7 @@ class Page:
             done=_DONE.get(request.query_params.get("done", "")),
             # What a form brought would be lost if a change replaced the view.
             is_live=request.method == "GET",
+            seen=request.scope.get("seen", ""),
         )
         response = HTMLResponse(text, view.status)
         if view.template in _WITH_FORMS and _SESSION_COOKIE not in request.cookies:
@@ -360,14 +367,17 @@ class Page:
         cached = {"cache-control": "max-age=86400"}
         return Response(path.read_bytes(), media_type=_TYPES[path.suffix], headers=cached)
 
-    async def _events(self, _: Request) -> Response:
-        """Stream an event whenever something changed."""
+    async def _events(self, request: Request) -> Response:
+        """Stream an event whenever something changed, also since the page was made or the stream broke."""
         if len(self._streams) >= MAX_PAGE_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503)
 
         async def stream() -> AsyncIterator[str]:
             woken = asyncio.Event()
             self._streams.add(woken)
+            seen = request.headers.get("last-event-id") or request.query_params.get("seen")
+            if seen != str(self._changes):
+                woken.set()
             try:
                 yield ": open\n\n"
                 while not self._closing:
@@ -379,7 +389,7 @@ class Page:
                         yield ": still here\n\n"
                         continue
                     woken.clear()
-                    yield "event: changed\ndata: {}\n\n"
+                    yield f"id: {self._changes}\nevent: changed\ndata: {{}}\n\n"
             finally:
                 self._streams.discard(woken)
 

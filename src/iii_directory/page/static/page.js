@@ -85,6 +85,7 @@ document.addEventListener("click", async (event) => {
 
 // A form that is being filled in is never replaced.
 const editing = () => document.activeElement.closest("main form");
-new EventSource("/events").addEventListener("changed", () => {
+// The number says what this page has seen, so that a change before the stream opened is told, too.
+new EventSource(`/events?seen=${document.currentScript.dataset.seen}`).addEventListener("changed", () => {
   if (!editing() && document.querySelector("main[data-live]")) load(location.href, false);
 });
