@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from iii_directory.disk.install_record import LockFile, NamespaceChange
     from iii_directory.install.reports import Installation
 
-    Digests = set[str | None]
+    Digests = tuple[str | None, ...]
     """Hashes of contents; None is that of a file that is not there."""
 
 
@@ -192,7 +192,7 @@ class DiskEditEvents:
 
         changed ──(nothing came for a moment, or it has waited long enough)──> compared
         compared ──(a call is writing the path, or wrote it meanwhile)───────> changed
-        compared ──(it holds what a call or an install put there)────────────> forgotten
+        compared ──(it holds what a call or an install put there)────────────> not announced
         compared ──(its namespace is being installed into: the record that
                     says what belongs there comes last; not for ever)────────> changed
         compared ──(otherwise)───────────────────────────────────────────────> announced, forgotten
@@ -207,7 +207,7 @@ class DiskEditEvents:
         self._events = events
         self._under_way = under_way
         self._ours: dict[str, Digests] = {}
-        """What calls and installs put at a path, until it was seen there."""
+        """What calls and installs put at a path, the newest last, until something else is seen there."""
         self._writing: Counter[str] = Counter()
         """The paths that calls are writing."""
         self._lock: LockFile | None = None
@@ -246,8 +246,8 @@ class DiskEditEvents:
 
     def _expect(self, path: str, digest: str | None) -> None:
         # The newest is last, so that of too many the oldest go.
-        expected = self._ours.pop(path, set())
-        self._ours[path] = expected | {digest}
+        earlier = self._ours.pop(path, ())
+        self._ours[path] = (*(one for one in earlier if one != digest), digest)
         if len(self._ours) > limits.MAX_KEPT_DIGESTS:
             del self._ours[next(iter(self._ours))]
 
@@ -304,9 +304,13 @@ class DiskEditEvents:
             path for path in edited if path in self._writing or self._ours.get(path) is not expected.get(path)
         }
         self._changed |= later
-        for path in edited - later:
+        unexpected = {path for path in edited - later if found.get(path, "") not in expected.get(path, ())}
+        for path in unexpected:
             self._ours.pop(path, None)
-        return {path for path in edited - later if found.get(path, "") not in expected.get(path, ())}
+        for path in expected.keys() - later - unexpected:
+            # What was put there after it stays expected, and so does this: a later look may show either.
+            self._ours[path] = expected[path][expected[path].index(found[path]) :]
+        return unexpected
 
     def _announce(self, paths: set[str]) -> None:
         """Announce the namespaces in which files were edited."""
