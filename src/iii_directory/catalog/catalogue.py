@@ -143,26 +143,12 @@ class Catalogue:
 
         ``follower`` is called with the first view, and with another soon after each change on disk, even if
         a reader saw the change first. It also receives the paths of the files that were added, changed or
-        removed since the last time. After registrations it is called once they pause, or have gone on for
-        `limits.INDEX_LATEST_SECONDS`.
+        removed since the last time.
         """
         # Only here, because a command that lists a folder should not pay for importing asyncio.
         from asyncio import Event, get_running_loop, to_thread
-        from time import monotonic
-
-        registered, latest = -1, 0.0
 
         def follow() -> None:
-            nonlocal registered, latest
-            before, registered = (
-                registered,
-                self._registered.skills.changes + self._registered.prompts.changes,
-            )
-            has_edits = self._folders.has_changes or (self._woken is not None and self._woken.is_set())
-            if registered != before and not has_edits and monotonic() < latest:
-                # A burst of registrations is taken up once, at its end.
-                return
-            latest = monotonic() + limits.INDEX_LATEST_SECONDS
             follower(self._take_up(), self._edited)
             # Only now: if the follower fails, it receives these paths again.
             self._edited = set()
