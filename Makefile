@@ -39,18 +39,19 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	@$(BIN)/pyright --warnings
 
+# Tests start commands some thousand times; where bytecode is not written, each start would compile the source again.
 unit: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
 
 # Apart from `make test`, because counting takes two thirds of the time again. The floor is in pyproject.toml.
 coverage: $(VENV)/.dev  ## run the tests and count the lines and branches they reach
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term
 
 bench: $(VENV)/.dev  ## one line per goal: name, ratio, bound
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(VENV)/.dev  ## long fuzz runs, simulations and churn
-	@$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
 format: $(VENV)/.dev  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix .
