@@ -220,7 +220,10 @@ class EngineServer:
         self._unacknowledged.append(peer)
         inside, self._for_guests = self._for_guests, []
         self._apply(inside)
-        self._flush_soon()
+        # Every read passes here, so `_flush_soon` is not called.
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            asyncio.get_running_loop().call_soon(self._flush_now)
 
     def flush(self) -> None:
         """Keep what was written to the state, then write once per socket for everything one read caused."""
