@@ -158,9 +158,7 @@ BAD_PROMPT = _kind(
     _LIST_PROMPTS,
 )
 PROMPT_SHAPE = _kind(
-    "D212",
-    "handler_error",
-    "The function that renders a prompt answered with neither text nor messages.",
+    "D212", "handler_error", "The function that renders a prompt answered with neither text nor messages."
 )
 REGISTRY_NOT_FOUND = _kind(
     "D310", "not_found", "The registry does not have this worker, version or tag.", _LIST_REGISTRY
@@ -211,10 +209,7 @@ OUTCOME_UNKNOWN = _kind(
     Step("call it again: the same content twice does no harm"),
 )
 INTERNAL = _kind(
-    "D500",
-    "internal_error",
-    "This worker has a defect. Please report it.",
-    Step("see the worker's log"),
+    "D500", "internal_error", "This worker has a defect. Please report it.", Step("see the worker's log")
 )
 
 KIND_OF_CODE: Mapping[str, ErrorKind] = {kind.code: kind for kind in KINDS}
@@ -232,18 +227,15 @@ class DirectoryError(Exception):
         next_steps: Sequence[Step] | None = None,
     ) -> None:
         self.kind = kind
+        self.code = kind.code
         self.problem = problem
         self.did_you_mean = tuple(did_you_mean)
         self.next_steps = kind.next_steps if next_steps is None else tuple(next_steps)
         super().__init__(self.sentence())
 
-    @property
-    def code(self) -> str:
-        return self.kind.code
-
     def sentence(self, told: Callable[[Step], str] = str) -> str:
         """Render the whole sentence, with its next steps as ``told`` renders each."""
-        parts = [f"{self.kind.code} {self.kind.name}: {self.problem.rstrip('.')}."]
+        parts = [f"{self.code} {self.kind.name}: {self.problem.rstrip('.')}."]
         if self.did_you_mean:
             parts.append(f"Did you mean: {', '.join(self.did_you_mean)}.")
         if self.next_steps:
@@ -254,7 +246,7 @@ class DirectoryError(Exception):
     def data(self) -> dict[str, Any]:
         """Make JSON of the error, from which `error_of` makes the error again."""
         return {
-            "code": self.kind.code,
+            "code": self.code,
             "problem": self.problem,
             "did_you_mean": list(self.did_you_mean),
             "next_steps": [step._asdict() for step in self.next_steps],

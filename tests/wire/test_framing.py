@@ -28,7 +28,8 @@ class End:
 
     def __init__(self, library: Protocol) -> None:
         self.library = library
-        self.framing = Framing(library, self, frame_bytes=LIMIT)
+        self.framing = Framing(library, frame_bytes=LIMIT)
+        self.framing.on_handshake, self.framing.on_message = self.handshake, self.message
         self.told: list[Message] = []
 
     def handshake(self, event: Request | Response) -> None:

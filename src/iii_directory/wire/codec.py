@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from iii_directory.limits import (
-    KIB,
-    LARGE_VALUE_BYTES,
-    LONG_FRAME_BYTES,
-    MAX_JSON_DEPTH,
-    MAX_TRACE_CHARS,
-)
+from iii_directory.limits import KIB, LARGE_VALUE_BYTES, LONG_FRAME_BYTES, MAX_JSON_DEPTH, MAX_TRACE_CHARS
 from iii_directory.shapes import is_object
 from iii_directory.text import is_utf8
 from iii_directory.wire import messages as m
@@ -240,11 +234,7 @@ def _about(frame: bytes) -> Json:
     """Read what can be read of the outside of a frame that is not a message."""
     try:
         outside = _OUTSIDE.decode(frame)
-        named = {
-            "type": outside.type,
-            "invocation_id": outside.invocation_id,
-            "function_id": outside.function_id,
-        }
+        named = {key: getattr(outside, key) for key in ("type", "invocation_id", "function_id")}
         return {key: read(raw) for key, raw in named.items() if len(raw) <= _NAME_BYTES}
     except (ValueError, RecursionError):
         pass

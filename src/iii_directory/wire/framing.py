@@ -23,19 +23,12 @@ except ImportError:  # websockets was built without a compiler
     from websockets.utils import apply_mask
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
 
     from websockets.http11 import Request, Response
     from websockets.protocol import Protocol as Library
 
     from iii_directory.wire.json_text import Text
-
-    class FrameListener(Protocol):
-        """Takes in what a connection receives."""
-
-        def handshake(self, event: Request | Response) -> None: ...
-
-        def message(self, data: bytes, *, is_text: bool) -> None: ...
 
 
 # The first byte of a whole message, the mark in the second byte, and what stands there for a longer length.
@@ -54,11 +47,12 @@ _LONG: Final = struct.Struct("!BBQ")
 class Framing:
     """Takes in what a socket reads and gives what it is to write, around the library's protocol."""
 
-    def __init__(self, library: Library, listener: FrameListener, *, frame_bytes: int) -> None:
+    def __init__(self, library: Library, *, frame_bytes: int) -> None:
         self._library = library
-        self._handshake = listener.handshake
-        self.on_message = listener.message
-        """Called with every message; may be replaced."""
+        self.on_handshake: Callable[[Request | Response], None]
+        """Called with the head of the handshake."""
+        self.on_message: Callable[..., None]
+        """Called with every message and ``is_text``."""
         self.messages = 0
         """How many messages were handed on."""
         self.is_held = False
@@ -139,24 +133,19 @@ class Framing:
     def received(self, data: Text) -> None:
         """Take in what was read and hand on what is complete; ``data`` may be reused after this."""
         if self._library.state is State.CONNECTING:
-            data = self._shake_hands(bytes(data))
+            # The handshake goes to the library line by line: its parser would run ahead into the frames that
+            # came along with it.
+            lines, start = bytes(data), 0
+            while self._library.state is State.CONNECTING and start < len(lines):
+                end = lines.find(b"\n", start) + 1 or len(lines)
+                if self._library.close_expected():
+                    end = len(lines)
+                self._hand_over(lines[start:end])
+                start = end
+            data = data[start:]
         if data:
             # A copy of what is short is quicker to work with.
             self._frames(bytes(data) if len(data) <= _SHORT_BYTES else data)
-
-    def _shake_hands(self, data: bytes) -> bytes:
-        """Give the handshake to the library and return what comes behind it.
-
-        Line by line, because the library's parser would run ahead into the frames that came along with it.
-        """
-        start = 0
-        while self._library.state is State.CONNECTING and start < len(data):
-            end = data.find(b"\n", start) + 1 or len(data)
-            if self._library.close_expected():
-                end = len(data)
-            self._hand_over(data[start:end])
-            start = end
-        return data[start:]
 
     def hold(self) -> None:
         """Hand nothing more on, not even what has come already."""
@@ -231,7 +220,7 @@ class Framing:
         self._library.receive_data(data)
         for event in self._library.events_received():
             if not isinstance(event, Frame):
-                self._handshake(event)
+                self.on_handshake(event)
             elif event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 if event.opcode is not Opcode.CONT:
                     self._fragments_are_text = event.opcode is Opcode.TEXT

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import socket
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,7 +19,7 @@ from iii_directory.wire.access import Access, Refused, is_loopback, refused_toke
 from iii_directory.wire.ownership import can_tell, user_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -87,10 +87,7 @@ class Listener:
         self.port: int = self.socket.getsockname()[1]
         owner = os.getuid() if is_loopback(host) and can_tell() else None
         self.access = Access(host, self.port, token or None, owner, asks_everybody)
-
-    @property
-    def url(self) -> str:
-        return endpoint_url(self.access.host, self.port, self.path)
+        self.url = endpoint_url(host, self.port, path)
 
 
 def endpoint_url(host: str, port: int, path: str = MCP_PATH) -> str:
@@ -105,11 +102,7 @@ Headers = dict[str, list[str]]
 async def refuse(refused: Refused, send: Send, *more: tuple[bytes, bytes]) -> None:
     """Answer with a status and a sentence."""
     body = refused.text.encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", b"%d" % len(body)),
-        *more,
-    ]
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)), *more]
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
@@ -138,14 +131,7 @@ class HttpServer:
         import uvicorn
         from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-        class QuietServer(uvicorn.Server):
-            """A server that leaves signals to the program whose loop it runs on."""
-
-            @contextmanager
-            def capture_signals(self) -> Generator[None]:
-                yield
-
-        self._server = QuietServer(
+        self._server: Any = uvicorn.Server(
             uvicorn.Config(
                 self._answer,
                 interface="asgi3",
@@ -159,6 +145,8 @@ class HttpServer:
                 timeout_graceful_shutdown=_GOODBYE_SECONDS,
             )
         )
+        # Signals are left to the program whose loop this runs on.
+        self._server.capture_signals = nullcontext
         await self._server.serve(sockets=[self._listener.socket])
 
     def stop(self) -> None:
@@ -205,7 +193,8 @@ class _Connections:
                 log.warning(text, self._most, self._where)
             self._said_full = True
             return False
-        self._wait(_other_end(transport), transport)
+        timer = asyncio.get_running_loop().call_later(self._seconds, transport.abort)
+        self._timers[_other_end(transport)] = timer
         return True
 
     def lost(self, transport: asyncio.Transport) -> None:
@@ -226,10 +215,7 @@ class _Connections:
         """Start the timer of a connection again for its next request."""
         end = _other_end(transport)
         if end in self._timers and self._timers[end] is None:
-            self._wait(end, transport)
-
-    def _wait(self, end: object, transport: asyncio.Transport) -> None:
-        self._timers[end] = asyncio.get_running_loop().call_later(self._seconds, transport.abort)
+            self._timers[end] = asyncio.get_running_loop().call_later(self._seconds, transport.abort)
 
 
 def _bounded(base: type[asyncio.Protocol], connections: _Connections) -> type[asyncio.Protocol]:

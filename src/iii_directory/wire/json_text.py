@@ -21,18 +21,11 @@ ABSENT: Final = msgspec.UNSET
 """A value that is not there, which is not the same as null."""
 
 
-class Written:
+class Written(msgspec.Struct):
     """A value of this process together with its JSON text."""
 
-    __slots__ = ("text", "value")
-
-    def __init__(self, value: object, text: bytes) -> None:
-        self.value = value
-        self.text = text
-
-    def __len__(self) -> int:
-        """Return how many bytes its text has."""
-        return len(self.text)
+    value: object
+    text: bytes
 
 
 def encode_value(value: object) -> bytes:

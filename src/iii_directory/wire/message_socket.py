@@ -22,15 +22,8 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from iii_directory.limits import (
-    KIB,
-    MAX_CONNECTION_LOG_LINES,
-    MAX_CONNECTION_TRACEBACKS,
-    MAX_COUNTED_CALLERS,
-    MAX_TOTAL_UNSENT_BYTES,
-    MIB,
-    WRITTEN_PER_TURN_BYTES,
-)
+from iii_directory import limits
+from iii_directory.limits import KIB, MIB
 from iii_directory.wire.framing import Framing
 
 if TYPE_CHECKING:
@@ -68,7 +61,8 @@ class MessageSocket(asyncio.BufferedProtocol):
         unsent_event_bytes: int,
     ) -> None:
         """``read_into`` may be shared by all sockets of a loop, which are read one after the other."""
-        self.framing = Framing(library, self, frame_bytes=frame_bytes)
+        self.framing = Framing(library, frame_bytes=frame_bytes)
+        self.framing.on_handshake, self.framing.on_message = self.handshake, self.message
         self.event_bytes = 0
         """How many of the bytes that are queued belong to events."""
         self._read_into = read_into
@@ -164,7 +158,7 @@ class MessageSocket(asyncio.BufferedProtocol):
 class Writers:
     """Shares the event loop among the outboxes of one listener, and bounds what they hold together."""
 
-    def __init__(self, most: int = MAX_TOTAL_UNSENT_BYTES) -> None:
+    def __init__(self, most: int = limits.MAX_TOTAL_UNSENT_BYTES) -> None:
         """Past ``most`` unsent bytes in all outboxes, those that hold the most are cut off."""
         self._most = most
         self._waiting: deque[Outbox] = deque()
@@ -205,7 +199,7 @@ class Writers:
             asyncio.get_running_loop().call_later(_TRIM_SECONDS, trim)
 
     def _go_on(self) -> None:
-        left = WRITTEN_PER_TURN_BYTES
+        left = limits.WRITTEN_PER_TURN_BYTES
         try:
             while self._waiting and left > 0:
                 left -= self._waiting.popleft().write_piece()
@@ -377,11 +371,11 @@ class FailureLog:
         cause = connection_id or ""
         count = self._counts.pop(cause, 0) + 1
         self._counts[cause] = count
-        if len(self._counts) > MAX_COUNTED_CALLERS:
+        if len(self._counts) > limits.MAX_COUNTED_CALLERS:
             self._counts.popitem(last=False)
-        if count <= MAX_CONNECTION_TRACEBACKS:
+        if count <= limits.MAX_CONNECTION_TRACEBACKS:
             self._log.exception("%s", what)
-        elif count <= MAX_CONNECTION_LOG_LINES:
+        elif count <= limits.MAX_CONNECTION_LOG_LINES:
             self._log.error("%s again (%s)", what, type(sys.exception()).__name__)
-        elif count == MAX_CONNECTION_LOG_LINES + 1:
+        elif count == limits.MAX_CONNECTION_LOG_LINES + 1:
             self._log.error("further failures caused by connection %s are not logged", cause or "unknown")

@@ -234,11 +234,11 @@ Registration = (
     | UnregisterTriggerType
     | RegisterTrigger
     | UnregisterTrigger
-    | Observe
-    | Unobserve
 )
 Message = (
     Registration
+    | Observe
+    | Unobserve
     | InvokeFunction
     | InvocationResult
     | TriggerRegistrationResult

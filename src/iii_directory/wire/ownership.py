@@ -47,9 +47,26 @@ Address = tuple[str, int]
 def user_of(end: Address, other_end: Address) -> int | None:
     """Return the user id of the process at one end of a local connection, or None if it is unknown."""
     try:
-        return _ask(end, other_end)
+        family = socket.AF_INET6 if ":" in end[0] else socket.AF_INET
+        question = (
+            _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
+            + _PORTS.pack(end[1], other_end[1])
+            + socket.inet_pton(family, end[0]).ljust(16, b"\0")
+            + socket.inet_pton(family, other_end[0]).ljust(16, b"\0")
+            + _INTERFACE_AND_COOKIE.pack(0, _NO_COOKIE, _NO_COOKIE)
+        )
+        header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
+        kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        with socket.socket(socket.AF_NETLINK, kind, _NETLINK_SOCK_DIAG) as kernel:
+            kernel.settimeout(1.0)
+            kernel.send(header + question)
+            answer = kernel.recv(4096)
+        if _HEADER.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
+            return None
+        user, inode = _USER_AND_INODE.unpack_from(answer, _USER_AT)
     except (OSError, ValueError, AttributeError, struct.error):
         return None
+    return user if inode else None
 
 
 def user_listening(address: Address) -> int | None:
@@ -104,28 +121,6 @@ def can_tell() -> bool:
             return user_of(ours.getsockname(), server.getsockname()) == os.getuid()
     except (OSError, AttributeError):
         return False
-
-
-def _ask(end: Address, other_end: Address) -> int | None:
-    family = socket.AF_INET6 if ":" in end[0] else socket.AF_INET
-    question = (
-        _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
-        + _PORTS.pack(end[1], other_end[1])
-        + socket.inet_pton(family, end[0]).ljust(16, b"\0")
-        + socket.inet_pton(family, other_end[0]).ljust(16, b"\0")
-        + _INTERFACE_AND_COOKIE.pack(0, _NO_COOKIE, _NO_COOKIE)
-    )
-    header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
-    with socket.socket(
-        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
-    ) as kernel:
-        kernel.settimeout(1.0)
-        kernel.send(header + question)
-        answer = kernel.recv(4096)
-    if _HEADER.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
-        return None
-    user, inode = _USER_AND_INODE.unpack_from(answer, _USER_AT)
-    return user if inode else None
 
 
 _RANDOM_BYTES: Final = 32

@@ -19,71 +19,46 @@ WORKER_REGISTERED: Final = "workerregistered"
 # Engines and workers that have it observe functions instead of binding triggers.
 OBSERVE_FEATURE: Final = "observe.v1"
 
-# Codes of failures. Their spelling is the real engine's, some in capitals and some not.
-FUNCTION_NOT_FOUND: Final = "function_not_found"
-INVOCATION_STOPPED: Final = "invocation_stopped"
-INVOCATION_FAILED: Final = "invocation_failed"
-TIMEOUT: Final = "TIMEOUT"
-CONNECTION_LOST: Final = "connection_lost"
-PAYLOAD_TOO_LARGE: Final = "payload_too_large"
-DESERIALIZATION_ERROR: Final = "deserialization_error"
-SERIALIZATION_ERROR: Final = "serialization_error"
-ENQUEUE_ERROR: Final = "enqueue_error"
-TRIGGER_REGISTRATION_FAILED: Final = "trigger_registration_failed"
-TOPIC_NOT_SET: Final = "topic_not_set"
-INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"
-INVALID_NAMESPACE: Final = "INVALID_NAMESPACE"
-INVALID_ID: Final = "INVALID_ID"
-NOT_FOUND: Final = "NOT_FOUND"
-NOT_REGISTERED: Final = "NOT_REGISTERED"
-SCHEMA_UNAVAILABLE: Final = "SCHEMA_UNAVAILABLE"
-SCHEMA_INVALID: Final = "SCHEMA_INVALID"
-EXPAND_FAILED: Final = "EXPAND_FAILED"
-ADAPTER_ERROR: Final = "ADAPTER_ERROR"
-VALUE_TOO_LARGE: Final = "VALUE_TOO_LARGE"
-SET_ERROR: Final = "SET_ERROR"
-GET_ERROR: Final = "GET_ERROR"
-DELETE_ERROR: Final = "DELETE_ERROR"
-LIST_ERROR: Final = "LIST_ERROR"
-LIST_GROUPS_ERROR: Final = "LIST_GROUPS_ERROR"
-UPDATE_ERROR: Final = "UPDATE_ERROR"
-LIMIT_EXCEEDED: Final = "LIMIT_EXCEEDED"
-FUNCTION_CONFLICT: Final = "FUNCTION_NAMESPACE_CONFLICT"
-WORKER_CONFLICT: Final = "WORKER_NAMESPACE_CONFLICT"
+# Every code of a failure that a caller can meet. The spelling is the real engine's.
 
-CODES: Final = {
-    FUNCTION_NOT_FOUND: "No worker provides the function in that namespace.",
-    INVOCATION_STOPPED: "The worker left before it answered.",
-    INVOCATION_FAILED: "The worker's function failed; the message is the worker's.",
-    TIMEOUT: "The caller did not wait longer. The engine never says this, callers do.",
-    CONNECTION_LOST: "The engine went away under a call: whether it was carried out is not known.",
-    PAYLOAD_TOO_LARGE: "A worker's answer, or a call, is larger than a message may be.",
-    DESERIALIZATION_ERROR: "A message or the input of a built-in function cannot be understood.",
-    SERIALIZATION_ERROR: "A worker in the engine's process answered something that is not JSON.",
-    ENQUEUE_ERROR: "No queue worker is connected, or it refused the job.",
-    TRIGGER_REGISTRATION_FAILED: "A binding was refused, by the owner of the trigger type or by the engine.",
-    TOPIC_NOT_SET: "A message to no topic.",
-    INVALID_ARGUMENTS: "Fields of a call contradict each other or are out of range.",
-    INVALID_NAMESPACE: "A namespace is blank.",
-    INVALID_ID: "The id of a configuration entry has other characters than it may.",
-    NOT_FOUND: "What was asked about is not registered.",
-    NOT_REGISTERED: "A configuration entry was set before it was registered.",
-    SCHEMA_UNAVAILABLE: "The owner of a configuration entry has not registered it since the start.",
-    SCHEMA_INVALID: "A value does not fit the schema of its configuration entry.",
-    EXPAND_FAILED: "A configuration value names a variable that has no value here.",
-    ADAPTER_ERROR: "Configuration could not be written to the store.",
-    VALUE_TOO_LARGE: "A value of the state is, or would become, larger than one that is updated may be.",
-    SET_ERROR: "The store refused a write.",
-    GET_ERROR: "The store refused a read.",
-    DELETE_ERROR: "The store refused a deletion.",
-    LIST_ERROR: "The store refused a list.",
-    LIST_GROUPS_ERROR: "The store refused the list of scopes.",
-    UPDATE_ERROR: "The store refused an update.",
-    LIMIT_EXCEEDED: "The connection holds or asks for more than one connection may.",
-    FUNCTION_CONFLICT: "Another worker provides that function in that namespace, or it is past a limit.",
-    WORKER_CONFLICT: "Another worker has that name in that namespace.",
-}
-"""Every code a caller can meet, and what it means."""
+FUNCTION_NOT_FOUND: Final = "function_not_found"  # No worker provides the function in that namespace.
+INVOCATION_STOPPED: Final = "invocation_stopped"  # The worker left before it answered.
+INVOCATION_FAILED: Final = "invocation_failed"  # The worker's function failed; the message is the worker's.
+TIMEOUT: Final = "TIMEOUT"  # The caller did not wait longer. The engine never says this, callers do.
+# The engine went away under a call: whether it was carried out is not known.
+CONNECTION_LOST: Final = "connection_lost"
+# A worker's answer, or a call, is larger than a message may be.
+PAYLOAD_TOO_LARGE: Final = "payload_too_large"
+# A message or the input of a built-in function cannot be understood.
+DESERIALIZATION_ERROR: Final = "deserialization_error"
+# A worker in the engine's process answered something that is not JSON.
+SERIALIZATION_ERROR: Final = "serialization_error"
+ENQUEUE_ERROR: Final = "enqueue_error"  # No queue worker is connected, or it refused the job.
+# A binding was refused, by the owner of the trigger type or by the engine.
+TRIGGER_REGISTRATION_FAILED: Final = "trigger_registration_failed"
+TOPIC_NOT_SET: Final = "topic_not_set"  # A message to no topic.
+INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"  # Fields of a call contradict each other or are out of range.
+INVALID_NAMESPACE: Final = "INVALID_NAMESPACE"  # A namespace is blank.
+INVALID_ID: Final = "INVALID_ID"  # The id of a configuration entry has other characters than it may.
+NOT_FOUND: Final = "NOT_FOUND"  # What was asked about is not registered.
+NOT_REGISTERED: Final = "NOT_REGISTERED"  # A configuration entry was set before it was registered.
+# The owner of a configuration entry has not registered it since the start.
+SCHEMA_UNAVAILABLE: Final = "SCHEMA_UNAVAILABLE"
+SCHEMA_INVALID: Final = "SCHEMA_INVALID"  # A value does not fit the schema of its configuration entry.
+EXPAND_FAILED: Final = "EXPAND_FAILED"  # A configuration value names a variable that has no value here.
+ADAPTER_ERROR: Final = "ADAPTER_ERROR"  # Configuration could not be written to the store.
+# A value of the state is, or would become, larger than one that is updated may be.
+VALUE_TOO_LARGE: Final = "VALUE_TOO_LARGE"
+SET_ERROR: Final = "SET_ERROR"  # The store refused a write.
+GET_ERROR: Final = "GET_ERROR"  # The store refused a read.
+DELETE_ERROR: Final = "DELETE_ERROR"  # The store refused a deletion.
+LIST_ERROR: Final = "LIST_ERROR"  # The store refused a list.
+LIST_GROUPS_ERROR: Final = "LIST_GROUPS_ERROR"  # The store refused the list of scopes.
+UPDATE_ERROR: Final = "UPDATE_ERROR"  # The store refused an update.
+LIMIT_EXCEEDED: Final = "LIMIT_EXCEEDED"  # The connection holds or asks for more than one connection may.
+# Another worker provides that function in that namespace, or it is past a limit.
+FUNCTION_CONFLICT: Final = "FUNCTION_NAMESPACE_CONFLICT"
+WORKER_CONFLICT: Final = "WORKER_NAMESPACE_CONFLICT"  # Another worker has that name in that namespace.
 
 
 def first_segment(item_id: str) -> str:
