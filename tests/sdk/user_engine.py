@@ -28,13 +28,11 @@ ORDINARY_USER = NOBODY if os.getuid() == 0 else None
 _PROGRAM = """
 import asyncio, encodings.idna, importlib, os, pkgutil, signal, sys
 import iii_directory.engine, iii_directory.wire
-from iii_directory.engine.schemas import load_library
 from iii_directory.engine.server import EngineServer
 
 for package in (iii_directory.engine, iii_directory.wire):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
-load_library()
 user, port, token = sys.argv[1:]
 if user:
     os.setgid(int(user))

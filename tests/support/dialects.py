@@ -6,9 +6,9 @@ function stands for a trigger type, and its owner is told of observers and of bi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from iii_directory.engine.builtins.table import BuiltinFunction, BuiltinWorker, provide, schema
+from iii_directory.engine.builtins.table import BuiltinFunction, provide, schema
 from iii_directory.engine.engine_state import Send
 from iii_directory.engine.router import Router
 from iii_directory.engine.triggers import Triggers
@@ -19,6 +19,7 @@ from iii_directory.wire.protocol import DEFAULT_NAMESPACE, OBSERVE_FEATURE
 if TYPE_CHECKING:
     from iii_directory.engine.calls import BuiltinRequest, Outcome
     from iii_directory.engine.engine_state import Binding, Connection, Effect, TriggerType, TypeKey
+    from iii_directory.wire.codec import UndecodableError
 
 Dialect = Literal["0.22", "0.23", "0.25"]
 _INSTALLED: Final = "iii-worker-ops"
@@ -53,7 +54,7 @@ def _compose(router: Router) -> None:
 
     takes = schema(file="string", namespace="string")
     function = BuiltinFunction("compose::status", "The containers of this project.", status, takes)
-    provide(router, BuiltinWorker("compose", "Workers of this project.", [function]))
+    provide(router, "compose", "Workers of this project.", [function])
 
 
 class ObservingTriggers(Triggers):
@@ -127,18 +128,26 @@ class ObservingRouter(Router):
                 effect.message.features = [OBSERVE_FEATURE]
         return connection_id, effects
 
-    def _handle(self, connection: Connection, message: m.Message) -> None:
-        if isinstance(message, m.Observe | m.Unobserve):
-            self._register_or_queue(connection, message)
-            return
-        if isinstance(message, m.InvokeFunction) and message.activation is not None:
+    def accept(self, connection_id: str, message: m.Message | UndecodableError) -> list[Effect]:
+        connection = self.engine_state.connections.get(connection_id)
+        if connection is not None and isinstance(message, m.Observe | m.Unobserve):
+            self._register_or_queue(connection, cast("m.Registration", message))
+        if (
+            connection is not None
+            and isinstance(message, m.InvokeFunction)
+            and message.activation is not None
+        ):
             self._address(connection, message, message.activation)
-        super()._handle(connection, message)
+        return super().accept(connection_id, message)
 
-    def _register(self, connection: Connection, namespace: str, message: m.Registration) -> None:
+    def _register(
+        self, connection: Connection, namespace: str, message: m.Registration | m.Observe | m.Unobserve
+    ) -> None:
         if isinstance(message, m.Observe):
             self._observe(connection, namespace, message)
             return
+        if isinstance(message, m.Unobserve):
+            message = m.UnregisterTrigger(id=message.id)
         super()._register(connection, namespace, message)
         key = (namespace, getattr(message, "id", ""))
         held = self.engine_state.functions.get(key)

@@ -13,7 +13,7 @@ import msgspec
 
 from iii_directory import limits
 from iii_directory.engine.engine_state import EngineFault, Send, bad_input, limit_exceeded, too_long
-from iii_directory.shapes import is_object
+from iii_directory.shapes import is_object, object_of
 from iii_directory.wire import protocol
 from iii_directory.wire.codec import with_field
 from iii_directory.wire.json_text import ABSENT, read, takes_long, whole
@@ -95,10 +95,8 @@ class CallTable:
             caller.active_invocations += 1
             caller.held.pending_calls += 1
         try:
-            if caller.held.pending_calls > limits.MAX_PENDING_CALLS:
-                raise limit_exceeded(
-                    f"a connection waits for at most {limits.MAX_PENDING_CALLS} calls at once"
-                )
+            if caller.held.pending_calls > (most := limits.MAX_PENDING_CALLS):
+                raise limit_exceeded(f"a connection waits for at most {most} calls at once")
             namespace = DEFAULT_NAMESPACE if message.namespace is None else message.namespace
             if not namespace.strip():
                 raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
@@ -144,17 +142,15 @@ class CallTable:
     def settle(self, call: OpenCall, result: object, error: Json | None) -> None:
         """Give a call its outcome."""
         if call.asked_id is not None:
-            self._reply(
-                call,
-                InvocationResult(
-                    invocation_id=call.asked_id,
-                    function_id=call.function_id,
-                    error=error,
-                    traceparent=call.traceparent,
-                    baggage=call.baggage,
-                    result=result,
-                ),
+            answer = InvocationResult(
+                invocation_id=call.asked_id,
+                function_id=call.function_id,
+                error=error,
+                traceparent=call.traceparent,
+                baggage=call.baggage,
+                result=result,
             )
+            self._reply(call, answer)
         elif call.outcome is not None:
             call.outcome(result, error)
 
@@ -182,7 +178,10 @@ class CallTable:
         engine_state = self._engine_state
         function = engine_state.functions.get((namespace, message.function_id))
         if function is None:
-            raise self._not_found(namespace, message.function_id)
+            text = f"Function {message.function_id} not found in namespace {namespace}."
+            if elsewhere := engine_state.namespaces_with(message.function_id):
+                text += f" It is registered in namespace(s): {', '.join(elsewhere)}."
+            raise EngineFault(protocol.FUNCTION_NOT_FOUND, text)
         executor = function.owner
         if executor is None:
             self._run_builtin(call, function, message.data)
@@ -203,11 +202,9 @@ class CallTable:
     def _record(self, executor_id: str, call_id: str, call: OpenCall) -> None:
         executor = self._engine_state.connections[executor_id]
         if call.asked_id is None:
-            if executor.held.unanswered_events >= limits.MAX_UNANSWERED_EVENTS:
+            if executor.held.unanswered_events >= (most := limits.MAX_UNANSWERED_EVENTS):
                 if call.outcome is not None:
-                    raise limit_exceeded(
-                        f"a worker may leave {limits.MAX_UNANSWERED_EVENTS} events unanswered"
-                    )
+                    raise limit_exceeded(f"a worker may leave {most} events unanswered")
                 # It is sent all the same, but its answer is not waited for.
                 return
             executor.held.unanswered_events += 1
@@ -247,28 +244,25 @@ class CallTable:
             self._engine_state.outbox.append(Send(caller.id, message))
 
     def _run_builtin(self, call: OpenCall, function: RegisteredFunction, data: object) -> None:
-        payload = self._payload_of(function.id, {} if data is None else data)
+        kept, fields = self.unread_fields.get(function.id), None
+        if kept and type(data) is msgspec.Raw and len(data) > limits.LARGE_VALUE_BYTES:
+            # The large values that it only keeps stay unread.
+            fields = kept.reader(data)
+            if fields is None:
+                raise bad_input(function.id, "expected an object")
+            data = {key: field for key, field in fields.items() if key not in kept.names}
+        if takes_long(data):
+            raise too_long(f"{function.id} reads what a call carries")
+        payload = {} if data is None else whole(data)
         if not is_object(payload):
             raise bad_input(function.id, "expected an object")
+        if fields is not None:
+            payload = {**fields, **payload}
         caller = call.caller.id if call.caller is not None else None
         request = BuiltinRequest(caller, function.id, payload, partial(self.settle, call))
         result = self.builtins[function.id](request)
         if result is not DEFERRED:
             self.settle(call, result, None)
-
-    def _payload_of(self, function_id: str, data: object) -> object:
-        """Read what a built-in function is given; the large values that it only keeps stay unread."""
-        kept = self.unread_fields.get(function_id)
-        fields: dict[str, object] | None = None
-        if kept and type(data) is msgspec.Raw and len(data) > limits.LARGE_VALUE_BYTES:
-            fields = kept.reader(data)
-            if fields is None:
-                return None
-            data = {key: field for key, field in fields.items() if key not in kept.names}
-        if takes_long(data):
-            raise too_long(f"{function_id} reads what a call carries")
-        values = whole(data)
-        return values if fields is None or not is_object(values) else {**fields, **values}
 
     def _enqueue(self, call: OpenCall, message: InvokeFunction, namespace: str) -> None:
         if (DEFAULT_NAMESPACE, QUEUE_PROVIDER) not in self._engine_state.functions:
@@ -305,13 +299,6 @@ class CallTable:
             self._logged.clear()
         self._logged.add(failure)
 
-    def _not_found(self, namespace: str, function_id: str) -> EngineFault:
-        text = f"Function {function_id} not found in namespace {namespace}."
-        elsewhere = self._engine_state.namespaces_with(function_id)
-        if elsewhere:
-            text += f" It is registered in namespace(s): {', '.join(elsewhere)}."
-        return EngineFault(protocol.FUNCTION_NOT_FOUND, text)
-
 
 def _signed(function_id: str, data: object, caller: str) -> object:
     """Write the caller's id into what a worker sends with a call, where that is an object."""
@@ -331,10 +318,7 @@ def _signed(function_id: str, data: object, caller: str) -> object:
 class Cause:
     """Something that happened, and how many events came of events that came of it."""
 
-    __slots__ = ("events",)
-
-    def __init__(self) -> None:
-        self.events = 0
+    events = 0
 
 
 class BuiltinEvents:
@@ -371,15 +355,17 @@ class BuiltinEvents:
             return
         provider = (DEFAULT_NAMESPACE, trigger_type)
         bound = [b for b in self._triggers.live(trigger_type) if b.provider == provider]
-        chosen = [b for b in bound if matches is None or matches(_config_of(b))]
+        # A config that is null or another value counts as empty.
+        chosen = [b for b in bound if matches is None or matches(object_of(b.config))]
         self._depth += 1
         try:
             for binding in chosen:
-                condition = _config_of(binding).get("condition_function_id") if has_conditions else None
+                condition = object_of(binding.config).get("condition_function_id") if has_conditions else None
                 if isinstance(condition, str):
                     self._ask_and_deliver(condition, binding, event)
                 else:
-                    self._deliver(binding, event, binding.metadata if has_metadata else None)
+                    home, metadata = binding.namespace, binding.metadata if has_metadata else None
+                    self._calls.call(binding.function_id, event, namespace=home, metadata=metadata)
         finally:
             self._depth -= 1
 
@@ -397,19 +383,12 @@ class BuiltinEvents:
 
         return later
 
-    def _deliver(self, binding: Binding, event: object, metadata: object) -> None:
-        self._calls.call(binding.function_id, event, namespace=binding.namespace, metadata=metadata)
-
     def _ask_and_deliver(self, condition: str, binding: Binding, event: object) -> None:
         def answered(result: object, error: Json | None) -> None:
             # Only an explicit false or a failure holds the event back; and by now it may be unbound.
             refused = result is False or (type(result) is msgspec.Raw and bytes(result) == b"false")
             if error is None and not refused and self._triggers.bindings.get(binding.id) is binding:
-                self._deliver(binding, event, binding.metadata)
+                home, metadata = binding.namespace, binding.metadata
+                self._calls.call(binding.function_id, event, namespace=home, metadata=metadata)
 
         self._calls.call(condition, event, namespace=binding.namespace, outcome=answered)
-
-
-def _config_of(binding: Binding) -> Json:
-    """Return the config of a binding to a built-in type; null and other values count as empty."""
-    return binding.config if is_object(binding.config) else {}

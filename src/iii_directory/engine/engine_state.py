@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from iii_directory.limits import (
-    MAX_CONNECTION_BYTES,
-    MAX_CONNECTION_LOG_LINES,
-    MAX_LOG_CHARS,
-    MAX_READ_BYTES,
-    MAX_REGISTRATION_BYTES,
-    MAX_REGISTRATION_DESCRIPTION_CHARS,
-    MAX_REGISTRATION_ID_CHARS,
-    MIB,
-)
+from iii_directory import limits
 from iii_directory.shapes import object_of
 from iii_directory.text import without_controls
 from iii_directory.wire.json_text import encode_value, too_long_sentence
@@ -38,18 +29,14 @@ if TYPE_CHECKING:
 
     from iii_directory.engine.calls import Outcome
     from iii_directory.wire.json_text import Json
-    from iii_directory.wire.messages import (
-        Message,
-        RegisterTrigger,
-        Registration,
-    )
+    from iii_directory.wire.messages import Message, RegisterTrigger, Registration
 
 
 Level = Literal["debug", "info", "warning", "error"]
 
 
 class EngineFault(Exception):  # noqa: N818 (it travels as an ErrorBody, not as a Python error)
-    """A failure that goes to a caller as ``{code, message}``; the codes are in ``protocol.CODES``."""
+    """A failure that goes to a caller as ``{code, message}``; `protocol` has the codes."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -188,14 +175,14 @@ class EngineState:
 
     def log(self, level: Level, text: str) -> None:
         """Much of what is logged is a client's words: they stay on one line, and a short one."""
-        self.outbox.append(Log(level, without_controls(text[:MAX_LOG_CHARS])))
+        self.outbox.append(Log(level, without_controls(text[: limits.MAX_LOG_CHARS])))
 
     def log_mistake(self, connection: Connection, text: str) -> None:
         """Log a line about a mistake of a connection; after many mistakes its lines are dropped."""
         connection.log_lines += 1
-        if connection.log_lines <= MAX_CONNECTION_LOG_LINES:
+        if connection.log_lines <= limits.MAX_CONNECTION_LOG_LINES:
             self.log("warning", text)
-        elif connection.log_lines == MAX_CONNECTION_LOG_LINES + 1:
+        elif connection.log_lines == limits.MAX_CONNECTION_LOG_LINES + 1:
             self.log("warning", f"further mistakes of connection {connection.id} are not told")
 
     def add_function(self, function: RegisteredFunction) -> None:
@@ -294,7 +281,7 @@ def limit_exceeded(sentence: str) -> EngineFault:
     return EngineFault(LIMIT_EXCEEDED, sentence)
 
 
-def too_long(who: str, most: int = MAX_READ_BYTES) -> EngineFault:
+def too_long(who: str, most: int = limits.MAX_READ_BYTES) -> EngineFault:
     """Return the fault for a value that takes so long to read that other callers would wait."""
     return limit_exceeded(too_long_sentence(who, most))
 
@@ -314,22 +301,17 @@ def registration_size(
     Raises:
         EngineFault: it is too large, or the connection holds as much as one may.
     """
-    if len(name) > MAX_REGISTRATION_ID_CHARS:
-        raise limit_exceeded(f"an id has at most {MAX_REGISTRATION_ID_CHARS} characters")
-    if description is not None and len(description) > MAX_REGISTRATION_DESCRIPTION_CHARS:
-        raise limit_exceeded(
-            f"a description has at most {MAX_REGISTRATION_DESCRIPTION_CHARS} characters; this one has "
-            f"{len(description)}"
-        )
+    if len(name) > limits.MAX_REGISTRATION_ID_CHARS:
+        raise limit_exceeded(f"an id has at most {limits.MAX_REGISTRATION_ID_CHARS} characters")
+    if description is not None and len(description) > limits.MAX_REGISTRATION_DESCRIPTION_CHARS:
+        most = limits.MAX_REGISTRATION_DESCRIPTION_CHARS
+        raise limit_exceeded(f"a description has at most {most} characters; this one has {len(description)}")
     size = len(name) + len(description or "")
     size += sum(len(encode_value(part)) for part in parts if part is not None)
-    if size > MAX_REGISTRATION_BYTES:
-        raise limit_exceeded(
-            f"a registration has at most {MAX_REGISTRATION_BYTES} bytes; this one has {size}"
-        )
+    if size > (most := limits.MAX_REGISTRATION_BYTES):
+        raise limit_exceeded(f"a registration has at most {most} bytes; this one has {size}")
     grows = size - (replaced.size if replaced is not None else 0)
-    if connection is not None and connection.held.size + grows > MAX_CONNECTION_BYTES:
-        raise limit_exceeded(
-            f"what a connection registers holds at most {MAX_CONNECTION_BYTES // MIB} MiB together"
-        )
+    if connection is not None and connection.held.size + grows > limits.MAX_CONNECTION_BYTES:
+        most = limits.MAX_CONNECTION_BYTES // limits.MIB
+        raise limit_exceeded(f"what a connection registers holds at most {most} MiB together")
     return size

@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, cast
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from iii_directory.limits import (
-    CLOSE_SECONDS,
-    FULL_BYTES,
-    HANDSHAKE_SECONDS,
-    MAX_ENGINE_CONNECTIONS,
-    MAX_FRAME_BYTES,
-    MAX_MESSAGE_BYTES,
-    MAX_TOTAL_UNSENT_BYTES,
-    MAX_UNFINISHED_BYTES,
-    MAX_UNSENT_BYTES,
-    MAX_UNSENT_EVENT_BYTES,
-    MESSAGE_SECONDS,
-    STALL_SECONDS,
-)
+from iii_directory import limits
 from iii_directory.wire.access import Refused
 from iii_directory.wire.message_socket import MessageSocket
 
@@ -43,19 +30,19 @@ _wire_log.setLevel(logging.WARNING)
 class SocketLimits:
     """What one socket may use; tests bring smaller limits."""
 
-    frame_bytes: int = MAX_FRAME_BYTES
-    message_bytes: int = MAX_MESSAGE_BYTES
-    unsent_bytes: int = MAX_UNSENT_BYTES
-    unsent_event_bytes: int = MAX_UNSENT_EVENT_BYTES
-    total_unsent_bytes: int = MAX_TOTAL_UNSENT_BYTES
+    frame_bytes: int = limits.MAX_FRAME_BYTES
+    message_bytes: int = limits.MAX_MESSAGE_BYTES
+    unsent_bytes: int = limits.MAX_UNSENT_BYTES
+    unsent_event_bytes: int = limits.MAX_UNSENT_EVENT_BYTES
+    total_unsent_bytes: int = limits.MAX_TOTAL_UNSENT_BYTES
     """Of all sockets of one listener together."""
-    handshake_seconds: float = HANDSHAKE_SECONDS
-    close_seconds: float = CLOSE_SECONDS
-    stall_seconds: float = STALL_SECONDS
-    message_seconds: float = MESSAGE_SECONDS
-    unfinished_bytes: int = MAX_UNFINISHED_BYTES
+    handshake_seconds: float = limits.HANDSHAKE_SECONDS
+    close_seconds: float = limits.CLOSE_SECONDS
+    stall_seconds: float = limits.STALL_SECONDS
+    message_seconds: float = limits.MESSAGE_SECONDS
+    unfinished_bytes: int = limits.MAX_UNFINISHED_BYTES
     """Of all sockets of one listener together."""
-    connections: int = MAX_ENGINE_CONNECTIONS
+    connections: int = limits.MAX_ENGINE_CONNECTIONS
 
 
 class Role:
@@ -79,24 +66,22 @@ class Role:
 class Peer(MessageSocket):
     """A client's socket. It parses frames and hands whole messages to its role, synchronously."""
 
-    def __init__(self, engine: EngineServer, limits: SocketLimits) -> None:
+    def __init__(self, engine: EngineServer) -> None:
         self._engine = engine
-        self._limits = limits
-        self._protocol = ServerProtocol(max_size=(limits.message_bytes, limits.frame_bytes), logger=_wire_log)
+        self._limits = bounds = engine.limits
+        self._protocol = ServerProtocol(max_size=(bounds.message_bytes, bounds.frame_bytes), logger=_wire_log)
         super().__init__(
             self._protocol,
-            frame_bytes=limits.frame_bytes,
+            frame_bytes=bounds.frame_bytes,
             read_into=engine.read_into,
             writers=engine.writers,
-            unsent_bytes=limits.unsent_bytes,
-            unsent_event_bytes=limits.unsent_event_bytes,
+            unsent_bytes=bounds.unsent_bytes,
+            unsent_event_bytes=bounds.unsent_event_bytes,
         )
         self._role = Role()
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished = 0
         self._unfinished_timer: asyncio.TimerHandle | None = None
-        self._messages_before = 0
-        """How many messages had come when that timer began."""
         self._ending = False
 
     @property
@@ -112,7 +97,7 @@ class Peer(MessageSocket):
     @property
     def full(self) -> bool:
         """Return whether the socket has enough to write; the role is told when it takes more again."""
-        return self._outbox.unsent_bytes > FULL_BYTES
+        return self._outbox.unsent_bytes > limits.FULL_BYTES
 
     def leave(self) -> None:
         """Release everything that the connection registered."""
@@ -121,13 +106,6 @@ class Peer(MessageSocket):
         role.lost()
 
     # What roles call
-
-    def send(self, message: str | bytes) -> None:
-        """Queue a message; :meth:`flush` writes what is queued."""
-        if isinstance(message, str):
-            self.framing.send(message.encode())
-        else:
-            self.framing.send(message, is_text=False)
 
     def flush(self) -> None:
         super().flush()
@@ -203,7 +181,7 @@ class Peer(MessageSocket):
             headers.setdefault(name.lower(), []).append(value)
         decision = self._engine.decide(event.path, headers, self._transport)
         if isinstance(decision, Refused):
-            self._refuse(decision)
+            self._protocol.send_response(self._protocol.reject(HTTPStatus(decision.status), decision.text))
             return
         response = self._protocol.accept(event)
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
@@ -212,7 +190,7 @@ class Peer(MessageSocket):
         # Only now, because a channel's end can be taken once.
         role = self._engine.role_for(decision)
         if isinstance(role, Refused):
-            self._refuse(role)
+            self._protocol.send_response(self._protocol.reject(HTTPStatus(role.status), role.text))
             return
         self._protocol.send_response(response)
         self._stop_timer()
@@ -242,31 +220,25 @@ class Peer(MessageSocket):
             self.abort()
         self._engine.flush_after_read(self)
 
-    def _refuse(self, refused: Refused) -> None:
-        self._protocol.send_response(self._protocol.reject(HTTPStatus(refused.status), refused.text))
-
     def _set_unfinished(self, size: int) -> None:
         self._engine.unfinished_bytes += size - self._unfinished
         if size and self._unfinished_timer is None:
-            self._time_message()
+            self._watch_message()
         elif not size and self._unfinished_timer is not None:
             self._unfinished_timer.cancel()
             self._unfinished_timer = None
         self._unfinished = size
 
-    def _time_message(self) -> None:
-        self._messages_before = self.framing.messages
-        loop = asyncio.get_running_loop()
-        self._unfinished_timer = loop.call_later(self._limits.message_seconds, self._message_overdue)
-
-    def _message_overdue(self) -> None:
-        if self.framing.messages != self._messages_before or self.framing.is_held:
-            self._time_message()  # another one began as one was finished, or it is us who do not read
+    def _watch_message(self, messages_before: int | None = None) -> None:
+        """End the connection if no other message has begun since, unless it is us who do not read."""
+        if self.framing.messages == messages_before and not self.framing.is_held:
+            seconds = self._limits.message_seconds
+            log.warning("a message was not finished within %g s; its connection was ended", seconds)
+            self.abort()
             return
-        log.warning(
-            "a message was not finished within %g s; its connection was ended", self._limits.message_seconds
+        self._unfinished_timer = asyncio.get_running_loop().call_later(
+            self._limits.message_seconds, self._watch_message, self.framing.messages
         )
-        self.abort()
 
     def _give_up_unless_progress(self, unsent_before: int | None) -> None:
         unsent = self._outbox.unsent_bytes

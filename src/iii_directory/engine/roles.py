@@ -14,12 +14,12 @@ import logging
 import math
 import time
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.peer import Role
 from iii_directory.limits import LONG_FRAME_BYTES, MAX_FRAME_BYTES
+from iii_directory.text import is_utf8
 from iii_directory.wire.access import Refused
 from iii_directory.wire.codec import UndecodableError, decode_in_turns, encode
 from iii_directory.wire.json_text import ABSENT
@@ -131,59 +131,39 @@ class Relay:
     def __init__(self, channel: Channel, ended: Callable[[str], None]) -> None:
         self.channel = channel
         self._ended = ended
-        self._waiting: deque[str | bytes] = deque()
-        self._waiting_size = 0
-        self._reader: Peer | None = None
-        self._writer: Peer | None = None
-        self._writer_gone = False
-        self._over = False
-
-    def opened(self, direction: Direction, peer: Peer) -> None:
-        if direction == "read":
-            self._reader = peer
-            self.pump()
-        else:
-            self._writer = peer
-
-    def received(self, message: str | bytes) -> None:
-        if not self._over:
-            self._waiting.append(message)
-            self._waiting_size += len(message)
-            self.pump()
-
-    def lost(self, direction: Direction) -> None:
-        if direction == "read":
-            self._reader = None
-            self.end()
-        else:
-            self._writer, self._writer_gone = None, True
-            self.pump()
+        self.waiting: deque[tuple[bytes, bool]] = deque()
+        """Messages, and whether they are texts."""
+        self.waiting_size = 0
+        self.reader: Peer | None = None
+        self.writer: Peer | None = None
+        self.writer_gone = False
+        self.over = False
 
     def pump(self) -> None:
         """Move what can be moved, then hold the writer back or let it go on."""
-        reader = self._reader
-        while reader is not None and self._waiting and not reader.full:
-            message = self._waiting.popleft()
-            self._waiting_size -= len(message)
-            reader.send(message)
+        reader = self.reader
+        while reader is not None and self.waiting and not reader.full:
+            data, is_text = self.waiting.popleft()
+            self.waiting_size -= len(data)
+            reader.framing.send(data, is_text=is_text)
             reader.flush()
-        if self._writer is not None:
+        if self.writer is not None:
             # A reader that is slow or missing must not make the engine keep more than a bounded amount.
-            if len(self._waiting) >= self.channel.buffer_size or self._waiting_size >= MAX_FRAME_BYTES:
-                self._writer.pause()
+            if len(self.waiting) >= self.channel.buffer_size or self.waiting_size >= MAX_FRAME_BYTES:
+                self.writer.pause()
             else:
-                self._writer.resume()
-        elif self._writer_gone and not self._waiting and reader is not None:
+                self.writer.resume()
+        elif self.writer_gone and not self.waiting and reader is not None:
             self.end()
 
     def end(self) -> None:
         """Let go of a channel that cannot be used any more, and of its sockets."""
-        if self._over:
+        if self.over:
             return
-        self._over = True
-        self._waiting.clear()
+        self.over = True
+        self.waiting.clear()
         self._ended(self.channel.id)
-        for peer in (self._reader, self._writer):
+        for peer in (self.reader, self.writer):
             if peer is not None:
                 # A socket that is not read would never see the goodbye answered.
                 peer.resume()
@@ -195,30 +175,38 @@ class ChannelRole(Role):
 
     def __init__(self, relay: Relay | None, direction: Direction) -> None:
         self._relay = relay
-        self._direction: Direction = direction
+        self._reads = direction == "read"
 
     def opened(self, peer: Peer) -> None:
-        if self._relay is None:
+        relay = self._relay
+        if relay is None:
             peer.close()
+        elif self._reads:
+            relay.reader = peer
+            relay.pump()
         else:
-            self._relay.opened(self._direction, peer)
+            relay.writer = peer
 
     def received(self, data: bytes, *, is_text: bool) -> None:
-        if self._relay is None or self._direction == "read":
+        relay = self._relay
+        if relay is None or self._reads or relay.over:
             return  # what a reader sends is dropped
-        message: str | bytes = data
-        if is_text:
-            # A text that is not UTF-8 goes on as bytes: a reader of texts would end the connection.
-            with suppress(UnicodeDecodeError):
-                message = data.decode()
-        self._relay.received(message)
+        # A text that is not UTF-8 goes on as bytes: a reader of texts would end the connection.
+        relay.waiting.append((data, is_text and is_utf8(data)))
+        relay.waiting_size += len(data)
+        relay.pump()
 
     def lost(self) -> None:
-        if self._relay is not None:
-            self._relay.lost(self._direction)
+        relay = self._relay
+        if relay is not None and self._reads:
+            relay.reader = None
+            relay.end()
+        elif relay is not None:
+            relay.writer, relay.writer_gone = None, True
+            relay.pump()
 
     def writable(self) -> None:
-        if self._relay is not None and self._direction == "read":
+        if self._relay is not None and self._reads:
             self._relay.pump()
 
 

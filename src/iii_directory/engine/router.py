@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from iii_directory import limits
 from iii_directory.engine.calls import BuiltinEvents, CallTable
 from iii_directory.engine.engine_state import (
     Close,
@@ -24,29 +25,12 @@ from iii_directory.engine.engine_state import (
     registration_size,
 )
 from iii_directory.engine.triggers import Rows, Triggers
-from iii_directory.limits import (
-    CHANNEL_IDLE_SECONDS,
-    DEFAULT_CHANNEL_BUFFER,
-    FUNCTIONS_EVENT_SECONDS,
-    MAX_CHANNEL_BUFFER,
-    MAX_CHANNELS,
-    MAX_CONNECTION_CHANNELS,
-    MAX_CONNECTION_FUNCTIONS,
-    MAX_CONNECTION_NAMES,
-    MAX_QUEUED_REGISTRATIONS,
-    NAMESPACE_GRACE_SECONDS,
-)
 from iii_directory.text import skeleton
 from iii_directory.wire import messages as m
+from iii_directory.wire import protocol
 from iii_directory.wire.access import same_secret
 from iii_directory.wire.codec import UndecodableError, decode
-from iii_directory.wire.protocol import (
-    DEFAULT_NAMESPACE,
-    DESERIALIZATION_ERROR,
-    ENGINE_PREFIX,
-    FUNCTION_CONFLICT,
-    WORKER_CONFLICT,
-)
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,17 +66,17 @@ class Channels:
         Raises:
             EngineFault: the maker has as many open as one may, or the engine has.
         """
-        if maker is not None and maker.held.channels >= MAX_CONNECTION_CHANNELS:
-            raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_CHANNELS} channels open")
-        if len(self._channels) >= MAX_CHANNELS:
-            raise limit_exceeded(f"an engine has at most {MAX_CHANNELS} channels open")
-        size = DEFAULT_CHANNEL_BUFFER if wanted_buffer is None else wanted_buffer
+        if maker is not None and maker.held.channels >= limits.MAX_CONNECTION_CHANNELS:
+            raise limit_exceeded(f"a connection has at most {limits.MAX_CONNECTION_CHANNELS} channels open")
+        if len(self._channels) >= limits.MAX_CHANNELS:
+            raise limit_exceeded(f"an engine has at most {limits.MAX_CHANNELS} channels open")
+        size = limits.DEFAULT_CHANNEL_BUFFER if wanted_buffer is None else wanted_buffer
         new_id = self._engine_state.new_id
-        channel = Channel(new_id(), new_id(), max(1, min(size, MAX_CHANNEL_BUFFER)), maker)
+        channel = Channel(new_id(), new_id(), max(1, min(size, limits.MAX_CHANNEL_BUFFER)), maker)
         if maker is not None:
             maker.held.channels += 1
         self._channels[channel.id] = channel
-        self._engine_state.start_timer("channel-idle", channel.id, CHANNEL_IDLE_SECONDS)
+        self._engine_state.start_timer("channel-idle", channel.id, limits.CHANNEL_IDLE_SECONDS)
         return channel
 
     def find(self, channel_id: str, access_key: str) -> Channel | None:
@@ -145,11 +129,9 @@ class Router:
             engine_state.new_id(), engine_state.new_id(), engine_state.now_ms(), ip_address, inside=inside
         )
         engine_state.connections[connection.id] = connection
-        engine_state.send(
-            connection.id,
-            m.WorkerRegistered(worker_id=connection.id, reattach_token=connection.reattach_token),
-        )
-        engine_state.start_timer("namespace-grace", connection.id, NAMESPACE_GRACE_SECONDS)
+        welcome = m.WorkerRegistered(worker_id=connection.id, reattach_token=connection.reattach_token)
+        engine_state.send(connection.id, welcome)
+        engine_state.start_timer("namespace-grace", connection.id, limits.NAMESPACE_GRACE_SECONDS)
         self.worker_event("worker_connected", connection)
         return connection.id, self._effects()
 
@@ -164,11 +146,23 @@ class Router:
     def accept(self, connection_id: str, message: m.Message | UndecodableError) -> list[Effect]:
         """Handle a message that came without a frame, or in one that was decoded already or could not be."""
         connection = self.engine_state.connections.get(connection_id)
-        if connection is not None:
-            if isinstance(message, UndecodableError):
-                self._answer_undecodable(connection, message)
-            else:
-                self._handle(connection, message)
+        if connection is None:
+            pass  # it is gone
+        elif type(message) is m.InvokeFunction:
+            self.calls.invoke(connection, message)
+        elif type(message) is m.InvocationResult:
+            self.calls.resolve(connection_id, message)
+        elif isinstance(message, UndecodableError):
+            self._answer_undecodable(connection, message)
+        elif isinstance(message, m.TriggerRegistrationResult):
+            self.triggers.acknowledge(connection_id, message)
+        elif isinstance(message, m.Reattach):
+            self._reattach(connection, message)
+        elif isinstance(message, m.Ping):
+            self.engine_state.send(connection_id, m.Pong())
+        elif isinstance(message, m.Registration):
+            self._register_or_queue(connection, message)
+        # Pongs, telemetry and what engines alone say have no effect.
         return self._effects()
 
     def disconnect(self, connection_id: str) -> list[Effect]:
@@ -194,8 +188,8 @@ class Router:
         if connection.namespace is not None:
             namespace = connection.namespace
         if name is not None and name not in connection.names:
-            if len(connection.names) >= MAX_CONNECTION_NAMES:
-                raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_NAMES} names")
+            if len(connection.names) >= limits.MAX_CONNECTION_NAMES:
+                raise limit_exceeded(f"a connection has at most {limits.MAX_CONNECTION_NAMES} names")
             holder = self._holder_of(connection, namespace, name)
             if holder != connection.id:
                 self._reject_name(connection, namespace, name, holder)
@@ -206,7 +200,7 @@ class Router:
 
     def _reject_name(self, connection: Connection, namespace: str, name: str, holder: str) -> None:
         rejected = m.RegistrationRejected(
-            code=WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
+            code=protocol.WORKER_CONFLICT, namespace=namespace, worker_name=name, owner_worker_id=holder
         )
         self.engine_state.send(connection.id, rejected)
         self._forget(connection.id)
@@ -215,7 +209,7 @@ class Router:
     def _holder_of(self, connection: Connection, namespace: str, name: str) -> str:
         """Who has a name, or one that looks like it and belongs to the engine or a worker inside it."""
         looks = skeleton(name)
-        if any(skeleton(own) == looks for own in self.builtin_workers):
+        if looks in map(skeleton, self.builtin_workers):
             return ""
         for (_, taken), holder in self.engine_state.names.items():
             if self.engine_state.connections[holder].inside and holder != connection.id:
@@ -234,7 +228,7 @@ class Router:
     def _effects(self) -> list[Effect]:
         if self.engine_state.functions_changed and not self._functions_timer_runs:
             self._functions_timer_runs = True
-            self.engine_state.start_timer("functions-event", "", FUNCTIONS_EVENT_SECONDS)
+            self.engine_state.start_timer("functions-event", "", limits.FUNCTIONS_EVENT_SECONDS)
         effects, self.engine_state.outbox = self.engine_state.outbox, []
         return effects
 
@@ -247,50 +241,23 @@ class Router:
             rows = [self.rows.function_summary(function) for function in functions.values()]
             self.events.fire(FUNCTIONS_AVAILABLE, {"event": "functions_changed", "functions": rows})
 
-    def _handle(self, connection: Connection, message: m.Message) -> None:
-        if type(message) is m.InvokeFunction:
-            self.calls.invoke(connection, message)
-            return
-        if type(message) is m.InvocationResult:
-            self.calls.resolve(connection.id, message)
-            return
-        match message:
-            case m.TriggerRegistrationResult():
-                self.triggers.acknowledge(connection.id, message)
-            case m.Reattach():
-                self._reattach(connection, message)
-            case m.Ping():
-                self.engine_state.send(connection.id, m.Pong())
-            case (
-                m.RegisterFunction()
-                | m.UnregisterFunction()
-                | m.RegisterTriggerType()
-                | m.UnregisterTriggerType()
-                | m.RegisterTrigger()
-                | m.UnregisterTrigger()
-            ):
-                self._register_or_queue(connection, message)
-            case _:
-                pass  # pongs, telemetry, and what engines alone say
-
     def _answer_undecodable(self, connection: Connection, error: UndecodableError) -> None:
         """Fail the call that a frame was about, so that its caller does not wait for a timeout."""
         self.engine_state.log_mistake(connection, f"a frame was not understood: {error}")
-        body = EngineFault(DESERIALIZATION_ERROR, f"Invalid message: {error}").body()
+        body = EngineFault(protocol.DESERIALIZATION_ERROR, f"Invalid message: {error}").body()
+        failed = m.InvocationResult(invocation_id="", function_id=error.function_id, error=body)
         if error.call is not None:
-            failed = m.InvocationResult(invocation_id=error.call, function_id=error.function_id, error=body)
+            failed.invocation_id = error.call
             self.engine_state.send(connection.id, failed)
-        if error.answered is not None:
-            self.calls.resolve(
-                connection.id,
-                m.InvocationResult(invocation_id=error.answered, function_id=error.function_id, error=body),
-            )
+        elif error.answered is not None:
+            failed.invocation_id = error.answered
+            self.calls.resolve(connection.id, failed)
 
     def _register_or_queue(self, connection: Connection, message: m.Registration) -> None:
         # Where registrations belong is known once the connection says who it is.
         if connection.namespace is not None:
             self._register(connection, connection.namespace, message)
-        elif len(connection.queued) < MAX_QUEUED_REGISTRATIONS:
+        elif len(connection.queued) < limits.MAX_QUEUED_REGISTRATIONS:
             connection.queued.append(message)
         else:
             self.engine_state.log("warning", "a connection queued too many registrations and is closed")
@@ -323,21 +290,23 @@ class Router:
             self.engine_state.log_mistake(connection, about)
             return
         held = self.engine_state.functions.get((namespace, message.id))
-        foreign_engine_id = message.id.startswith(ENGINE_PREFIX) and namespace != DEFAULT_NAMESPACE
+        foreign_engine_id = message.id.startswith(protocol.ENGINE_PREFIX) and namespace != DEFAULT_NAMESPACE
+        rejected = m.RegistrationRejected(
+            code=protocol.FUNCTION_CONFLICT, namespace=namespace, function_id=message.id, owner_worker_id=""
+        )
         if foreign_engine_id or (held is not None and held.owner != connection.id):
-            owner = (held.owner or "") if held is not None else ""
-            self.engine_state.send(connection.id, _rejected(namespace, message.id, owner))
+            rejected.owner_worker_id = (held.owner if held is not None else None) or ""
+            self.engine_state.send(connection.id, rejected)
             return
-        schemas = message.request_format, message.response_format
+        kept = message.request_format, message.response_format, message.metadata
         try:
-            if held is None and connection.held.functions >= MAX_CONNECTION_FUNCTIONS:
-                raise limit_exceeded(f"a connection provides at most {MAX_CONNECTION_FUNCTIONS} functions")
-            size = registration_size(
-                connection, held, message.id, message.description, *schemas, message.metadata
-            )
+            if held is None and connection.held.functions >= (most := limits.MAX_CONNECTION_FUNCTIONS):
+                raise limit_exceeded(f"a connection provides at most {most} functions")
+            size = registration_size(connection, held, message.id, message.description, *kept)
         except EngineFault as fault:
             self.engine_state.log_mistake(connection, f"function {message.id} was refused: {fault}")
-            self.engine_state.send(connection.id, _rejected(namespace, message.id, "", str(fault)))
+            rejected.message = str(fault)
+            self.engine_state.send(connection.id, rejected)
             return
         self.engine_state.add_function(
             RegisteredFunction(
@@ -386,13 +355,3 @@ class Router:
         for name in connection.names:
             self.engine_state.names.pop((connection.namespace or DEFAULT_NAMESPACE, name), None)
         self.worker_event("worker_disconnected", connection)
-
-
-def _rejected(namespace: str, function_id: str, owner: str, why: str | None = None) -> m.RegistrationRejected:
-    return m.RegistrationRejected(
-        code=FUNCTION_CONFLICT,
-        namespace=namespace,
-        function_id=function_id,
-        owner_worker_id=owner,
-        message=why,
-    )

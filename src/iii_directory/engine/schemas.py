@@ -1,5 +1,7 @@
 """Check values against JSON Schemas of strangers, in a bounded number of steps. Pure.
 
+The library takes long to import, so this module is imported when it is first needed.
+
 The engine waits for the result, and all its clients wait for the engine, so neither a regular expression nor
 a web of references may take longer than a moment.
 
@@ -14,24 +16,22 @@ each search, but not a whole check. Counted steps also make a busy machine decid
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from referencing import Registry
 
 from iii_directory import limits
 from iii_directory.wire.json_text import encode_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from iii_directory.wire.json_text import Json
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
     Spend = Callable[[int], None]
 
@@ -119,21 +119,17 @@ def _matches(program: Program, text: str, start: int, spend: Spend, *, anywhere:
                 return True
             seen.add(at)
             step = program[at]
-            if isinstance(step, One):
-                if step.fits.match(text, position):
-                    waiting.append(at + 1)
-            elif isinstance(step, Fork):
+            if isinstance(step, Fork):
                 ways.extend(at + offset for offset in step.offsets)
-            elif _holds(step, text, position, spend):
-                ways.append(at + 1)
+                continue
+            if isinstance(step, Look):
+                fits = _matches(step.program, text, position, spend, anywhere=False) is step.wanted
+            else:
+                fits = step.fits.match(text, position) is not None
+            if fits:
+                (waiting if isinstance(step, One) else ways).append(at + 1)
         spend(len(seen))
     return False
-
-
-def _holds(step: Anchor | Look, text: str, position: int, spend: Spend) -> bool:
-    if isinstance(step, Anchor):
-        return step.fits.match(text, position) is not None
-    return _matches(step.program, text, position, spend, anywhere=False) is step.wanted
 
 
 @lru_cache(maxsize=64)
@@ -141,9 +137,13 @@ def _compiled(pattern: str) -> Program:
     if len(pattern) > limits.MAX_PATTERN_CHARS:
         raise PatternError("it is too long")
     try:
-        return _Reader(pattern).whole()
+        reader = _Reader(pattern)
+        program = reader.alternatives()
     except (re.error, RecursionError):
         raise PatternError("it is not a regular expression") from None
+    if reader.at < len(pattern):
+        raise PatternError("a parenthesis is closed that was never opened")
+    return program
 
 
 class _Reader:
@@ -152,15 +152,9 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self._ignoring_case = source.startswith(_IGNORING_CASE)
         self._source = source
-        self._at = len(_IGNORING_CASE) if self._ignoring_case else 0
+        self.at = len(_IGNORING_CASE) if self._ignoring_case else 0
 
-    def whole(self) -> Program:
-        program = self._alternatives()
-        if self._at < len(self._source):
-            raise PatternError("a parenthesis is closed that was never opened")
-        return program
-
-    def _alternatives(self) -> Program:
+    def alternatives(self) -> Program:
         branches = [self._sequence()]
         while self._take("|"):
             branches.append(self._sequence())
@@ -176,7 +170,7 @@ class _Reader:
 
     def _sequence(self) -> Program:
         program: Program = []
-        while self._at < len(self._source) and self._source[self._at] not in "|)":
+        while self.at < len(self._source) and self._source[self.at] not in "|)":
             program += self._repeated(self._item())
             _check_size(len(program))
         return program
@@ -186,13 +180,13 @@ class _Reader:
             if self._take(text):
                 return [anchor]
         if opening := self._match(_GROUP):
-            inner = self._alternatives()
+            inner = self.alternatives()
             if not self._take(")"):
                 raise PatternError("a parenthesis is not closed")
             return [Look(inner, wanted=opening[0] == "(?=")] if opening[0] in ("(?=", "(?!") else inner
-        one = None if _REPEAT.match(self._source, self._at) else self._match(_ONE)
+        one = None if _REPEAT.match(self._source, self.at) else self._match(_ONE)
         if one is None:
-            raise PatternError(f"what stands at character {self._at + 1} is not supported")
+            raise PatternError(f"what stands at character {self.at + 1} is not supported")
         # A dot and what has brackets or a backslash means the same to Python; all else is itself.
         source = one[0] if one[0][0] in ".[\\" else re.escape(one[0])
         return [One(re.compile(source, re.IGNORECASE if self._ignoring_case else re.NOFLAG))]
@@ -220,13 +214,13 @@ class _Reader:
         return repeated
 
     def _take(self, text: str) -> bool:
-        found = self._source.startswith(text, self._at)
-        self._at += len(text) if found else 0
+        found = self._source.startswith(text, self.at)
+        self.at += len(text) if found else 0
         return found
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self._source, self._at)
-        self._at = match.end() if match else self._at
+        match = pattern.match(self._source, self.at)
+        self.at = match.end() if match else self.at
         return match
 
 
@@ -241,8 +235,6 @@ class UnusableSchemaError(Exception):
 
 def schema_problem(schema: object, value: object) -> str | None:
     """Return what is wrong with a value under a JSON Schema, or None."""
-    from referencing import Registry
-
     if not isinstance(schema, (dict, bool)):
         return None
     usable = cast("Json | bool", schema)
@@ -260,21 +252,12 @@ def schema_problem(schema: object, value: object) -> str | None:
         if _names(usable, "patternProperties") and _names(usable, "unevaluatedProperties"):
             # The latter makes the library match the patterns of the former itself.
             return "patternProperties and unevaluatedProperties cannot be used in one schema"
-        problem = next(_validator_class()(usable, registry=nothing).iter_errors(value), None)
+        problem = next(_BOUNDED(usable, registry=nothing).iter_errors(value), None)
     except UnusableSchemaError as error:
         return str(error)
     except Exception:  # noqa: BLE001 (a stranger's schema can make the validator stumble in any way)
         return "the schema cannot be used"
     return None if problem is None else str(problem.message)
-
-
-def load_library() -> None:
-    """Import what checks need: it takes longer than anybody should have to wait for a first check.
-
-    A machine that is out of files or memory right now is asked again by the first check.
-    """
-    with suppress(OSError, ImportError, MemoryError):
-        _validator_class()
 
 
 _steps_left: ContextVar[int] = ContextVar("steps_left")
@@ -297,9 +280,8 @@ def _fits(pattern: str, text: str) -> bool:
             _spend(len(_compiled(pattern)))
         return search(pattern, text, _spend)
     except PatternError as error:
-        raise UnusableSchemaError(
-            f"the pattern {pattern[: limits.QUOTED_CHARS]!r} cannot be used: {error}"
-        ) from None
+        shown = pattern[: limits.QUOTED_CHARS]
+        raise UnusableSchemaError(f"the pattern {shown!r} cannot be used: {error}") from None
 
 
 def _names(schema: object, keyword: str) -> bool:
@@ -310,8 +292,6 @@ def _names(schema: object, keyword: str) -> bool:
 
 
 def _pattern(validator: Any, expected: str, value: Any, _schema: Json) -> Iterator[Exception]:
-    from jsonschema import ValidationError
-
     if validator.is_type(value, "string") and not _fits(expected, value):
         yield ValidationError(f"{value!r} does not match {expected!r}")
 
@@ -326,22 +306,16 @@ def _pattern_properties(validator: Any, patterns: Json, value: Any, _schema: Jso
 
 def _unique_items(validator: Any, wanted: object, value: Any, _schema: Json) -> Iterator[Exception]:
     """Find equal items by their hashes; the library compares every item with every other one."""
-    from jsonschema import ValidationError
-
     if wanted and validator.is_type(value, "array") and len({_hashable(item) for item in value}) < len(value):
         yield ValidationError(f"{value!r} has non-unique elements")
 
 
 def _const(_validator: Any, expected: object, value: object, _schema: Json) -> Iterator[Exception]:
-    from jsonschema import ValidationError
-
     if _hashable(value) != _hashable(expected):
         yield ValidationError(f"{expected!r} was expected")
 
 
 def _enum(_validator: Any, expected: Any, value: object, _schema: Json) -> Iterator[Exception]:
-    from jsonschema import ValidationError
-
     wanted = _hashable(value)
     if all(_hashable(one) != wanted for one in expected):
         yield ValidationError(f"{value!r} is not one of {expected!r}")
@@ -358,55 +332,43 @@ def _hashable(value: object) -> object:
 
 
 def _additional_properties(validator: Any, allowed: object, value: Any, schema: Json) -> Iterator[Exception]:
-    from jsonschema import Draft202012Validator
-
     patterns = schema.get("patternProperties")
     if patterns and validator.is_type(value, "object"):
         value = {name: value[name] for name in value if not any(_fits(one, name) for one in patterns)}
         schema = _without(schema, "patternProperties")
-    theirs: Any = Draft202012Validator.VALIDATORS["additionalProperties"]
-    return theirs(validator, allowed, value, schema)
+    return _LIBRARYS.VALIDATORS["additionalProperties"](validator, allowed, value, schema)
 
 
 def _evolve(validator: Any, **changes: Any) -> Any:
     """Make the validator of a part; for a named dialect the library would choose one without our patterns."""
-    from jsonschema import Draft202012Validator
-
     _spend(limits.STEPS_PER_SUBSCHEMA)
     schema = changes.get("schema", validator.schema)
     if isinstance(schema, dict):
         changes["schema"] = _without(cast("Json", schema), "$schema")
-    theirs: Any = Draft202012Validator
-    return theirs.evolve(validator, **changes)
+    return _LIBRARYS.evolve(validator, **changes)
 
 
 def _iter_errors(validator: Any, *arguments: Any) -> Any:
     """Run a whole check, such as every one that ``contains`` makes of an item without a part of its own."""
-    from jsonschema import Draft202012Validator
-
     _spend(limits.STEPS_PER_SUBSCHEMA)
-    theirs: Any = Draft202012Validator
-    return theirs.iter_errors(validator, *arguments)
+    return _LIBRARYS.iter_errors(validator, *arguments)
 
 
 def _without(schema: Json, keyword: str) -> Json:
     return {key: part for key, part in schema.items() if key != keyword} if keyword in schema else schema
 
 
-@cache
-def _validator_class() -> Any:
-    """Make the library's validator with our patterns; when first needed, because the library is large."""
-    from jsonschema import Draft202012Validator, validators
-
-    keywords = {
+_LIBRARYS: Final[Any] = Draft202012Validator
+_BOUNDED: Final[Any] = cast("Any", validators).extend(
+    Draft202012Validator,
+    {
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
         "const": _const,
         "enum": _enum,
-    }
-    bounded: Any = cast("Any", validators).extend(Draft202012Validator, keywords)
-    bounded.evolve = _evolve
-    bounded.iter_errors = _iter_errors
-    return bounded
+    },
+)
+_BOUNDED.evolve = _evolve
+_BOUNDED.iter_errors = _iter_errors

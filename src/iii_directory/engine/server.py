@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import importlib
 import logging
 import math
 import os
@@ -11,14 +12,14 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVarTuple
 
 from iii_directory import __version__
 from iii_directory.engine.builtins import World, build_engine
 from iii_directory.engine.engine_state import Close, EndChannel, Log, Send, StartTimer
 from iii_directory.engine.peer import Peer, Role, SocketLimits
 from iii_directory.engine.roles import Relays, WorkerRole
-from iii_directory.engine.schemas import load_library
 from iii_directory.engine.sqlite_store import DatabaseQueue
 from iii_directory.engine.store import MemoryStore
 from iii_directory.wire.access import Access, is_loopback, refused_token
@@ -44,20 +45,21 @@ _RELEASE_SECONDS: Final = 0.004
 Ts = TypeVarTuple("Ts")
 
 
-class Guest:
+class Guest(NamedTuple):
     """The way to a worker in this process, as `WorkerRole` is the way to one behind a socket."""
 
-    def __init__(self, deliver: Callable[[Message, bool], None], caller_gone: Callable[[str], None]) -> None:
-        self.deliver = deliver
-        self.caller_gone = caller_gone
+    deliver: Callable[[Message, bool], None]
+    caller_gone: Callable[[str], None]
+    """Drops the calls of a connection that is gone, unless they have begun."""
 
-    def flush(self) -> None:
-        """Do nothing: what is delivered is not kept back."""
 
-    def close(self) -> None:
-        log.error("the engine has closed the connection of a worker in its own process")
+def _load_schemas() -> None:
+    """Import what checks need: it takes longer than anybody should have to wait for a first check.
 
-    abort = close
+    A machine that is out of files or memory right now is asked again by the first check.
+    """
+    with suppress(OSError, ImportError, MemoryError):
+        importlib.import_module("iii_directory.engine.schemas")
 
 
 class EngineServer:
@@ -83,7 +85,7 @@ class EngineServer:
         self.host = host
         self.port = port
         self._database = database
-        self._limits = limits or SocketLimits()
+        self.limits = limits or SocketLimits()
         self.state_queue = DatabaseQueue(database, self._carry_on)
         """Work on the state; a client that causes more slow work than can be done is not read for a while."""
         world = World(
@@ -97,10 +99,10 @@ class EngineServer:
         )
         self._router = build_engine(world, __version__)
         self._relays = Relays(self._router.channels)
-        self._links: dict[str, WorkerRole | Guest] = {}
+        self._links: dict[str, WorkerRole] = {}
         self._guests: dict[str, Guest] = {}
         self._failures = FailureLog(log)
-        self.writers = Writers(self._limits.total_unsent_bytes)
+        self.writers = Writers(self.limits.total_unsent_bytes)
         self.read_into = memoryview(bytearray(READ_BYTES))
         """Where every socket is read into, one after the other."""
         self._peers: set[Peer] = set()
@@ -116,7 +118,7 @@ class EngineServer:
             owner=os.getuid() if is_loopback(host) and can_tell() else None,
             asks_everybody=asks_everybody,
         )
-        self._dirty: dict[WorkerRole | Guest, None] = {}
+        self._dirty: dict[WorkerRole, None] = {}
         self._is_reading = False
         self._for_guests: list[Effect] = []
         """Messages for workers inside, until what was read with them is handled."""
@@ -132,13 +134,11 @@ class EngineServer:
         """Listen. With port 0 the system chooses one, and ``port`` says which."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(FullTable())
-        self._server = await loop.create_server(
-            lambda: Peer(self, self._limits), self.host, self.port, backlog=BACKLOG
-        )
+        self._server = await loop.create_server(lambda: Peer(self), self.host, self.port, backlog=BACKLOG)
         self.port = self._server.sockets[0].getsockname()[1]
         if self._access.everybody_s is not None:
             log.warning("%s", self._access.everybody_s)
-        threading.Thread(target=load_library, name="schemas", daemon=True).start()
+        threading.Thread(target=_load_schemas, name="schemas", daemon=True).start()
         self._access = self._access._replace(port=self.port)
 
     async def stop(self) -> None:
@@ -189,7 +189,7 @@ class EngineServer:
 
     def peer_made(self, peer: Peer) -> bool:
         """Take in a socket; return whether there is room for it."""
-        if len(self._peers) >= self._limits.connections:
+        if len(self._peers) >= self.limits.connections:
             if not self._said_full:
                 log.warning("there are %d connections, which is all there is room for", len(self._peers))
             self._said_full = True
@@ -208,7 +208,7 @@ class EngineServer:
             asyncio.get_running_loop().call_soon(self._release_departed)
         self._peers.discard(peer)
         # Said anew once half of them have left.
-        self._said_full = self._said_full and len(self._peers) > self._limits.connections // 2
+        self._said_full = self._said_full and len(self._peers) > self.limits.connections // 2
 
     def flush_after_read(self, peer: Peer) -> None:
         """Write what a read caused; then deliver to workers inside, which answer in the next pass."""
@@ -250,12 +250,9 @@ class EngineServer:
     def opened_inside(
         self, deliver: Callable[[Message, bool], None], caller_gone: Callable[[str], None]
     ) -> str:
-        """Take in a worker of this process; before the start it is there before all others.
-
-        ``caller_gone`` drops the calls of a connection that is gone, unless they have begun.
-        """
+        """Take in a worker of this process; before the start it is there before all others."""
         connection_id, effects = self._router.connect(inside=True)
-        self._links[connection_id] = self._guests[connection_id] = Guest(deliver, caller_gone)
+        self._guests[connection_id] = Guest(deliver, caller_gone)
         self._apply(effects)
         return connection_id
 
@@ -319,15 +316,16 @@ class EngineServer:
             try:
                 if type(effect) is Send:
                     # Nearly every effect, so it is not handed on.
-                    link = self._links[effect.connection_id]
-                    if effect.connection_id not in self._guests:
+                    guest = self._guests.get(effect.connection_id)
+                    if guest is None:
+                        link = self._links[effect.connection_id]
                         link.deliver(effect.message, effect.is_event)
                         self._dirty[link] = None
                     elif self._is_reading or self._for_guests:
                         # Delivered in order, once the read is over.
                         self._for_guests.append(effect)
                     else:
-                        link.deliver(effect.message, effect.is_event)
+                        guest.deliver(effect.message, effect.is_event)
                 else:
                     self._carry_out(effect)
             except Exception:  # noqa: BLE001 (it is logged with its traceback)
@@ -335,7 +333,9 @@ class EngineServer:
                 self._failures.failed("the engine could not carry out an effect", addressee)
 
     def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Close):
+        if isinstance(effect, Close) and effect.connection_id in self._guests:
+            log.error("the engine has closed the connection of a worker in its own process")
+        elif isinstance(effect, Close):
             link = self._links[effect.connection_id]
             (link.abort if effect.abrupt else link.close)()
         elif isinstance(effect, StartTimer):
@@ -350,7 +350,7 @@ class EngineServer:
         elif isinstance(effect, EndChannel):
             self._relays.end(effect.channel_id)
         elif isinstance(effect, Log):
-            log.log(_LEVELS[effect.level], "%s", effect.text)
+            getattr(log, effect.level)("%s", effect.text)
 
 
 class FullTable:
@@ -366,6 +366,3 @@ class FullTable:
         elif loop.time() - self._said_at > _SAY_AGAIN_SECONDS:
             self._said_at = loop.time()
             log.error("no connection can be taken: this process has as many files open as it may have")
-
-
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

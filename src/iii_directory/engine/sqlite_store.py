@@ -27,11 +27,10 @@ import msgspec
 from iii_directory.engine.store import StoreError, UnreadableError
 from iii_directory.limits import LARGE_VALUE_BYTES, MAX_SLOW_STORE_WORK
 from iii_directory.wire.access import KEPT_TOKEN, REGISTRANTS_KEY
-from iii_directory.wire.json_text import ABSENT, encode_value, read
+from iii_directory.wire.json_text import ABSENT, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
     from pathlib import Path
 
     from iii_directory.wire.json_text import Text
@@ -46,7 +45,6 @@ _OURS: Final = (FILE_NAME, KEPT_TOKEN, REGISTRANTS_KEY, _GIT_IGNORES)
 _SIZE: Final = "LENGTH(CAST(value AS BLOB))"
 _COLUMNS: Final = ("position", "owner", "scope", "key", "value")
 _REFUSED: Final = "the state database refused: {}"
-_UNREADABLE: Final = "the state database holds a value that cannot be read"
 
 
 class DataDirectoryError(Exception):
@@ -75,7 +73,13 @@ class Database:
             raise DataDirectoryError(f"the data directory {directory} {why}") from None
         except sqlite3.DatabaseError:
             self._begin_anew([])
-        if not _is_ours(self._connection):
+        try:
+            columns = tuple(row[1] for row in self._connection.execute("PRAGMA table_info(entries)"))
+            kinds = {row[0] for row in self._connection.execute("SELECT type FROM sqlite_master")}
+        except sqlite3.Error:
+            columns, kinds = (), set[str]()
+        # Views and triggers act by themselves when something is read or written.
+        if columns != _COLUMNS or kinds & {"view", "trigger"}:
             self._connection.close()
             raise DataDirectoryError(
                 f"{self.path} is a database of another program or version: "
@@ -198,7 +202,14 @@ class Database:
     def _begin_anew(self, rows: list[tuple[Any, ...]]) -> None:
         if self.path.exists():
             self.set_aside = _move_aside(self.path)
-            rows = rows or _salvaged(self.set_aside)
+            if not rows:
+                # What can be read of a damaged file; nothing if it is not a database.
+                address = f"{self.set_aside.absolute().as_uri()}?mode=ro"
+                with (
+                    contextlib.suppress(sqlite3.Error),
+                    contextlib.closing(sqlite3.connect(address, uri=True)) as damaged,
+                ):
+                    rows = _readable_rows(damaged)
         for suffix in ("-wal", "-shm"):
             self.path.with_name(FILE_NAME + suffix).unlink(missing_ok=True)
         _keep_private(self.path)
@@ -217,7 +228,7 @@ class SqliteStore:
         rows = self._run(
             f"SELECT scope, key FROM entries WHERE owner = ? AND {_SIZE} > {LARGE_VALUE_BYTES}"  # noqa: S608
         )
-        self._large: set[tuple[str, str]] = {(scope, key) for scope, key in rows}
+        self.large: set[tuple[str, str]] = {(scope, key) for scope, key in rows}
         """The places of large values, so that the database is not asked for the size of a value."""
 
     def get(self, scope: str, key: str) -> object:
@@ -228,7 +239,7 @@ class SqliteStore:
         if not rows:
             return ABSENT
         content: bytes = rows[0][0]
-        return _parsed(content) if len(content) <= LARGE_VALUE_BYTES else _unread(content)
+        return _decoded(content) if len(content) <= LARGE_VALUE_BYTES else _decoded(content, msgspec.Raw)
 
     def set(self, scope: str, key: str, value: object) -> None:
         text = memoryview(value) if type(value) is msgspec.Raw else encode_value(value)
@@ -238,21 +249,21 @@ class SqliteStore:
             (self._owner, scope, key, text),
         )
         if len(text) > LARGE_VALUE_BYTES:
-            self._large.add((scope, key))
+            self.large.add((scope, key))
         else:
-            self._large.discard((scope, key))
+            self.large.discard((scope, key))
 
     def delete(self, scope: str, key: str) -> None:
         statement = "DELETE FROM entries WHERE owner = ? AND scope = ? AND key = ?"
         self._database.write(statement, (self._owner, scope, key))
-        self._large.discard((scope, key))
+        self.large.discard((scope, key))
 
     def values(self, scope: str) -> list[object]:
         rows = self._run("SELECT value FROM entries WHERE owner = ? AND scope = ? ORDER BY position", scope)
         if sum(len(row[0]) for row in rows) > LARGE_VALUE_BYTES:
-            return [_unread(row[0].encode()) for row in rows]
+            return [_decoded(row[0].encode(), msgspec.Raw) for row in rows]
         # One parse of one array is much faster than a parse per row.
-        return _parsed(f"[{','.join(row[0] for row in rows)}]")
+        return _decoded(f"[{','.join(row[0] for row in rows)}]")
 
     def size(self, scope: str) -> int:
         rows = self._run(f"SELECT TOTAL({_SIZE} + 1) FROM entries WHERE owner = ? AND scope = ?", scope)  # noqa: S608
@@ -260,9 +271,6 @@ class SqliteStore:
 
     def scopes(self) -> list[str]:
         return [row[0] for row in self._run("SELECT DISTINCT scope FROM entries WHERE owner = ?")]
-
-    def is_large(self, scope: str, key: str) -> bool:
-        return (scope, key) in self._large
 
     def _run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         return self._database.read(statement, (self._owner, *values))
@@ -349,9 +357,6 @@ class DatabaseQueue:
         # The thread must not find an open transaction, and the loop must not wait for the thread later.
         self.committed = self.commit()
 
-        def finished(done: Future[T]) -> None:
-            loop.call_soon_threadsafe(self._finished, lambda: then(done.result))
-
         try:
             submitted = self._thread.submit(work)
         except RuntimeError:  # the thread has ended
@@ -359,7 +364,9 @@ class DatabaseQueue:
             return
         self._slow += 1
         self.made += 1
-        submitted.add_done_callback(finished)
+        submitted.add_done_callback(
+            lambda done: loop.call_soon_threadsafe(self._finished, lambda: then(done.result))
+        )
 
     async def close(self) -> None:
         """Wait until everything is done. Nothing more may come."""
@@ -378,16 +385,6 @@ def _result_or_raise(result: Any, failure: Exception | None) -> Any:
     return result
 
 
-def _salvaged(path: Path) -> list[tuple[Any, ...]]:
-    """Return what can be read of a damaged file; nothing if it is not a database."""
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:
-        return []
-    with contextlib.closing(connection):
-        return _readable_rows(connection)
-
-
 def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """Return the rows before the first damage and after the last, in the order they were first set."""
     found: dict[int, tuple[Any, ...]] = {}
@@ -402,19 +399,12 @@ def _readable_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return [found[position] for position in sorted(found)]
 
 
-def _parsed(text: str | bytes) -> Any:
+def _decoded(text: str | bytes, kind: Any = Any) -> Any:
+    """Read a value, or only check that it is JSON, if its ``kind`` is :class:`msgspec.Raw`."""
     try:
-        return read(msgspec.Raw(text))
+        return msgspec.json.decode(text, type=kind)
     except (ValueError, RecursionError):
-        raise UnreadableError(_UNREADABLE) from None
-
-
-def _unread(content: bytes) -> msgspec.Raw:
-    """Return a value that is passed on as it is, once it is known to be JSON."""
-    try:
-        return msgspec.json.decode(content, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise UnreadableError(_UNREADABLE) from None
+        raise UnreadableError("the state database holds a value that cannot be read") from None
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -436,16 +426,6 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Return whether a database has our table and nothing that acts by itself when it is read or written."""
-    try:
-        columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(entries)"))
-        kinds = {row[0] for row in connection.execute("SELECT type FROM sqlite_master")}
-    except sqlite3.Error:
-        return False
-    return columns == _COLUMNS and not kinds & {"view", "trigger"}
 
 
 def _check_usable(directory: Path) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from iii_directory.wire.json_text import ABSENT, encode_value
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from iii_directory.engine.sqlite_store import SqliteStore
 
 
@@ -24,6 +26,9 @@ class MemoryStore:
     Values are JSON and must not be changed by those who get them. Large values may come and be given as
     :class:`msgspec.Raw`. Another store has these methods too.
     """
+
+    large: AbstractSet[tuple[str, str]] = frozenset()
+    """The scopes and keys of values that take long to read or to replace: in memory none does."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, object]] = {}
@@ -50,10 +55,6 @@ class MemoryStore:
 
     def scopes(self) -> list[str]:
         return [scope for scope, values in self._scopes.items() if values]
-
-    def is_large(self, scope: str, key: str) -> bool:  # noqa: ARG002 (what is in memory already is at hand)
-        """Return whether it takes long to read or to replace a value."""
-        return False
 
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from iii_directory import limits
 from iii_directory.engine.engine_state import (
     EngineFault,
     TriggerType,
@@ -16,19 +17,8 @@ from iii_directory.engine.engine_state import (
     limit_exceeded,
     registration_size,
 )
-from iii_directory.limits import (
-    CONFIG_SUMMARY_CHARS,
-    MAX_CONNECTION_BINDINGS,
-    MAX_CONNECTION_TRIGGER_TYPES,
-    MAX_DURABLE_BINDINGS,
-    TRIGGER_ACK_SECONDS,
-)
 from iii_directory.wire.json_text import encode_value
-from iii_directory.wire.messages import (
-    RegisterTrigger,
-    TriggerRegistrationResult,
-    UnregisterTrigger,
-)
+from iii_directory.wire.messages import RegisterTrigger, TriggerRegistrationResult, UnregisterTrigger
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE, TRIGGER_REGISTRATION_FAILED, first_segment
 
 if TYPE_CHECKING:
@@ -81,8 +71,8 @@ class Triggers:
         own = held if held is not None and held.owner == connection.id else None
         schemas = message.trigger_request_format, message.call_request_format
         try:
-            if own is None and connection.held.trigger_types >= MAX_CONNECTION_TRIGGER_TYPES:
-                most = MAX_CONNECTION_TRIGGER_TYPES
+            most = limits.MAX_CONNECTION_TRIGGER_TYPES
+            if own is None and connection.held.trigger_types >= most:
                 raise limit_exceeded(f"a connection provides at most {most} trigger types")
             size = registration_size(connection, own, message.id, message.description, *schemas)
         except EngineFault as fault:
@@ -134,16 +124,17 @@ class Triggers:
         """Bind a function for a connection; an id that is taken is taken over."""
         binding = binding_of(message, connection.id, home)
         if self._belongs_inside(message.id, connection):
-            self._refuse_at_once(binding, "a binding of this engine's own worker has that id")
+            problem = "a binding of this engine's own worker has that id"
+            self._refuse(binding, EngineFault(TRIGGER_REGISTRATION_FAILED, problem).body())
             return
         held = self.bindings.get(message.id)
         own = held if held is not None and held.subscriber == connection.id else None
         try:
-            if own is None and connection.held.bindings >= MAX_CONNECTION_BINDINGS:
-                raise limit_exceeded(f"a connection has at most {MAX_CONNECTION_BINDINGS} bindings")
+            if own is None and connection.held.bindings >= (most := limits.MAX_CONNECTION_BINDINGS):
+                raise limit_exceeded(f"a connection has at most {most} bindings")
             binding.size = _binding_size(connection, own, message)
         except EngineFault as fault:
-            self._tell_subscriber(binding, fault.body())
+            self._refuse(binding, fault.body())
             return
         self._bind(binding)
 
@@ -153,10 +144,8 @@ class Triggers:
         Raises:
             EngineFault: it is too large, or there are as many as an engine keeps.
         """
-        if self._durable >= MAX_DURABLE_BINDINGS:
-            raise limit_exceeded(
-                f"an engine keeps at most {MAX_DURABLE_BINDINGS} bindings without a subscriber"
-            )
+        if self._durable >= (most := limits.MAX_DURABLE_BINDINGS):
+            raise limit_exceeded(f"an engine keeps at most {most} bindings without a subscriber")
         binding = binding_of(message, None, DEFAULT_NAMESPACE)
         binding.size = _binding_size(None, None, message)
         binding.waiting = outcome
@@ -165,7 +154,7 @@ class Triggers:
         if key is None or self.types[key].owner is None:
             self._accepted(binding)
         else:
-            self._engine_state.start_timer("trigger-ack", binding.id, TRIGGER_ACK_SECONDS)
+            self._engine_state.start_timer("trigger-ack", binding.id, limits.TRIGGER_ACK_SECONDS)
 
     def acknowledgement_overdue(self, binding_id: str) -> None:
         binding = self.bindings.get(binding_id)
@@ -176,9 +165,8 @@ class Triggers:
         """End a binding. By protocol every worker may, except for bindings of a worker inside the engine."""
         if self._belongs_inside(binding_id, connection):
             if connection is not None:
-                self._engine_state.log_mistake(
-                    connection, "a binding of this engine's own worker cannot be ended by others"
-                )
+                refusal = "a binding of this engine's own worker cannot be ended by others"
+                self._engine_state.log_mistake(connection, refusal)
             return False
         return self.unbind(binding_id)
 
@@ -208,10 +196,17 @@ class Triggers:
             return
         if self.types[binding.provider].owner != connection_id:
             return
-        if message.error is None:
+        error = message.error
+        if error is None:
             self._accepted(binding)
+            return
+        if binding.waiting is not None:
+            self._take(binding.id)
+            error = EngineFault(TRIGGER_REGISTRATION_FAILED, f"{error['code']}: {error['message']}").body()
         else:
-            self._refused(binding, message.error)
+            # Parked, so that an owner that registers its type anew is asked again.
+            binding.provider = None
+        self._refuse(binding, error)
 
     def connection_gone(self, connection_id: str) -> None:
         """Its bindings end, then its types: what was bound to those is parked or moves to ``default``."""
@@ -228,7 +223,7 @@ class Triggers:
         problem = self._problem_with(binding, key) if key is not None else None
         if problem is not None:
             # Whatever held the id before keeps it.
-            self._refuse_at_once(binding, problem)
+            self._refuse(binding, EngineFault(TRIGGER_REGISTRATION_FAILED, problem).body())
             return
         held = self._take(binding.id)
         if held is not None:
@@ -310,32 +305,14 @@ class Triggers:
         if waiting is not None:
             waiting({"id": binding.id}, None)
 
-    def _refused(self, binding: Binding, error: Json) -> None:
-        if binding.waiting is not None:
-            waiting, binding.waiting = binding.waiting, None
-            self._take(binding.id)
-            text = f"{error['code']}: {error['message']}"
-            waiting(None, EngineFault(TRIGGER_REGISTRATION_FAILED, text).body())
-            return
-        # Parked, so that an owner that registers its type anew is asked again.
-        binding.provider = None
-        self._tell_subscriber(binding, error)
-
-    def _refuse_at_once(self, binding: Binding, problem: str) -> None:
-        fault = EngineFault(TRIGGER_REGISTRATION_FAILED, problem)
+    def _refuse(self, binding: Binding, error: Json) -> None:
+        """Tell who asked for a binding that it is refused: the caller who waits, else the subscriber."""
         waiting, binding.waiting = binding.waiting, None
         if waiting is not None:
-            waiting(None, fault.body())
-        else:
-            self._tell_subscriber(binding, fault.body())
-
-    def _tell_subscriber(self, binding: Binding, error: Json) -> None:
-        if binding.subscriber is not None:
+            waiting(None, error)
+        elif binding.subscriber is not None:
             refused = TriggerRegistrationResult(
-                id=binding.id,
-                trigger_type=binding.trigger_type,
-                function_id=binding.function_id,
-                error=error,
+                id=binding.id, trigger_type=binding.trigger_type, function_id=binding.function_id, error=error
             )
             self._engine_state.send(binding.subscriber, refused)
 
@@ -396,17 +373,15 @@ class Rows:
 
     def binding_row(self, binding: Binding) -> Json:
         function = self._engine_state.functions.get((binding.namespace, binding.function_id))
-        worker_name = (
-            self._engine_state.worker_name(function) if function else first_segment(binding.function_id)
-        )
         summary = encode_value(binding.config).decode()
-        if len(summary) > CONFIG_SUMMARY_CHARS:
-            summary = summary[:CONFIG_SUMMARY_CHARS] + "…"
+        if len(summary) > limits.CONFIG_SUMMARY_CHARS:
+            summary = summary[: limits.CONFIG_SUMMARY_CHARS] + "…"
+        named = self._engine_state.worker_name(function) if function else first_segment(binding.function_id)
         return {
             "id": binding.id,
             "trigger_type": binding.trigger_type,
             "function_id": binding.function_id,
-            "worker_name": worker_name,
+            "worker_name": named,
             "config": binding.config,
             "config_summary": summary,
         }

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from iii_directory.engine.builtins import table
+from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinType, provide, schema
 from iii_directory.engine.engine_state import EngineFault
-from iii_directory.engine.schemas import schema_problem
 from iii_directory.engine.store import StoreError
 from iii_directory.shapes import is_list, is_object
 from iii_directory.wire import protocol
@@ -16,7 +16,7 @@ from iii_directory.wire.codec import parse
 from iii_directory.wire.json_text import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from iii_directory.engine.calls import BuiltinRequest
     from iii_directory.engine.router import Router
@@ -61,7 +61,7 @@ class Configuration:
             entry["metadata"] = request.payload["metadata"]
         if request.payload.get("initial_value") is not None:
             entry["value"] = request.payload["initial_value"]
-            self._check_new(entry["schema"], entry["value"])
+            self._checked(entry["schema"], entry["value"])
         self._keep(entry)
         self._changed("configuration:registered" if before is None else "configuration:updated", entry, old)
         return entry
@@ -74,11 +74,9 @@ class Configuration:
         if before is None:
             raise EngineFault(protocol.NOT_REGISTERED, f"Configuration '{entry_id}' is not registered.")
         if before["schema"] is None:
-            raise EngineFault(
-                protocol.SCHEMA_UNAVAILABLE,
-                f"The owner of '{entry_id}' has not registered it since the start.",
-            )
-        self._check_new(before["schema"], request.payload["value"])
+            sentence = f"The owner of '{entry_id}' has not registered it since the start."
+            raise EngineFault(protocol.SCHEMA_UNAVAILABLE, sentence)
+        self._checked(before["schema"], request.payload["value"])
         entry = {**before, "value": request.payload["value"]}
         self._keep(entry)
         self._changed("configuration:updated", entry, before["value"])
@@ -89,8 +87,7 @@ class Configuration:
         entry = self._find(entry_id)
         if raw:
             return {"id": entry_id, "value": entry["value"]}
-        unset: list[str] = []
-        value = expand(entry["value"], self._environment, unset)
+        value, unset = self._checked(entry["schema"], entry["value"])
         if unset:
             raise EngineFault(
                 protocol.EXPAND_FAILED,
@@ -98,7 +95,6 @@ class Configuration:
                 "The engine fills in only variables that its operator lists as configuration_env in "
                 "config.yaml.",
             )
-        self._check(entry["schema"], value)
         return {"id": entry_id, "value": value}
 
     def list(self, request: BuiltinRequest) -> Json:  # noqa: ARG002 (it takes no fields)
@@ -120,17 +116,19 @@ class Configuration:
             raise EngineFault(protocol.ADAPTER_ERROR, str(error)) from None
         self._entries[entry["id"]] = entry
 
-    def _check_new(self, expected: object, value: object) -> None:
-        """Check a new value, unless it names a variable without a value: then it is checked when read."""
+    def _checked(self, expected: object, value: object) -> tuple[object, Sequence[str]]:
+        """Check a value with its placeholders filled in; return it, and the variables without a value.
+
+        With such variables it is not checked before they are set and it is read.
+        """
         unset: list[str] = []
         expanded = expand(value, self._environment, unset)
-        if not unset:
-            self._check(expected, expanded)
+        if not unset and expected is not None:
+            from iii_directory.engine.schemas import schema_problem  # the library for it is large
 
-    def _check(self, expected: object, value: object) -> None:
-        problem = schema_problem(expected, value) if expected is not None else None
-        if problem is not None:
-            raise EngineFault(protocol.SCHEMA_INVALID, problem)
+            if (problem := schema_problem(expected, expanded)) is not None:
+                raise EngineFault(protocol.SCHEMA_INVALID, problem)
+        return expanded, unset
 
     def _changed(self, event_type: str, entry: Json, old: object) -> None:
         event: Json = {
@@ -193,42 +191,30 @@ def _checked_id(request: BuiltinRequest) -> str:
 def provide_configuration(router: Router, store: Store, environment: Mapping[str, str]) -> None:
     """Put configuration on the engine."""
     it = Configuration(router, store, environment)
-    one = table.schema(["id"], id="string")
     functions = [
-        table.BuiltinFunction(
+        BuiltinFunction(
             "configuration::register",
             "Declare an entry with its schema, and a value to start with.",
             it.register,
-            table.schema(
-                ["id", "name", "description", "schema"],
-                id="string",
-                name="string",
-                description="string",
-                schema=table.ANY,
-                initial_value=table.ANY,
-                metadata=table.ANY,
-            ),
+            schema(*("id", "name", "description", "schema"), schema=ANY, initial_value=ANY, metadata=ANY),
         ),
-        table.BuiltinFunction(
-            "configuration::set",
-            "Replace the value of an entry.",
-            it.set,
-            table.schema(["id", "value"], id="string", value=table.ANY),
+        BuiltinFunction(
+            "configuration::set", "Replace the value of an entry.", it.set, schema("id", "value", value=ANY)
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "configuration::get",
             "Read the value of an entry, placeholders filled in unless raw.",
             it.get,
-            table.schema(["id"], id="string", raw="boolean"),
+            schema("id", raw="boolean"),
         ),
-        table.BuiltinFunction("configuration::list", "All entries, without values.", it.list, table.schema()),
-        table.BuiltinFunction("configuration::schema", "One entry, without its value.", it.schema, one),
+        BuiltinFunction("configuration::list", "All entries, without values.", it.list, schema()),
+        BuiltinFunction("configuration::schema", "One entry, without its value.", it.schema, schema("id")),
     ]
-    changed = table.BuiltinType(
+    changed = BuiltinType(
         "configuration",
         "Fires when an entry is registered or its value changes.",
-        table.schema(configuration_id="string", event_types="array", condition_function_id="string"),
-        table.schema(event_type="string", id="string", old_value=table.ANY, new_value=table.ANY),
+        schema(configuration_id="string", event_types="array", condition_function_id="string"),
+        schema(event_type="string", id="string", old_value=ANY, new_value=ANY),
         is_checked=True,
     )
-    table.provide(router, table.BuiltinWorker("configuration", "Settings of workers.", functions, [changed]))
+    provide(router, "configuration", "Settings of workers.", functions, [changed])

@@ -4,13 +4,15 @@ Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine.builtins import table
+from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinType, provide, schema
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.router import FUNCTIONS_AVAILABLE
 from iii_directory.limits import MAX_FUNCTION_BATCH
+from iii_directory.shapes import is_text_list
 from iii_directory.wire.messages import RegisterTrigger
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE, ENGINE_PREFIX, INVALID_ARGUMENTS, NOT_FOUND
 
@@ -32,8 +34,8 @@ class EngineIntrospection:
         self._rows = router.rows
 
     def functions_list(self, request: BuiltinRequest) -> Json:
-        search = cast("str | None", table.optional(request, "search", str))
-        prefix = cast("str", table.optional(request, "prefix", str) or "")
+        search: str | None = table.optional(request, "search", str)
+        prefix: str = table.optional(request, "prefix", str) or ""
         internal = table.optional(request, "include_internal", bool)
         workers: list[object] = list(table.optional(request, "workers", list) or [])
         worker = table.optional(request, "worker", str)
@@ -51,15 +53,15 @@ class EngineIntrospection:
         return {"functions": [self._rows.function_summary(function) for function in found]}
 
     def functions_info(self, request: BuiltinRequest) -> Json:
-        namespace = cast("str | None", table.optional(request, "namespace", str))
-        single = cast("str | None", table.optional(request, "function_id", str))
-        many = cast("list[object] | None", table.optional(request, "function_ids", list))
+        namespace: str | None = table.optional(request, "namespace", str)
+        single: str | None = table.optional(request, "function_id", str)
+        many: list[object] | None = table.optional(request, "function_ids", list)
         if (single is None) == (many is None):
             raise EngineFault(INVALID_ARGUMENTS, "Pass exactly one of function_id and function_ids.")
         if single is not None:
             return self._rows.function_detail(self._find(single, namespace))
-        names = list(dict.fromkeys(item for item in many or () if isinstance(item, str)))
-        if not all(isinstance(item, str) for item in many or ()) or not 1 <= len(names) <= MAX_FUNCTION_BATCH:
+        names = list(dict.fromkeys(many)) if is_text_list(many) else []
+        if not 1 <= len(names) <= MAX_FUNCTION_BATCH:
             sentence = f"function_ids must be 1 to {MAX_FUNCTION_BATCH} function ids."
             raise EngineFault(INVALID_ARGUMENTS, sentence)
         details: list[Json] = []
@@ -72,10 +74,8 @@ class EngineIntrospection:
 
     def triggers_list(self, request: BuiltinRequest) -> Json:
         search, prefix = table.optional(request, "search", str), table.optional(request, "prefix", str)
-        worker, internal = (
-            table.optional(request, "worker", str),
-            table.optional(request, "include_internal", bool),
-        )
+        worker = table.optional(request, "worker", str)
+        internal = table.optional(request, "include_internal", bool)
         rows = [
             self._rows.type_summary(kind)
             for kind in self._triggers.types.values()
@@ -88,12 +88,11 @@ class EngineIntrospection:
 
     def triggers_info(self, request: BuiltinRequest) -> Json:
         type_id = table.text(request, "id")
-        namespace = cast("str", table.optional(request, "namespace", str) or DEFAULT_NAMESPACE)
+        namespace: str = table.optional(request, "namespace", str) or DEFAULT_NAMESPACE
         kind = self._triggers.types.get((namespace, type_id))
         if kind is None:
-            raise EngineFault(
-                NOT_FOUND, f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
-            )
+            sentence = f"Trigger type '{type_id}' is not registered in namespace '{namespace}'."
+            raise EngineFault(NOT_FOUND, sentence)
         return self._rows.type_detail(kind)
 
     def registered_list(self, request: BuiltinRequest) -> Json:
@@ -172,62 +171,63 @@ def provide_introspection(router: Router) -> None:
     """Put the introspection functions on the engine."""
     it = EngineIntrospection(router)
     ids = {"type": "array", "items": {"type": "string"}}
-    binding = {"trigger_type": "string", "function_id": "string"}
     functions = [
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::functions::list",
             "List registered functions, filtered by search, prefix and worker.",
             it.functions_list,
-            table.schema(**_FILTERS, workers=ids),
+            schema(**_FILTERS, workers=ids),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::functions::info",
             f"One function, or up to {MAX_FUNCTION_BATCH}, with schemas and the triggers bound to it.",
             it.functions_info,
-            table.schema(function_id="string", function_ids=ids, namespace="string"),
+            schema(function_id="string", function_ids=ids, namespace="string"),
         ),
-        table.BuiltinFunction(
-            "engine::triggers::list", "List trigger types.", it.triggers_list, table.schema(**_FILTERS)
+        BuiltinFunction(
+            "engine::triggers::list", "List trigger types.", it.triggers_list, schema(**_FILTERS)
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::triggers::info",
             "One trigger type with its schemas.",
             it.triggers_info,
-            table.schema(["id"], id="string", namespace="string"),
+            schema("id", namespace="string"),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::registered-triggers::list",
             "List the functions bound to trigger types.",
             it.registered_list,
-            table.schema(**binding, search="string", worker="string", include_internal="boolean"),
+            schema(
+                trigger_type="string",
+                function_id="string",
+                search="string",
+                worker="string",
+                include_internal="boolean",
+            ),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::registered-triggers::info",
             "One binding with its trigger type and its function.",
             it.registered_info,
-            table.schema(["id"], id="string"),
+            schema("id"),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::register_trigger",
             "Bind a function to a trigger type, beyond the life of the caller.",
             it.register_trigger,
-            table.schema(
-                list(binding), **binding, config=table.ANY, metadata=table.ANY, trigger_namespace="string"
-            ),
+            schema("trigger_type", "function_id", config=ANY, metadata=ANY, trigger_namespace="string"),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::unregister_trigger",
             "Remove a binding.",
             it.unregister_trigger,
-            table.schema(["id"], id="string", trigger_type="string"),
+            schema("id", trigger_type="string"),
         ),
     ]
-    available = table.BuiltinType(
+    available = BuiltinType(
         FUNCTIONS_AVAILABLE,
         "Fires when the set of registered functions changed.",
-        table.schema(),
-        table.schema(event="string", functions="array"),
+        schema(),
+        schema(event="string", functions="array"),
     )
-    table.provide(
-        router, table.BuiltinWorker("iii-engine-functions", "Introspection.", functions, [available])
-    )
+    provide(router, "iii-engine-functions", "Introspection.", functions, [available])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from iii_directory import limits
 from iii_directory.engine.builtins import table
-from iii_directory.engine.builtins.state_ops import OPS, TooMuchWorkError, apply_ops, op_problem
+from iii_directory.engine.builtins.state_ops import OPS, apply_ops, op_problem
+from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinType, provide, schema
 from iii_directory.engine.calls import DEFERRED
 from iii_directory.engine.engine_state import EngineFault, bad_input, limit_exceeded
 from iii_directory.engine.store import StoreError, UnreadableError
@@ -48,17 +50,13 @@ class State:
             raise table.missing(request, "value")
         value = request.payload[field]
 
-        def replace() -> object:
-            old = self._old(scope, key)
-            self._store.set(scope, key, value)
-            return old
-
         def reply(old: object) -> Json:
             self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, value)
-            return {"old_value": _null(old), "new_value": value}
+            return {"old_value": None if old is ABSENT else old, "new_value": value}
 
         large = type(value) is msgspec.Raw or self._is_large(scope, key)
-        return self._do(request, protocol.SET_ERROR, replace, reply, large=large)
+        work = partial(self._replaced, scope, key, value)
+        return self._do(request, protocol.SET_ERROR, work, reply, large=large)
 
     def get(self, request: BuiltinRequest) -> object:
         scope, key = table.text(request, "scope"), table.text(request, "key")
@@ -68,19 +66,14 @@ class State:
     def delete(self, request: BuiltinRequest) -> object:
         scope, key = table.text(request, "scope"), table.text(request, "key")
 
-        def remove() -> object:
-            old = self._old(scope, key)
-            self._store.delete(scope, key)
-            return old
-
         def reply(old: object) -> object:
             if old is not ABSENT:
                 self._emptied.add(scope)
             self._changed("state:deleted", scope, key, old, None)
             return old
 
-        large = self._is_large(scope, key)
-        return self._do(request, protocol.DELETE_ERROR, remove, reply, large=large)
+        large, work = self._is_large(scope, key), partial(self._replaced, scope, key, ABSENT)
+        return self._do(request, protocol.DELETE_ERROR, work, reply, large=large)
 
     def list(self, request: BuiltinRequest) -> object:
         scope = table.text(request, "scope")
@@ -121,7 +114,7 @@ class State:
         def reply(done: tuple[object, object, list[Json]]) -> Json:
             old, new, errors = done
             self._changed("state:created" if old is ABSENT else "state:updated", scope, key, old, new)
-            answer: Json = {"old_value": _null(old), "new_value": new}
+            answer: Json = {"old_value": None if old is ABSENT else old, "new_value": new}
             return {**answer, "errors": errors} if errors else answer
 
         large = self._is_large(scope, key)
@@ -154,16 +147,21 @@ class State:
         self._queue.run(work, self._continued(then), is_slow=large)
         return DEFERRED
 
-    def _old(self, scope: str, key: str) -> object:
-        """Return the value that is about to go; None if it cannot be read any more."""
+    def _replaced(self, scope: str, key: str, value: object) -> object:
+        """Set a value, or delete it for ABSENT; return the old one, None if it cannot be read any more."""
         try:
-            return self._store.get(scope, key)
+            old = self._store.get(scope, key)
         except UnreadableError:
-            return None
+            old = None
+        if value is ABSENT:
+            self._store.delete(scope, key)
+        else:
+            self._store.set(scope, key, value)
+        return old
 
     def _is_large(self, scope: str, key: str) -> bool:
         # While something is under way all that comes waits for it, and the store is not to be asked.
-        return not self._queue.is_busy and self._store.is_large(scope, key)
+        return not self._queue.is_busy and (scope, key) in self._store.large
 
     def _changed(self, event_type: str, scope: str, key: str, old: object, new: object) -> None:
         event = {
@@ -171,7 +169,7 @@ class State:
             "event_type": event_type,
             "scope": scope,
             "key": key,
-            "old_value": _null(old),
+            "old_value": None if old is ABSENT else old,
             "new_value": new,
         }
         self._fire(
@@ -184,28 +182,16 @@ class State:
 
 def _updated(old: object, ops: list[Json]) -> tuple[object, list[Json]]:
     """Return the new value, and the errors of single operations."""
-    if takes_long(old):
-        raise _too_large()
-    try:
+    if not takes_long(old):
         new, errors = apply_ops(read(old), ops)
-    except TooMuchWorkError:
-        raise limit_exceeded("appending to strings this long, this often, takes too long") from None
-    if is_long(encode_value(new)):
-        raise _too_large()
-    return new, errors
-
-
-def _too_large() -> EngineFault:
-    return EngineFault(
+        if not is_long(encode_value(new)):
+            return new, errors
+    raise EngineFault(
         protocol.VALUE_TOO_LARGE,
         f"A value that is updated has at most {limits.MAX_READ_BYTES // limits.MIB} MiB, "
         f"with at most {limits.MAX_READ_MARKS} commas and opening brackets; "
         "a larger one is replaced with state::set.",
     )
-
-
-def _null(value: object) -> object:
-    return None if value is ABSENT else value
 
 
 def _checked_ops(request: BuiltinRequest) -> list[Json]:
@@ -225,51 +211,46 @@ def _checked_ops(request: BuiltinRequest) -> list[Json]:
 def provide_state(router: Router, store: Store, queue: DatabaseQueue) -> None:
     """Put the state functions and their trigger type on the engine."""
     it = State(router, store, queue)
-    place = {"scope": "string", "key": "string"}
-    old_new = table.schema(["old_value", "new_value"], old_value=table.ANY, new_value=table.ANY)
+    old_new = schema("old_value", "new_value", old_value=ANY, new_value=ANY)
     functions = [
-        table.BuiltinFunction(
+        BuiltinFunction(
             "state::set",
             "Set a value.",
             it.set,
-            table.schema(["scope", "key", "value"], **place, value=table.ANY),
+            schema("scope", "key", "value", value=ANY),
             old_new,
             unread_fields=("value", "data"),
         ),
-        table.BuiltinFunction("state::get", "Read a value.", it.get, table.schema(["scope", "key"], **place)),
-        table.BuiltinFunction(
-            "state::delete", "Delete a value.", it.delete, table.schema(["scope", "key"], **place)
-        ),
-        table.BuiltinFunction(
+        BuiltinFunction("state::get", "Read a value.", it.get, schema("scope", "key")),
+        BuiltinFunction("state::delete", "Delete a value.", it.delete, schema("scope", "key")),
+        BuiltinFunction(
             "state::list",
             "All values of a scope, in the order they were first set.",
             it.list,
-            table.schema(["scope"], scope="string"),
+            schema("scope"),
             {"type": "array"},
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "state::list_groups",
             "The scopes that hold values.",
             it.list_groups,
-            table.schema(),
-            table.schema(["groups"], groups={"type": "array", "items": {"type": "string"}}),
+            schema(),
+            schema("groups", groups={"type": "array", "items": {"type": "string"}}),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "state::update",
             f"Apply operations to a value: {', '.join(OPS)}.",
             it.update,
-            table.schema(
-                ["scope", "key", "ops"], **place, ops={"type": "array", "items": {"type": "object"}}
-            ),
+            schema("scope", "key", "ops", ops={"type": "array", "items": {"type": "object"}}),
             old_new,
         ),
     ]
-    changed = table.BuiltinType(
+    changed = BuiltinType(
         "state",
         "Fires after every write of state, filtered by scope and key.",
-        table.schema(**place, condition_function_id="string"),
-        table.schema(event_type="string", **place, old_value=table.ANY, new_value=table.ANY),
+        schema(scope="string", key="string", condition_function_id="string"),
+        schema(event_type="string", scope="string", key="string", old_value=ANY, new_value=ANY),
         is_checked=True,
     )
     about = "Values by scope and key, with change events."
-    table.provide(router, table.BuiltinWorker("iii-state", about, functions, [changed]))
+    provide(router, "iii-state", about, functions, [changed])

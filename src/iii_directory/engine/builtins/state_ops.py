@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from iii_directory import limits
+from iii_directory.engine.engine_state import limit_exceeded
 from iii_directory.shapes import is_list, is_object, items_of, object_of
 from iii_directory.wire.json_text import ABSENT
 
@@ -53,16 +54,13 @@ class Draft:
     def text(self, held: str, added: str) -> str:
         self._copied += len(held)
         if self._copied > limits.MAX_STATE_COPIED_CHARS:
-            raise TooMuchWorkError
+            # It would keep other callers waiting.
+            raise limit_exceeded("appending to strings this long, this often, takes too long")
         return held + added
 
     def _keep(self, made: Made) -> Made:
         self._own[id(made)] = made
         return made
-
-
-class TooMuchWorkError(Exception):
-    """An update that would keep other callers waiting."""
 
 
 def op_problem(op: Json) -> str | None:
@@ -89,7 +87,7 @@ def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
     ``value`` may be ABSENT; what nothing was applied to then is an empty object.
 
     Raises:
-        TooMuchWorkError: strings are appended to that are too long, too often.
+        EngineFault: strings are appended to that are too long, too often.
     """
     errors: list[Json] = []
     draft = Draft()
@@ -101,31 +99,40 @@ def apply_ops(value: object, ops: list[Json]) -> tuple[object, list[Json]]:
     return {} if value is ABSENT else value, errors
 
 
-def _set(draft: Draft, value: object, op: Json) -> object:
-    path = _checked_path("set", op)
-    if not path:
-        return op.get("value")
-    _check_target("set", value)
-    target = draft.object(value)
-    target[path[0]] = op.get("value")
-    return target
+def _at_field(kind: str, change: Callable[[object, Json], object]) -> Apply:
+    """Make an operation that replaces one field, or the root; it is removed if ``change`` returns ABSENT."""
 
+    def apply(draft: Draft, value: object, op: Json) -> object:
+        path = _checked_path(kind, op)
+        if not path:
+            changed = change(value, op)
+            return None if changed is ABSENT else changed
+        _check_target(kind, value)
+        changed = change(object_of(value).get(path[0], ABSENT), op)
+        target = draft.object(value)
+        if changed is ABSENT:
+            target.pop(path[0], None)
+        else:
+            target[path[0]] = changed
+        return target
 
-def _remove(draft: Draft, value: object, op: Json) -> object:
-    path = _checked_path("remove", op)
-    if not path:
-        return None
-    _check_target("remove", value)
-    target = draft.object(value)
-    target.pop(path[0], None)
-    return target
+    return apply
 
 
 def _merge(draft: Draft, value: object, op: Json) -> object:
     path, merged = _checked_path("merge", op), op.get("value")
     if not is_object(merged):
         raise OpError("merge.value.not_an_object", "merge needs an object")
-    _check_merged(merged)
+    if len(merged) > (most := limits.MAX_STATE_MERGE_KEYS):
+        raise OpError("merge.value.too_many_keys", f"an object has at most {most} keys")
+    if _POLLUTING & merged.keys():
+        raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
+    level: list[object] = [merged]
+    for _ in range(limits.MAX_STATE_MERGE_DEPTH):
+        below = (node.values() if is_object(node) else items_of(node) for node in level)
+        level = [child for children in below for child in children if isinstance(child, (dict, list))]
+    if level:
+        raise OpError("merge.value.too_deep", f"an object has at most {limits.MAX_STATE_MERGE_DEPTH} levels")
     if not path and value is not ABSENT and not is_object(value):
         return value  # at the root there is nothing to merge into, which the real engine accepts
 
@@ -135,20 +142,6 @@ def _merge(draft: Draft, value: object, op: Json) -> object:
         return target
 
     return _at(draft, value, path, merge_into)
-
-
-def _add(kind: str, sign: int) -> Apply:
-    def apply(draft: Draft, value: object, op: Json) -> object:
-        path, by = _checked_path(kind, op), sign * cast("int", op["by"])
-        if not path:
-            return _sum(kind, value, by)
-        _check_target(kind, value)
-        total = _sum(kind, object_of(value).get(path[0], ABSENT), by)
-        target = draft.object(value)
-        target[path[0]] = total
-        return target
-
-    return apply
 
 
 def _sum(kind: str, held: object, by: int) -> object:
@@ -212,35 +205,18 @@ def _checked_path(kind: str, op: Json) -> list[str]:
         if not segment:
             raise OpError(f"{kind}.path.empty_segment", "a path segment is empty")
         if len(segment.encode()) > limits.MAX_STATE_SEGMENT_BYTES:
-            raise OpError(
-                f"{kind}.path.segment_too_long",
-                f"a segment has at most {limits.MAX_STATE_SEGMENT_BYTES} bytes",
-            )
+            most = limits.MAX_STATE_SEGMENT_BYTES
+            raise OpError(f"{kind}.path.segment_too_long", f"a segment has at most {most} bytes")
         if segment in _POLLUTING:
             raise OpError(f"{kind}.path.proto_polluted", f"'{segment}' cannot be used as a key")
     return segments
 
 
-def _check_merged(merged: Json) -> None:
-    if len(merged) > limits.MAX_STATE_MERGE_KEYS:
-        raise OpError(
-            "merge.value.too_many_keys", f"an object has at most {limits.MAX_STATE_MERGE_KEYS} keys"
-        )
-    if _POLLUTING & merged.keys():
-        raise OpError("merge.value.proto_polluted", "the object has a key that cannot be used")
-    level: list[object] = [merged]
-    for _ in range(limits.MAX_STATE_MERGE_DEPTH):
-        below = (node.values() if is_object(node) else items_of(node) for node in level)
-        level = [child for children in below for child in children if isinstance(child, (dict, list))]
-    if level:
-        raise OpError("merge.value.too_deep", f"an object has at most {limits.MAX_STATE_MERGE_DEPTH} levels")
-
-
 _APPLY: Final[dict[str, Apply]] = {
-    "set": _set,
+    "set": _at_field("set", lambda _held, op: op.get("value")),
     "merge": _merge,
-    "increment": _add("increment", 1),
-    "decrement": _add("decrement", -1),
+    "increment": _at_field("increment", lambda held, op: _sum("increment", held, op["by"])),
+    "decrement": _at_field("decrement", lambda held, op: _sum("decrement", held, -op["by"])),
     "append": _append,
-    "remove": _remove,
+    "remove": _at_field("remove", lambda _held, _op: ABSENT),
 }

@@ -58,36 +58,41 @@ class BuiltinWorker:
 
     name: str
     description: str
-    functions: Sequence[BuiltinFunction] = ()
-    types: Sequence[BuiltinType] = ()
+    functions: Sequence[BuiltinFunction]
+    types: Sequence[BuiltinType]
 
 
-def provide(router: Router, worker: BuiltinWorker) -> None:
-    """Put a built-in worker's functions and trigger types on the engine."""
-    router.builtin_workers[worker.name] = worker
-    for row in worker.functions:
+def provide(
+    router: Router,
+    name: str,
+    description: str,
+    functions: Sequence[BuiltinFunction],
+    types: Sequence[BuiltinType] = (),
+) -> None:
+    """Put a built-in worker with its functions and trigger types on the engine."""
+    router.builtin_workers[name] = BuiltinWorker(name, description, functions, types)
+    for row in functions:
         router.calls.builtins[row.id] = row.handler
         if row.unread_fields:
             names = dict.fromkeys((*object_of(row.request_schema.get("properties")), *row.unread_fields))
-            reader = fields_reader(names)
-            router.calls.unread_fields[row.id] = UnreadFields(row.unread_fields, reader)
+            router.calls.unread_fields[row.id] = UnreadFields(row.unread_fields, fields_reader(names))
         router.engine_state.add_function(
             RegisteredFunction(
                 id=row.id,
                 namespace=DEFAULT_NAMESPACE,
                 owner=None,
-                worker_name=worker.name,
+                worker_name=name,
                 description=row.description,
                 request_schema=row.request_schema,
                 response_schema=row.response_schema,
             )
         )
-    for kind in worker.types:
+    for kind in types:
         router.triggers.types[DEFAULT_NAMESPACE, kind.id] = TriggerType(
             id=kind.id,
             namespace=DEFAULT_NAMESPACE,
             owner=None,
-            worker_name=worker.name,
+            worker_name=name,
             description=kind.description,
             configuration_schema=kind.configuration_schema,
             request_schema=kind.request_schema,
@@ -95,13 +100,15 @@ def provide(router: Router, worker: BuiltinWorker) -> None:
         )
 
 
-def schema(required: Sequence[str] = (), **properties: object) -> Json:
-    """Make a JSON Schema of an object; a property is given as a schema or as the name of a type."""
-    rows = {k: {"type": v} if isinstance(v, str) else v for k, v in properties.items()}
+def schema(*required: str, **properties: object) -> Json:
+    """Make a JSON Schema of an object; a property is given as a schema or as the name of a type.
+
+    A required property is a string, unless it is given as well.
+    """
+    given = {**dict.fromkeys(required, "string"), **properties}
+    rows = {k: {"type": v} if isinstance(v, str) else v for k, v in given.items()}
     described: Json = {"type": "object", "properties": rows}
-    if required:
-        described["required"] = list(required)
-    return described
+    return {**described, "required": list(required)} if required else described
 
 
 ANY: Final[Json] = {}

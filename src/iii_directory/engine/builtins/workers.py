@@ -6,21 +6,19 @@ topics, the log and the health check.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from iii_directory.engine.builtins import table
+from iii_directory.engine.builtins.table import ANY, BuiltinFunction, BuiltinType, provide, schema
 from iii_directory.engine.engine_state import EngineFault
 from iii_directory.engine.router import WORKERS_AVAILABLE
 from iii_directory.limits import MAX_NAME_CHARS, MAX_SEEN_WORKERS
+from iii_directory.shapes import items_of
 from iii_directory.text import without_controls
+from iii_directory.wire import protocol
 from iii_directory.wire.json_text import ABSENT
-from iii_directory.wire.protocol import (
-    DEFAULT_NAMESPACE,
-    INVALID_ARGUMENTS,
-    INVALID_NAMESPACE,
-    NOT_FOUND,
-    TOPIC_NOT_SET,
-)
+from iii_directory.wire.protocol import DEFAULT_NAMESPACE, NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
     from iii_directory.engine.router import Router
     from iii_directory.wire.json_text import Json
 
-_OPERATIONS: Final = ("operations", "operation")
-_STAGES: Final = ("stages", "stage")
-_WORKERS: Final = ("workers", "worker")
+_FILTERS: Final = (("operations", "operation"), ("stages", "stage"), ("workers", "worker"))
+"""Fields of a binding to ``worker`` that list what is wanted, and the fields of the event they are for."""
 
 
 class Workers:
@@ -51,12 +48,12 @@ class Workers:
     def register(self, request: BuiltinRequest) -> Json:
         connection = self._engine_state.connections.get(request.caller or "")
         if connection is None:
-            raise EngineFault(INVALID_ARGUMENTS, "Only a connected worker can register itself.")
+            raise EngineFault(protocol.INVALID_ARGUMENTS, "Only a connected worker can register itself.")
         namespace = table.optional(request, "namespace", str)
         if namespace is None:
             namespace = DEFAULT_NAMESPACE
         elif not namespace.strip():
-            raise EngineFault(INVALID_NAMESPACE, "namespace must not be blank")
+            raise EngineFault(protocol.INVALID_NAMESPACE, "namespace must not be blank")
         # Everything is checked before anything is changed.
         said = ("description", "version", "runtime", "os", "isolation")
         described: Json = {key: clean(table.optional(request, key, str)) for key in said}
@@ -180,7 +177,11 @@ class Workers:
             "timestamp_ms": self._engine_state.now_ms(),
             "caller_mode": "trigger",
         }
-        self._router.events.fire("worker", event, lambda config: _worker_matches(config, event))
+
+        def matches(config: Json) -> bool:
+            return all(event[one] in (items_of(config.get(many)) or (event[one],)) for many, one in _FILTERS)
+
+        self._router.events.fire("worker", event, matches)
 
 
 def clean(value: str | None) -> str | None:
@@ -203,63 +204,51 @@ def _chosen_home(name: str, homes: list[str], wanted: str | None) -> str:
     return home
 
 
-def _worker_matches(config: Json, event: Json) -> bool:
-    for listed, single in (_OPERATIONS, _STAGES, _WORKERS):
-        wanted = config.get(listed)
-        if isinstance(wanted, list) and wanted and event[single] not in wanted:
-            return False
-    return True
-
-
 def provide_workers(router: Router, version: str) -> None:
     """Put the worker functions and their trigger types on the engine."""
     it = Workers(router, version)
     functions = [
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::workers::register",
             "A worker says who it is: name, version, runtime and namespace.",
             it.register,
-            table.schema(
-                name="string", version="string", runtime="string", namespace="string", pid="integer"
-            ),
-            table.schema(["success"], success="boolean"),
+            schema(name="string", version="string", runtime="string", namespace="string", pid="integer"),
+            schema("success", success="boolean"),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::workers::list",
             "List connected and built-in workers.",
             it.list,
-            table.schema(search="string", runtime="string", status="string"),
+            schema(search="string", runtime="string", status="string"),
         ),
-        table.BuiltinFunction(
+        BuiltinFunction(
             "engine::workers::info",
             "One worker with what it registered.",
             it.info,
-            table.schema(["name"], name="string", namespace="string"),
+            schema("name", namespace="string"),
         ),
     ]
-    available = table.BuiltinType(
+    available = BuiltinType(
         WORKERS_AVAILABLE,
         "Fires when a worker connects, says who it is, or leaves.",
-        table.schema(),
-        table.schema(event="string", worker_id="string"),
+        schema(),
+        schema(event="string", worker_id="string"),
     )
-    table.provide(router, table.BuiltinWorker("iii-worker-manager", "Connections.", functions, [available]))
+    provide(router, "iii-worker-manager", "Connections.", functions, [available])
     names = {"type": "array", "items": {"type": "string"}}
-    installed = table.BuiltinFunction(
+    installed = BuiltinFunction(
         "worker::list",
         "List the workers of this engine: the connected ones.",
         it.installed,
-        table.schema(running_only="boolean"),
+        schema(running_only="boolean"),
     )
-    added = table.BuiltinType(
+    added = BuiltinType(
         "worker",
         "Fires operation add, stage done, when a named worker connects for the first time.",
-        table.schema(operations=names, stages=names, workers=names),
-        table.schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
+        schema(operations=names, stages=names, workers=names),
+        schema(operation="string", worker="string", stage="string", timestamp_ms="integer"),
     )
-    table.provide(
-        router, table.BuiltinWorker("iii-worker-ops", "Workers of this machine.", [installed], [added])
-    )
+    provide(router, "iii-worker-ops", "Workers of this machine.", [installed], [added])
 
 
 def provide_channels(router: Router) -> None:
@@ -269,18 +258,15 @@ def provide_channels(router: Router) -> None:
         maker = router.engine_state.connections.get(request.caller or "")
         channel = router.channels.create(table.optional(request, "buffer_size", int), maker)
         reference = {"channel_id": channel.id, "access_key": channel.access_key}
-        return {
-            "writer": {**reference, "direction": "write"},
-            "reader": {**reference, "direction": "read"},
-        }
+        return {"writer": {**reference, "direction": "write"}, "reader": {**reference, "direction": "read"}}
 
-    function = table.BuiltinFunction(
+    function = BuiltinFunction(
         "engine::channels::create",
         "Make a streaming channel; each side is opened once, by its reference.",
         create,
-        table.schema(buffer_size="integer"),
+        schema(buffer_size="integer"),
     )
-    table.provide(router, table.BuiltinWorker("iii-channels", "Streams between workers.", [function]))
+    provide(router, "iii-channels", "Streams between workers.", [function])
 
 
 def provide_pubsub(router: Router) -> None:
@@ -289,7 +275,7 @@ def provide_pubsub(router: Router) -> None:
     def publish(request: BuiltinRequest) -> object:
         topic = table.text(request, "topic")
         if not topic:
-            raise EngineFault(TOPIC_NOT_SET, "Topic is not set.")
+            raise EngineFault(protocol.TOPIC_NOT_SET, "Topic is not set.")
         # The payload is exactly the data; the binding's metadata is not delivered, as on the real engine.
         router.events.fire(
             "subscribe",
@@ -299,17 +285,15 @@ def provide_pubsub(router: Router) -> None:
         )
         return ABSENT
 
-    function = table.BuiltinFunction(
+    function = BuiltinFunction(
         "publish",
         "Send data to every subscriber of a topic.",
         publish,
-        table.schema(["topic"], topic="string", data=table.ANY),
+        schema("topic", data=ANY),
         unread_fields=("data",),
     )
-    kind = table.BuiltinType(
-        "subscribe", "Fires for every message of a topic.", table.schema(topic="string"), table.ANY
-    )
-    table.provide(router, table.BuiltinWorker("iii-pubsub", "Topics between workers.", [function], [kind]))
+    kind = BuiltinType("subscribe", "Fires for every message of a topic.", schema(topic="string"), ANY)
+    provide(router, "iii-pubsub", "Topics between workers.", [function], [kind])
 
 
 LEVELS: Final[dict[str, Level]] = {
@@ -324,14 +308,11 @@ LEVELS: Final[dict[str, Level]] = {
 def provide_observability(router: Router, version: str, set_aside: Callable[[], str | None]) -> None:
     """Put logging and the health check on the engine."""
 
-    def logger(level: Level) -> Callable[[BuiltinRequest], object]:
-        def log(request: BuiltinRequest) -> object:
-            connection = router.engine_state.connections.get(request.caller or "")
-            who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
-            router.engine_state.log(level, f"{clean(str(who))}: {clean(table.text(request, 'message'))}")
-            return ABSENT
-
-        return log
+    def log(level: Level, request: BuiltinRequest) -> object:
+        connection = router.engine_state.connections.get(request.caller or "")
+        who = request.payload.get("service_name") or (connection.name if connection else None) or "worker"
+        router.engine_state.log(level, f"{clean(str(who))}: {clean(table.text(request, 'message'))}")
+        return ABSENT
 
     def health(_request: BuiltinRequest) -> Json:
         kept = set_aside()
@@ -348,14 +329,12 @@ def provide_observability(router: Router, version: str, set_aside: Callable[[], 
             "version": version,
         }
 
-    entry = table.schema(["message"], message="string", data=table.ANY, service_name="string")
+    entry = schema("message", data=ANY, service_name="string")
     functions = [
-        table.BuiltinFunction(
-            f"engine::log::{name}", f"Write a line to the engine's log ({name}).", logger(level), entry
+        BuiltinFunction(
+            f"engine::log::{name}", f"Write a line to the engine's log ({name}).", partial(log, level), entry
         )
         for name, level in LEVELS.items()
     ]
-    functions.append(
-        table.BuiltinFunction("engine::health::check", "How the engine is.", health, table.schema())
-    )
-    table.provide(router, table.BuiltinWorker("iii-observability", "Logs and health.", functions))
+    functions.append(BuiltinFunction("engine::health::check", "How the engine is.", health, schema()))
+    provide(router, "iii-observability", "Logs and health.", functions)
