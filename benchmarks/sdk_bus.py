@@ -68,8 +68,10 @@ class SdkBus:
         self._refused = False
         self.refused: dict[str, Refusal] = {}
         self._losses = 0
-        self._on_connected: list[Action] = []
-        self._on_lost: list[Callable[[], None]] = []
+        self.on_connected: list[Action] = []
+        self.on_lost: list[Callable[[], None]] = []
+        self.on_refused: list[Callable[[], None]] = []
+        """Not run: the SDK does not tell what the engine refused."""
         self._tasks = Tasks()
         self._client: Any = III(
             url,
@@ -135,16 +137,7 @@ class SdkBus:
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
         self._client.register_trigger({"type": trigger_type, "function_id": function_id, "config": config})
 
-    def on_connected(self, action: Action) -> None:
-        self._on_connected.append(action)
-
-    def on_lost(self, action: Callable[[], None]) -> None:
-        self._on_lost.append(action)
-
     # Life
-
-    def on_refused(self, action: Callable[[], None]) -> None:
-        """The SDK does not tell what the engine refused."""
 
     def offer_again(self, ids: Iterable[str]) -> None:
         """Nothing is known to be refused."""
@@ -205,7 +198,7 @@ class SdkBus:
             self._tasks.start(self._joined(self._losses))
             return
         self._losses += 1
-        for lost in self._on_lost:
+        for lost in self.on_lost:
             lost()
         if state == "failed":
             # The engine lets one worker of a name in; the SDK gives up on the second. We wait instead.
@@ -224,7 +217,7 @@ class SdkBus:
                 return
             self._refused = False
             log.warning("the other worker called %s has left; this one takes over", self.name)
-        for action in self._on_connected:
+        for action in self.on_connected:
             self._tasks.start(action())
 
     async def _try_again(self) -> None:

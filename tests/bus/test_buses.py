@@ -375,7 +375,7 @@ def test_what_waits_for_a_connection_runs_at_the_start(idle: Worker) -> None:
     async def connected() -> None:
         met.append("connected")
 
-    idle.bus.on_connected(connected)
+    idle.bus.on_connected.append(connected)
     idle.start()
 
     assert met == ["connected"]
@@ -385,7 +385,7 @@ def test_background_work_that_fails_is_in_the_log(idle: Worker, caplog: pytest.L
     async def connected() -> None:
         raise ValueError("could not start")
 
-    idle.bus.on_connected(connected)
+    idle.bus.on_connected.append(connected)
     idle.start()
 
     assert "could not start" in caplog.text

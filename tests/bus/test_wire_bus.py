@@ -87,7 +87,7 @@ def test_everything_is_registered_again_on_an_engine_that_came_back(make: Callab
     offer(bus, "worker::here", here)
     bus.register_listener("worker::hears", lambda event: heard.append(event["key"]), description="")
     bus.bind("state", "worker::hears", {"scope": "s"})
-    bus.on_lost(lost.set)
+    bus.on_lost.append(lost.set)
     bus.start()
     for round_number in range(3):
         with EngineThread(port=port) as engine, RawClient(engine.url) as client:
@@ -114,7 +114,7 @@ def test_functions_are_offered_only_when_what_waits_for_a_connection_is_done(
     offer(bus, "worker::here", here)
     bus.register_listener("worker::hears", lambda _: None, description="")
     bus.bind("state", "worker::hears", {"scope": "s"})
-    bus.on_connected(learn)
+    bus.on_connected.append(learn)
     bus.start()
     with RawClient(engine.url) as client:
         until(lambda: known == ["state"], "the worker learns")
@@ -133,7 +133,7 @@ def test_functions_come_though_what_waits_for_a_connection_hangs(
         await asyncio.Event().wait()
 
     offer(bus, "worker::here", here)
-    bus.on_connected(hang)
+    bus.on_connected.append(hang)
     bus.start()
     with RawClient(engine.url) as client:
         until(lambda: answers(client, "worker::here"), "the function is there")
@@ -170,7 +170,7 @@ def test_a_second_worker_of_a_name_waits_says_so_once_and_takes_over(
         tries.release()
 
     offer(second, "worker::here", here)
-    second.on_connected(connected)
+    second.on_connected.append(connected)
     first.start()
     assert call(first, "engine::health::check")
     with caplog.at_level(logging.WARNING, "iii_directory.worker"):

@@ -9,7 +9,7 @@ import time
 import uuid
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 
+_PROBE_SECONDS: Final = 2.0
+
+
 class EngineUnreachableError(Exception):
     """No engine answered; the text says at which address and why."""
 
@@ -39,15 +42,15 @@ class RemoteError(Exception):
         self.body = body
 
 
-def probe(url: str, *, token: str | None = None, timeout: float = 2.0) -> bool:
-    """Return whether an engine answers at the address.
+def probe(url: str, *, token: str | None = None) -> bool:
+    """Return whether an engine answers at the address within two seconds.
 
     Raises:
         EngineUnreachableError: something answers there, but it is not an engine or refuses us.
     """
     try:
-        with _explained(url), _ended_by_ctrl_c(), _connected(url, token, timeout) as socket:
-            return _received(socket, timeout).get("type") == WORKER_REGISTERED
+        with _explained(url), _ended_by_ctrl_c(), _connected(url, token, _PROBE_SECONDS) as socket:
+            return _received(socket, _PROBE_SECONDS).get("type") == WORKER_REGISTERED
     except (ConnectionRefusedError, TimeoutError):
         return False
 
@@ -68,19 +71,17 @@ def call_function(
         RemoteError: the call failed on the other side.
     """
     call_id = str(uuid.uuid4())
-    message = {
-        "type": INVOKE_FUNCTION,
-        "invocation_id": call_id,
-        "function_id": function_id,
-        "data": payload,
-    }
+    ids = {"invocation_id": call_id, "function_id": function_id}
+    message = {"type": INVOKE_FUNCTION, **ids, "data": payload}
     if namespace is not None:
         message["namespace"] = namespace
     deadline = time.monotonic() + timeout
     try:
         with _explained(url), _connected(url, token, timeout) as socket:
             socket.send(json.dumps(message))
-            reply = _reply(socket, call_id, deadline)
+            reply: dict[str, Any] = {}
+            while reply.get("type") != INVOCATION_RESULT or reply.get("invocation_id") != call_id:
+                reply = _received(socket, max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         raise EngineUnreachableError(f"{function_id} did not answer within {timeout:g} s") from None
     except ConnectionRefusedError as error:
@@ -155,13 +156,6 @@ def check_listener(url: str, token: str | None) -> None:
             f"what listens at {shown_url(url)} belongs to another user of this machine; "
             "the token was not sent there"
         )
-
-
-def _reply(socket: ClientConnection, call_id: str, deadline: float) -> dict[str, Any]:
-    while True:
-        message = _received(socket, max(0.0, deadline - time.monotonic()))
-        if message.get("type") == INVOCATION_RESULT and message.get("invocation_id") == call_id:
-            return message
 
 
 def _received(socket: ClientConnection, timeout: float) -> dict[str, Any]:

@@ -21,18 +21,12 @@ import msgspec
 import orjson
 
 from iii_directory import __version__
-from iii_directory.bus.seam import (
-    CallError,
-    Refusal,
-    Subscription,
-    guarded,
-    is_forged,
-    own_namespace,
-)
+from iii_directory.bus.seam import CallError, Refusal, Subscription, guarded, is_forged, own_namespace
 from iii_directory.bus.tasks import FairQueue, Tasks, each_in_turns
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import KEPT_LISTS, LARGE_VALUE_BYTES, MAX_MESSAGE_BYTES
 from iii_directory.shapes import is_list, is_object, items_of, object_of
+from iii_directory.wire import messages as m
 from iii_directory.wire import protocol
 from iii_directory.wire.json_text import (
     ABSENT,
@@ -45,23 +39,6 @@ from iii_directory.wire.json_text import (
     whole,
 )
 from iii_directory.wire.message_socket import FailureLog
-from iii_directory.wire.messages import (
-    Action,
-    Activation,
-    FunctionRegistered,
-    InvocationResult,
-    InvokeFunction,
-    ObserverAck,
-    ObserverAdded,
-    ObserverRemoved,
-    RegisterFunction,
-    RegisterTrigger,
-    RegisterTriggerType,
-    RegistrationRejected,
-    TriggerRegistrationResult,
-    UnregisterTrigger,
-    WorkerRegistered,
-)
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE, DESERIALIZATION_ERROR, TIMEOUT
 
 if TYPE_CHECKING:
@@ -71,7 +48,6 @@ if TYPE_CHECKING:
     from iii_directory.bus.seam import Function, Handler, Payload, TriggerOwner
     from iii_directory.engine.server import EngineServer
     from iii_directory.wire.json_text import Json
-    from iii_directory.wire.messages import Message, Registration
 
 
 def new_id() -> str:
@@ -112,7 +88,7 @@ class OutgoingCalls:
         answer.add_done_callback(over)
         return answer
 
-    def answered(self, message: InvocationResult) -> None:
+    def answered(self, message: m.InvocationResult) -> None:
         """Settle the call that an engine answers; the answer to one that timed out is dropped."""
         result = message.result
         if type(result) is msgspec.Raw and len(result) > LARGE_VALUE_BYTES:
@@ -130,13 +106,13 @@ class OutgoingCalls:
             if not answer.done():
                 answer.set_exception(CallError(code, problem))
 
-    async def _read_in_turns(self, message: InvocationResult, items: list[Any]) -> None:
+    async def _read_in_turns(self, message: m.InvocationResult, items: list[Any]) -> None:
         """Read the values of a long list; one that takes too long to read by itself is null."""
         values: list[object] = []
         await each_in_turns(items, lambda item: values.append(None if takes_long(item) else read(item)))
         self._settle(message, values)
 
-    def _settle(self, message: InvocationResult, result: object) -> None:
+    def _settle(self, message: m.InvocationResult, result: object) -> None:
         answer = self._waiting.get(message.invocation_id)
         if answer is None or answer.done():
             return
@@ -235,33 +211,29 @@ class MessageBus(ABC):
         self._tasks = Tasks()
         self._calls = OutgoingCalls(loop, self._tasks)
         self._long_lists = LongLists()
-        self._registered: dict[tuple[str, ...], Registration] = {}
+        self._registered: dict[tuple[str, ...], m.Registration] = {}
         """Everything that the engine was told to know, in its order."""
         self.refused: dict[str, Refusal] = {}
         """The functions that the engine did not take, by their ids; for the loop alone."""
         self._observes = False
         """Whether the engine has observable functions in the place of trigger types."""
-        self._on_connected: list[seam.Action] = []
-        self._on_refused: list[Callable[[], None]] = []
-        self._queue: FairQueue[InvokeFunction] = FairQueue(loop, self._invoked)
+        self.on_connected: list[seam.Action] = []
+        """Run on the loop at the start if connected, and after every connect."""
+        self.on_refused: list[Callable[[], None]] = []
+        """Run on the loop when a function is refused."""
+        self.on_lost: list[Callable[[], None]] = []
+        """Run on the loop when the connection is gone, perhaps again for one loss; never inside an engine."""
+        self._queue: FairQueue[m.InvokeFunction] = FairQueue(loop, self._invoked)
         self._failures = FailureLog(log)
 
     @abstractmethod
-    def _send(self, message: Message) -> None:
+    def _send(self, message: m.Message) -> None:
         """Say something to the engine; on the loop."""
-
-    @abstractmethod
-    def _register(self, message: Registration) -> None:
-        """Tell the engine what it has to know as long as this worker is there; on the loop."""
 
     @property
     @abstractmethod
     def url(self) -> str:
         """Return the engine's address, without its credentials."""
-
-    @abstractmethod
-    def on_lost(self, action: Callable[[], None]) -> None:
-        """Run something on the bus's loop when the connection is gone; it may come again for one loss."""
 
     @abstractmethod
     def start(self) -> None:
@@ -275,15 +247,14 @@ class MessageBus(ABC):
 
     def register_function(self, function: Function, handler: Handler) -> None:
         self._handlers[function.id] = guarded(function, handler, self._failures)
-        self._register_soon(
-            RegisterFunction(
-                id=function.id,
-                description=function.description,
-                request_format=function.request,
-                response_format=function.response,
-                metadata=function.metadata,
-            )
+        registered = m.RegisterFunction(
+            id=function.id,
+            description=function.description,
+            request_format=function.request,
+            response_format=function.response,
+            metadata=function.metadata,
         )
+        self._register_soon(registered)
 
     def register_listener(
         self,
@@ -298,12 +269,10 @@ class MessageBus(ABC):
         What a worker sends there in the engine's name is not heard, unless events of workers are wanted.
         """
         self._listeners[function_id] = _Listening(heard, hears_workers)
+        takes, internal = {"type": "object"}, {"internal": True}
         self._register_soon(
-            RegisterFunction(
-                id=function_id,
-                description=description,
-                request_format={"type": "object"},
-                metadata={"internal": True},
+            m.RegisterFunction(
+                id=function_id, description=description, request_format=takes, metadata=internal
             )
         )
 
@@ -315,30 +284,20 @@ class MessageBus(ABC):
         The owner is told of subscribers of both kinds alike.
         """
         self._owners[type_id] = owner
-        self._register_soon(
-            RegisterTriggerType(id=type_id, description=description, call_request_format=event_schema)
-        )
+        kind = m.RegisterTriggerType(id=type_id, description=description, call_request_format=event_schema)
+        self._register_soon(kind)
 
     def bind(self, trigger_type: str, function_id: str, config: Payload) -> None:
         """Bind one of our functions to a trigger type; repeated after every reconnect."""
-        self._register_soon(
-            RegisterTrigger(
-                id=new_id(),
-                trigger_type=trigger_type,
-                function_id=function_id,
-                config=config,
-                metadata=self._mark,
-                namespace=self.namespace,
-            )
+        binding = m.RegisterTrigger(
+            id=new_id(),
+            trigger_type=trigger_type,
+            function_id=function_id,
+            config=config,
+            metadata=self._mark,
+            namespace=self.namespace,
         )
-
-    def on_connected(self, action: seam.Action) -> None:
-        """Run something on the bus's loop at the start if connected, and after every connect."""
-        self._on_connected.append(action)
-
-    def on_refused(self, action: Callable[[], None]) -> None:
-        """Run something on the bus's loop when a function is refused."""
-        self._on_refused.append(action)
+        self._register_soon(binding)
 
     def offer_again(self, ids: Iterable[str]) -> None:
         """Register functions and trigger types once more, by their ids; on the bus's loop.
@@ -347,7 +306,7 @@ class MessageBus(ABC):
         """
         wanted = frozenset(ids)
         for message in self._registered.values():
-            if isinstance(message, RegisterFunction | RegisterTriggerType) and message.id in wanted:
+            if isinstance(message, m.RegisterFunction | m.RegisterTriggerType) and message.id in wanted:
                 self.refused.pop(message.id, None)
                 self._register(message)
 
@@ -366,49 +325,45 @@ class MessageBus(ABC):
         return self._calls.make(function_id, say, timeout_ms)
 
     async def tell(self, subscription: Subscription, event: Mapping[str, Any]) -> None:
+        # What an observer is told has an id, as the SDK's has; its answer is dropped.
+        call_id = new_id() if subscription.observes else None
         namespace = subscription.namespace or DEFAULT_NAMESPACE
+        sent = self._invocation(subscription.function_id, event, call_id, namespace)
         if subscription.observes:
-            # Such a call has an id, as the SDK's has; its answer is dropped.
-            sent = self._invocation(subscription.function_id, event, new_id(), namespace)
-            sent.namespace, sent.activation = None, Activation(subscription.id)
+            sent.namespace, sent.activation = None, m.Activation(subscription.id)
         else:
-            sent = self._invocation(subscription.function_id, event, None, namespace)
             sent.metadata = subscription.metadata
         self._send(sent)
 
     # What the engine says
 
-    def caller_gone(self, connection_id: str) -> None:
-        """Drop the calls of a connection that is gone, unless they have begun."""
-        self._queue.drop(connection_id)
-
-    def delivered(self, message: Message, _is_event: bool = False) -> None:  # noqa: FBT001, FBT002 (a Link's)
+    def delivered(self, message: m.Message, _is_event: bool = False) -> None:  # noqa: FBT001, FBT002 (a Link's)
         """Take a message in; what it causes happens in a later pass of the loop."""
-        if type(message) is InvokeFunction:
+        if type(message) is m.InvokeFunction:
             self._asked(message)
             return
-        if type(message) is InvocationResult:
+        if type(message) is m.InvocationResult:
             self._calls.answered(message)
             return
         match message:
-            case WorkerRegistered():
+            case m.WorkerRegistered():
                 self._observes = protocol.OBSERVE_FEATURE in message.features
-            case RegistrationRejected(code=protocol.FUNCTION_CONFLICT):
+            case m.RegistrationRejected(code=protocol.FUNCTION_CONFLICT):
                 refusal = Refusal(message.owner_worker_id or "", message.message)
                 self.refused[str(message.function_id)] = refusal
-                for action in self._on_refused:
+                for action in self.on_refused:
                     action()
-                if not self._on_refused:
+                if not self.on_refused:
                     log.warning("the engine refused %s: %s", message.function_id, message.code)
-            case RegistrationRejected():
+            case m.RegistrationRejected():
                 what = message.function_id or message.worker_name
                 log.warning("the engine refused %s: %s", what, message.code)
-            case TriggerRegistrationResult():
+            case m.TriggerRegistrationResult():
                 log.warning("the engine refused %s: %s", message.function_id, message.error)
             case _:
                 self._about_subscribers(message)
 
-    def _asked(self, message: InvokeFunction) -> None:
+    def _asked(self, message: m.InvokeFunction) -> None:
         function_id, data = message.function_id, message.data
         if type(data) is msgspec.Raw:
             if takes_long(data, MAX_MESSAGE_BYTES):
@@ -431,23 +386,23 @@ class MessageBus(ABC):
             problem = f"Function '{function_id}' not found"
             self._loop.call_soon(self._refuse, message, protocol.FUNCTION_NOT_FOUND, problem)
 
-    def _about_subscribers(self, message: Message) -> None:
+    def _about_subscribers(self, message: m.Message) -> None:
         match message:
-            case RegisterTrigger() if message.trigger_type in self._owners:
+            case m.RegisterTrigger() if message.trigger_type in self._owners:
                 self._owners[message.trigger_type].subscribed(
                     Subscription(message.id, message.function_id, message.metadata, message.namespace)
                 )
-                accepted = TriggerRegistrationResult(
+                accepted = m.TriggerRegistrationResult(
                     id=message.id, trigger_type=message.trigger_type, function_id=message.function_id
                 )
                 self._loop.call_soon(self._send, accepted)
-            case UnregisterTrigger() if message.trigger_type in self._owners:
+            case m.UnregisterTrigger() if message.trigger_type in self._owners:
                 self._owners[message.trigger_type].unsubscribed(message.id)
-            case ObserverRemoved() if message.function_id in self._owners:
+            case m.ObserverRemoved() if message.function_id in self._owners:
                 self._owners[message.function_id].unsubscribed(message.id)
-            case ObserverAdded() if message.function_id in self._owners:
+            case m.ObserverAdded() if message.function_id in self._owners:
                 self._observed(message.function_id, message, message.observer)
-            case FunctionRegistered() if message.id in self._owners:
+            case m.FunctionRegistered() if message.id in self._owners:
                 for observer in message.observers:
                     self._observed(message.id, message, observer)
             case _:
@@ -455,13 +410,13 @@ class MessageBus(ABC):
 
     # Inner workings
 
-    def _register_soon(self, message: Registration) -> None:
+    def _register_soon(self, message: m.Registration) -> None:
         self._loop.call_soon_threadsafe(self._keep, message)
 
-    def _keep(self, message: Registration) -> None:
+    def _keep(self, message: m.Registration) -> None:
         # A binding that was ended is made again, a function described anew, in the place of the old one.
         place: tuple[str, ...] = (type(message).__name__, message.id)
-        if isinstance(message, RegisterTrigger):
+        if isinstance(message, m.RegisterTrigger):
             # Not its id: a binding that is made again has a new one.
             config = orjson.dumps(message.config, option=orjson.OPT_SORT_KEYS).decode()
             place = place[0], message.trigger_type, message.function_id, config
@@ -469,7 +424,20 @@ class MessageBus(ABC):
         self._registered[place] = message
         self._register(message)
 
-    def _announcement(self, call_id: str | None, isolation: str | None) -> InvokeFunction:
+    def _register(self, message: m.Registration) -> None:
+        """Tell the engine what it has to know as long as this worker is there; on the loop."""
+        if self._observes and isinstance(message, m.RegisterTriggerType):
+            # An observable function stands for it there. Old bindings to it count as observers.
+            message = m.RegisterFunction(
+                id=message.id,
+                description=message.description,
+                request_format=message.call_request_format,
+                metadata={"internal": True},
+                observe={"delivery": "owner", "legacy_trigger_type": message.id},
+            )
+        self._send(message)
+
+    def _announcement(self, call_id: str | None, isolation: str | None) -> m.InvokeFunction:
         """Make the message by which this worker announces itself."""
         said: Payload = {
             "name": self.name,
@@ -487,19 +455,19 @@ class MessageBus(ABC):
 
     def _invocation(
         self, function_id: str, data: Mapping[str, Any], call_id: str | None, namespace: str
-    ) -> InvokeFunction:
+    ) -> m.InvokeFunction:
         traceparent, baggage = current_trace.get()
-        return InvokeFunction(
+        return m.InvokeFunction(
             function_id=function_id,
             data=dict(data),
             invocation_id=call_id,
-            action=Action("void") if call_id is None else None,
+            action=m.Action("void") if call_id is None else None,
             namespace=namespace,
             traceparent=traceparent,
             baggage=baggage,
         )
 
-    async def _invoked(self, message: InvokeFunction) -> None:
+    async def _invoked(self, message: m.InvokeFunction) -> None:
         # Always set: the call before may have left its own trace behind.
         current_trace.set((message.traceparent, message.baggage))
         try:
@@ -510,7 +478,7 @@ class MessageBus(ABC):
         else:
             self._reply(message, result)
 
-    def _heard(self, message: InvokeFunction) -> None:
+    def _heard(self, message: m.InvokeFunction) -> None:
         data = message.data
         listening = self._listeners[message.function_id]
         # A worker's call is signed by the engine. Of the engine's own, only events of our bindings come with
@@ -521,16 +489,16 @@ class MessageBus(ABC):
         finally:
             self._reply(message, None)
 
-    def _refuse(self, message: InvokeFunction, code: str, problem: str, data: Json | None = None) -> None:
+    def _refuse(self, message: m.InvokeFunction, code: str, problem: str, data: Json | None = None) -> None:
         error: Json = {"code": code, "message": problem}
         if data is not None:
             # Other engines drop fields that they do not know; the sentence alone is enough then.
             error["data"] = data
         self._reply(message, ABSENT, error)
 
-    def _reply(self, message: InvokeFunction, result: object, error: Json | None = None) -> None:
+    def _reply(self, message: m.InvokeFunction, result: object, error: Json | None = None) -> None:
         if message.invocation_id is not None:
-            answer = InvocationResult(
+            answer = m.InvocationResult(
                 invocation_id=message.invocation_id,
                 function_id=message.function_id,
                 error=error,
@@ -539,30 +507,17 @@ class MessageBus(ABC):
             self._send(answer)
 
     def _observed(
-        self, function_id: str, message: FunctionRegistered | ObserverAdded, observer: Json
+        self, function_id: str, message: m.FunctionRegistered | m.ObserverAdded, observer: Json
     ) -> None:
         subscription = Subscription(observer["id"], observer["target"], None, None, observes=True)
         self._owners[function_id].subscribed(subscription)
-        taken_in = ObserverAck(
+        taken_in = m.ObserverAck(
             id=subscription.id,
             function_id=function_id,
             namespace=message.namespace,
             revision=message.revision,
         )
         self._loop.call_soon(self._send, taken_in)
-
-    def _in_its_words(self, message: Registration) -> Registration:
-        """Return a registration as this engine has it: a trigger type may be an observable function."""
-        if self._observes and isinstance(message, RegisterTriggerType):
-            # Old bindings to it count as observers.
-            return RegisterFunction(
-                id=message.id,
-                description=message.description,
-                request_format=message.call_request_format,
-                metadata={"internal": True},
-                observe={"delivery": "owner", "legacy_trigger_type": message.id},
-            )
-        return message
 
     async def _stop_work(self) -> None:
         self._tasks.cancel()
@@ -581,18 +536,15 @@ class LocalBus(MessageBus):
     ) -> None:
         super().__init__(asyncio.get_running_loop(), name=name, description=description, namespace=namespace)
         self._engine = engine
-        self._id = engine.opened_inside(self.delivered, self.caller_gone)
+        self._id = engine.opened_inside(self.delivered, self._queue.drop)
         self._send(self._announcement(None, "in-process"))
 
     @property
     def url(self) -> str:
         return self._engine.url
 
-    def on_lost(self, action: Callable[[], None]) -> None:
-        """Do nothing: the engine ends with this process, so the connection is never lost."""
-
     def start(self) -> None:
-        for action in self._on_connected:
+        for action in self.on_connected:
             self._loop.call_soon_threadsafe(lambda act=action: self._tasks.start(act()))
 
     def close(self) -> None:
@@ -600,11 +552,8 @@ class LocalBus(MessageBus):
 
     # Inner workings, on the engine's loop
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: m.Message) -> None:
         self._engine.received_message(self._id, message)
-
-    def _register(self, message: Registration) -> None:
-        self._send(self._in_its_words(message))
 
     async def _leave(self) -> None:
         self._engine.lost(self._id)

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from iii_directory.documents.payload_fields import check_names
 from iii_directory.errors import INTERNAL, INVALID_FIELD, DirectoryError
 from iii_directory.shapes import is_object, object_of, text_of
-from iii_directory.wire.protocol import (
-    CALLER,
-    CONNECTION_LOST,
-    DEFAULT_NAMESPACE,
-    INVOCATION_STOPPED,
-    TIMEOUT,
-)
+from iii_directory.wire import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +62,11 @@ class CallError(Exception):
     @property
     def may_be_done(self) -> bool:
         """Return whether the call may have been carried out: it was sent and not refused."""
-        return self.sent and self.code in (TIMEOUT, CONNECTION_LOST, INVOCATION_STOPPED)
+        return self.sent and self.code in (
+            protocol.TIMEOUT,
+            protocol.CONNECTION_LOST,
+            protocol.INVOCATION_STOPPED,
+        )
 
 
 class Subscription(NamedTuple):
@@ -117,7 +115,7 @@ class Bus(Protocol):
 
 def is_forged(event: object) -> bool:
     """Return whether an event was sent by a worker: engines sign the calls of workers, and not their own."""
-    return isinstance(event, dict) and CALLER in event
+    return isinstance(event, dict) and protocol.CALLER in event
 
 
 def is_embedded(health: object) -> bool:
@@ -128,7 +126,7 @@ def is_embedded(health: object) -> bool:
 
 def own_namespace(chosen: str | None) -> str:
     """Return the namespace of a worker, by the SDK's rule."""
-    return chosen or os.environ.get("III_NAMESPACE", "").strip() or DEFAULT_NAMESPACE
+    return chosen or os.environ.get("III_NAMESPACE", "").strip() or protocol.DEFAULT_NAMESPACE
 
 
 def guarded(function: Function, handler: Handler, failures: FailureLog) -> Callable[[Any], Awaitable[object]]:
@@ -147,7 +145,7 @@ def guarded(function: Function, handler: Handler, failures: FailureLog) -> Calla
             # Its cause may name a path or an address.
             raise error from None
         except Exception:  # noqa: BLE001 (it is logged with its traceback)
-            failures.failed(f"{function.id} failed", text_of(payload.get(CALLER)))
+            failures.failed(f"{function.id} failed", text_of(payload.get(protocol.CALLER)))
             raise DirectoryError(INTERNAL, f"{function.id} failed unexpectedly") from None
 
     return run

@@ -122,8 +122,8 @@ class WireSocket(MessageSocket):
         self._flush_is_due = False
         self._said = 0
         self._heard_something = True
-        self._was_open = False
         self._timer: asyncio.TimerHandle | None = None
+        """What keeps the connection alive, once its handshake is done."""
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -172,11 +172,10 @@ class WireSocket(MessageSocket):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         super().connection_lost(exc)
         self.ended.set_result(None)
-        if self._was_open:
+        if self._timer is not None:
+            self._timer.cancel()
             self._lost(self)
         elif not self.opened.done():
             why = self._protocol.handshake_exc or exc or "it hung up"
@@ -192,7 +191,6 @@ class WireSocket(MessageSocket):
         if not isinstance(event, Response) or self.opened.done():
             return  # when it is done, the wait for it has ended
         if problem is None:
-            self._was_open = True
             self.opened.set_result(None)
             self._timer = self._loop.call_later(limits.KEEP_ALIVE_SECONDS, self._keep_alive)
         elif isinstance(problem, InvalidStatus) and event.status_code == HTTPStatus.UNAUTHORIZED:
@@ -262,10 +260,8 @@ class WireBus(MessageBus):
         name = os.environ.get("III_WORKER_NAME") or name
         own_loop = loop or asyncio.new_event_loop()
         super().__init__(own_loop, name=name, description=description, namespace=namespace)
-        self._shown_url = shown_url(url)
         self._address = url
         self._token = token
-        self._on_lost: list[Callable[[], None]] = []
         self._socket: WireSocket | None = None
         self._joined = asyncio.Event()
         self._welcomed = asyncio.Event()
@@ -279,10 +275,7 @@ class WireBus(MessageBus):
 
     @property
     def url(self) -> str:
-        return self._shown_url
-
-    def on_lost(self, action: Callable[[], None]) -> None:
-        self._on_lost.append(action)
+        return shown_url(self._address)
 
     def start(self) -> None:
         self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._stay_connected()))
@@ -317,9 +310,8 @@ class WireBus(MessageBus):
             log.warning("the engine said something that is not a message: %s", error)
             if error.answered is not None:
                 problem = {"code": protocol.DESERIALIZATION_ERROR, "message": f"Invalid message: {error}"}
-                self._calls.answered(
-                    InvocationResult(invocation_id=error.answered, function_id="", error=problem)
-                )
+                failed = InvocationResult(invocation_id=error.answered, function_id="", error=problem)
+                self._calls.answered(failed)
             return
         if isinstance(said, WorkerRegistered):
             self._previous = Reattach(previous_worker_id=said.worker_id, reattach_token=said.reattach_token)
@@ -345,7 +337,7 @@ class WireBus(MessageBus):
         self._welcomed.set()
         self.refused.clear()
         self._calls.fail(protocol.CONNECTION_LOST, "the engine went away before it answered")
-        for lost in self._on_lost:
+        for lost in self.on_lost:
             lost()
 
     # Connecting
@@ -407,9 +399,9 @@ class WireBus(MessageBus):
         """Register everything but the functions, run the waiting actions, and then register the functions."""
         for message in self._registered.values():
             if not self._is_function(message):
-                self._send(self._in_its_words(message))
+                super()._register(message)
         self._joined.set()
-        actions = asyncio.gather(*(self._tasks.start(action()) for action in self._on_connected))
+        actions = asyncio.gather(*(self._tasks.start(action()) for action in self.on_connected))
         # One that hangs must not keep the functions away for ever.
         ways = (actions, socket.ended)
         await asyncio.wait(ways, timeout=limits.CONNECTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -430,7 +422,7 @@ class WireBus(MessageBus):
 
     def _register(self, message: Registration) -> None:
         if self._offering if self._is_function(message) else self._joined.is_set():
-            self._send(self._in_its_words(message))
+            super()._register(message)
 
     def _send(self, message: Message) -> None:
         if self._socket is None:
@@ -449,11 +441,8 @@ class WireBus(MessageBus):
         if isinstance(message, InvocationResult):
             log.error("an answer of %s cannot be sent: %s", message.function_id, why)
             error = {"code": code, "message": f"The answer of {message.function_id} cannot be sent: {why}."}
-            self._send(
-                InvocationResult(
-                    invocation_id=message.invocation_id, function_id=message.function_id, error=error
-                )
-            )
+            call_id, function_id = message.invocation_id, message.function_id
+            self._send(InvocationResult(invocation_id=call_id, function_id=function_id, error=error))
         else:
             raise CallError(code, f"this cannot be sent to the engine: {why}", sent=False)
 

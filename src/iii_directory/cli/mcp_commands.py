@@ -380,7 +380,7 @@ class Handover:
             if not any(_instance(row) == run.instance for row in rows_of(event, "functions")):
                 left()
 
-        bus.on_lost(left)
+        bus.on_lost.append(left)
         listener, told = f"{bus.name}::directory-left", "Tells a bridge that its directory left."
         bus.register_listener(listener, functions_changed, description=told)
         bus.bind("engine::functions-available", listener, {})

@@ -126,7 +126,7 @@ class Bridge:
         async def connected() -> None:
             log.info("connected to the engine at %s", bus.url)
 
-        bus.on_connected(connected)
+        bus.on_connected.append(connected)
         upstream.use(bus, secret=secret)
         upstream.attach(bus)
         return bridge

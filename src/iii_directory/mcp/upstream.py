@@ -180,8 +180,8 @@ class Upstream:
             self._connected.discard(bus)
             self._settle()
 
-        bus.on_connected(connected)
-        bus.on_lost(lost)
+        bus.on_connected.append(connected)
+        bus.on_lost.append(lost)
         bus.start()
 
     def use(self, bus: WorkerBus | None, *, secret: str | None = None) -> None:

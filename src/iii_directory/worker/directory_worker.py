@@ -272,9 +272,9 @@ class DirectoryWorker:
             )
         self._register_functions()
         self._register_listeners()
-        self.bus.on_connected(self._connected)
-        self.bus.on_lost(self._lost)
-        self.bus.on_refused(self._conflicts.refused)
+        self.bus.on_connected.append(self._connected)
+        self.bus.on_lost.append(self._lost)
+        self.bus.on_refused.append(self._conflicts.refused)
         self.bus.start()
 
     def _register_listeners(self) -> None:
