@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.catalog.worlds import of_paths, parsed, parsed_records
 
 from iii_directory.catalog.diagnostics import findings
 from iii_directory.catalog.persistent import sorted_by_key
+from iii_directory.catalog.resolve import resolve_skill
 from iii_directory.catalog.skill_replies import list_skills, plain_row
 from iii_directory.catalog.snapshot import EMPTY, Snapshot, namespaces_of
+from iii_directory.errors import DirectoryError
 
 
 def with_records(snapshot: Snapshot, **bodies: str) -> Snapshot:
@@ -151,6 +155,18 @@ def test_the_skills_below_a_namespace_are_those_of_exactly_that_name() -> None:
 
     assert [skill.id for skill in snapshot.skills_below("a")] == ["a/b", "a/c/d"]
     assert namespaces_of(snapshot) == {"a", "a-b", "ab", "a0"}
+
+
+def test_a_lookup_that_is_repeated_keeps_nothing_more() -> None:
+    snapshot = of_paths("a/b.md", "a/c.md")
+
+    def kept_after_a_lookup() -> int:
+        with suppress(DirectoryError):
+            resolve_skill(snapshot, "a/missing-altogether")
+        snapshot.skills_below("a")
+        return sum(len(run.columns) for run in snapshot.skills._runs)
+
+    assert len({kept_after_a_lookup() for _ in range(5)}) == 1
 
 
 def test_the_skills_about_a_function_are_those_whose_front_matter_names_it() -> None:

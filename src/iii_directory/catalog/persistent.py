@@ -191,7 +191,10 @@ class SortedDocuments(Generic[T]):
         return self._items
 
     def column(self, make: Callable[[str, T], Row]) -> list[Row]:
-        """Return one row for each document, in order; each row is computed once."""
+        """Return one row for each document, in order; each row is computed once.
+
+        The rows are kept for each ``make``, so a function made anew for every call would fill the memory.
+        """
         rows = self._columns.get(make)
         if rows is None:
             rows = self._columns[make] = list(chain.from_iterable(run.column(make) for run in self._runs))

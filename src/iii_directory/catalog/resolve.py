@@ -263,8 +263,8 @@ def not_found(
     close = close_names(skill_id, names)
     if not close:
         # Some skills of the namespace that was meant, when it has no overview to offer.
-        below = snapshot.skills.below(f"{namespace_of(skill_id)}/", lambda key, _: key)
-        close = below[: limits.MAX_SUGGESTIONS]
+        below = snapshot.skills_below(namespace_of(skill_id))[: limits.MAX_SUGGESTIONS]
+        close = [snapshot.display_id(skill) for skill in below]
     return DirectoryError(
         errors.SKILL_NOT_FOUND, f"skill {quoted(shown or asked)} not found", did_you_mean=close
     )

@@ -156,7 +156,7 @@ class Snapshot:
 
     def skills_below(self, namespace: str) -> list[Skill]:
         """Return the skills of a namespace without the one that has its name."""
-        return self.skills.below(f"{namespace}/", lambda _, skill: skill)
+        return self.skills.below(f"{namespace}/", _itself)
 
     def rows_of(self, prefix: str, make: Callable[[str, Skill], T]) -> list[T]:
         """Return the rows of the skills whose ids start with ``prefix``, sorted by display id."""
