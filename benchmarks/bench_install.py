@@ -70,7 +70,7 @@ def install_200_files() -> Measurement:
             try:
                 return interleave(timed(safely), timed(plainly), notes=[f"{FILES} files of {BYTES} bytes"])
             finally:
-                runner.run(client.close())
+                runner.run(client.aclose())
 
 
 async def _install(folder: Path, client: RegistryClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -360,7 +361,7 @@ def test_a_client_that_was_given_is_not_closed(world: World) -> None:
     world.publish("db", "1.0.0", V1)
 
     async def run() -> None:
-        async with RegistryClient(world.registry_url, timeout_ms=5000, cache_ttl_ms=0) as client:
+        async with aclosing(RegistryClient(world.registry_url, timeout_ms=5000, cache_ttl_ms=0)) as client:
             settings = Settings(skills_folder=world.skills)
             installer = Installer(settings, registry=client)
             await installer.download(worker_request("db"))

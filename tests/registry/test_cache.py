@@ -80,6 +80,23 @@ def test_a_caller_that_gives_up_does_not_take_the_answer_from_the_others() -> No
     asyncio.run(scenario())
 
 
+def test_an_answer_that_was_forgotten_while_it_was_fetched_is_not_kept() -> None:
+    async def scenario() -> None:
+        source = Source()
+        cache: AnswerCache[int] = AnswerCache(1000)
+        first = asyncio.ensure_future(cache.get("a", source))
+        await asyncio.sleep(0)
+        cache.forget()
+        second = asyncio.ensure_future(cache.get("a", source))
+        await asyncio.sleep(0)
+        source.go.set()
+
+        assert (await first, await second) == (1, 2)
+        assert await cache.get("a", source) == 2
+
+    asyncio.run(scenario())
+
+
 def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
     async def scenario() -> None:
         cache: AnswerCache[int] = AnswerCache(1000)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import zlib
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,7 +41,7 @@ def ask(
     url: str, act: Callable[[RegistryClient], Awaitable[Any]], *, timeout_ms: int = 5000, ttl_ms: int = 60_000
 ) -> Any:
     async def run() -> Any:
-        async with RegistryClient(url, timeout_ms=timeout_ms, cache_ttl_ms=ttl_ms) as client:
+        async with aclosing(RegistryClient(url, timeout_ms=timeout_ms, cache_ttl_ms=ttl_ms)) as client:
             return await act(client)
 
     return asyncio.run(run())
@@ -121,7 +122,9 @@ def test_identical_questions_cost_one_request_until_the_cache_is_stale() -> None
 
     async def run(url: str) -> None:
         nonlocal now
-        async with RegistryClient(url, timeout_ms=5000, cache_ttl_ms=60_000, clock=lambda: now) as client:
+        async with aclosing(
+            RegistryClient(url, timeout_ms=5000, cache_ttl_ms=60_000, clock=lambda: now)
+        ) as client:
             await asyncio.gather(*(client.workers(PageRequest("x")) for _ in range(8)))
             await client.workers(PageRequest("x"))
             assert server.asked == ["/w?search=x"]
@@ -136,7 +139,7 @@ def test_identical_questions_cost_one_request_until_the_cache_is_stale() -> None
 
 def test_bundles_are_never_taken_from_the_cache(tmp_path: Path, registry: RegistryServer) -> None:
     async def run() -> list[str]:
-        async with RegistryClient(registry.url, timeout_ms=5000, cache_ttl_ms=60_000) as client:
+        async with aclosing(RegistryClient(registry.url, timeout_ms=5000, cache_ttl_ms=60_000)) as client:
             versions: list[str] = []
             for version in ("1.0.0", "1.1.0"):
                 publish_worker(tmp_path, tmp_path / "registry", "db", version, {"skills/a.md": version})
@@ -241,6 +244,7 @@ def test_a_registry_that_misbehaves_is_an_error_that_says_nothing_it_should_not(
 
 MEASURED = """
 import asyncio, resource, sys
+from contextlib import aclosing
 from iii_directory.errors import DirectoryError
 from iii_directory.registry.registry_client import RegistryClient
 from iii_directory.registry.registry_messages import PageRequest, WorkerRequest
@@ -253,7 +257,7 @@ ASKED = {
 
 
 async def refused(url):
-    async with RegistryClient(url, timeout_ms=60_000, cache_ttl_ms=0) as client:
+    async with aclosing(RegistryClient(url, timeout_ms=60_000, cache_ttl_ms=0)) as client:
         try:
             await ASKED[sys.argv[2]](client)
         except DirectoryError:
@@ -403,7 +407,7 @@ def test_a_redirect_never_leaves_the_registry() -> None:
     async def run(url: str) -> None:
         nonlocal location, hops
         host, _, port = url.removeprefix("http://").partition(":")
-        async with RegistryClient(url, timeout_ms=5000, cache_ttl_ms=0) as client:
+        async with aclosing(RegistryClient(url, timeout_ms=5000, cache_ttl_ms=0)) as client:
             for target, hops in cases:
                 location = target.format(host=host, port=port)
                 server.asked.clear()

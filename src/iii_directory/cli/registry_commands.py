@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -192,7 +193,7 @@ async def _published(settings: Settings, search: str | None) -> list[Json]:
     )
     rows: list[Json] = []
     cursor: str | None = None
-    async with client:
+    async with aclosing(client):
         while len(rows) < MAX_PUBLISHED_WORKERS:
             page = await client.workers(page_request({"search": search, "cursor": cursor}))
             rows += page["workers"]

@@ -99,7 +99,7 @@ class Installer:
         if "_sources" in vars(self):
             self._sources.close()
         if "_registry" in vars(self) and self._given_registry is None:
-            await self._registry.close()
+            await self._registry.aclose()
 
     def settings_changed(self) -> None:
         """Use the present settings from now on."""

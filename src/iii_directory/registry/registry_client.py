@@ -12,7 +12,7 @@ import time
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from iii_directory import limits
 from iii_directory.errors import REGISTRY_FAILED, REGISTRY_NOT_FOUND, DirectoryError
@@ -22,7 +22,6 @@ from iii_directory.text import quoted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Mapping
-    from types import TracebackType
 
     import httpx2
 
@@ -63,29 +62,27 @@ class AnswerCache(Generic[Value]):
             return kept[1]
         task = self._running.get(key)
         if task is None:
-            task = asyncio.ensure_future(self._fetch(key, fetch))
-            self._running[key] = task
+            task = self._running[key] = asyncio.ensure_future(fetch())
             task.add_done_callback(lambda done: self._finished(key, done))
         # The first caller may give up; the others still want the answer.
         return await asyncio.shield(task)
 
-    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[Value]]) -> Value:
-        value = await fetch()
-        self._kept[key] = (self._clock() + self.ttl_ms / 1000, value)
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._size:
-            self._kept.popitem(last=False)
-        return value
-
     def _finished(self, key: Hashable, task: asyncio.Task[Value]) -> None:
-        self._running.pop(key, None)
-        if not task.cancelled():
-            # Read the failure, so that asyncio does not report it as never retrieved if every caller gave up.
-            task.exception()
+        # Read the failure, so that asyncio does not report it as never retrieved if every caller gave up.
+        has_failed = task.cancelled() or task.exception() is not None
+        if self._running.get(key) is not task:
+            # It was forgotten while it was fetched.
+            return
+        del self._running[key]
+        if not has_failed:
+            self._kept[key] = (self._clock() + self.ttl_ms / 1000, task.result())
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
 
 
 class RegistryClient:
-    """Asks one registry. It belongs to the event loop that uses it first; `close` it there."""
+    """Asks one registry. It belongs to the event loop that uses it first; `aclose` it there."""
 
     def __init__(
         self, url: str, *, timeout_ms: int, cache_ttl_ms: int, clock: Callable[[], float] = time.monotonic
@@ -112,15 +109,7 @@ class RegistryClient:
         """Return the registry's address as records and errors may show it: without credentials."""
         return shown_url(self._url)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -170,9 +159,8 @@ class RegistryClient:
     async def _page(self, request: PageRequest) -> dict[str, Any]:
         query = {"search": request.search, "cursor": request.cursor}
         sent = {name: value for name, value in query.items() if value is not None}
-        page = registry_messages.parse_page(
-            await self._get("/w", sent, limits.MAX_REGISTRY_PAGE_BYTES, "the list")
-        )
+        answer = await self._get("/w", sent, limits.MAX_REGISTRY_PAGE_BYTES, "the list")
+        page = registry_messages.parse_page(answer)
         self.seen |= {row["name"]: row for row in page["workers"]}
         while len(self.seen) > limits.MAX_PUBLISHED_WORKERS:
             del self.seen[next(iter(self.seen))]
@@ -213,15 +201,12 @@ def _named(request: WorkerRequest, prefix: str = "") -> str:
 def _check_version(request: WorkerRequest, answered: str) -> None:
     """Refuse an answer about another version than the exact one that was asked for."""
     if not can_be_version(answered):
-        raise DirectoryError(
-            REGISTRY_FAILED,
-            f"the registry gives {_named(request)} something that is not a version: {quoted(answered)}",
-        )
-    if request.version is not None and is_version(request.version) and answered != request.version:
-        raise DirectoryError(
-            REGISTRY_FAILED,
-            f"the registry answered with version {quoted(answered)} instead of {quoted(request.version)}",
-        )
+        problem = f"the registry gives {_named(request)} something that is not a version: {quoted(answered)}"
+        raise DirectoryError(REGISTRY_FAILED, problem)
+    asked = request.version
+    if asked is not None and is_version(asked) and answered != asked:
+        problem = f"the registry answered with version {quoted(answered)} instead of {quoted(asked)}"
+        raise DirectoryError(REGISTRY_FAILED, problem)
 
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -233,11 +218,7 @@ def make_client() -> httpx2.AsyncClient:
     """Make a client that follows no redirect and has no deadline of its own; loopback has no proxy."""
     import httpx2
 
-    direct: dict[str, httpx2.AsyncBaseTransport | None] = {
-        "all://127.0.0.1": None,
-        "all://localhost": None,
-        "all://[::1]": None,
-    }
+    direct = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
     return httpx2.AsyncClient(
         follow_redirects=False,
         timeout=None,  # the whole answer has a deadline of its own
@@ -351,10 +332,8 @@ async def _body(response: httpx2.Response, limit: int, host: Host) -> bytes:
 
 
 def _decoded(body: bytes, host: Host) -> Any:
-    def refuse_constant(name: str) -> Any:
-        raise ValueError(name)
-
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=refuse_constant)
+        # JSON has neither NaN nor Infinity; int raises ValueError for both.
+        return json.loads(body.decode("utf-8-sig"), parse_constant=int)
     except (ValueError, RecursionError):
         raise host.failure("'s answer is not JSON") from None

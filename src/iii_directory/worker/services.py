@@ -82,4 +82,4 @@ class Services:
     async def close(self) -> None:
         self.document_indexes.close()
         self.engine_indexes.close()
-        await self.registry_client.close()
+        await self.registry_client.aclose()
