@@ -59,10 +59,10 @@ class Desk:
 
     def register(self, skill_id: str) -> None:
         record = decode(self.source.skills.kind, registered(skill_id), skill_id)
-        assert self.source.skills.written(record) is RecordChange.REGISTERED
+        assert self.source.skills.wrote(record, 0.0, 0.0) is RecordChange.REGISTERED
 
     def unregister(self, skill_id: str) -> None:
-        self.source.skills.deleted(skill_id, registered(skill_id))
+        self.source.skills.removed(skill_id, registered(skill_id), 0.0, 0.0)
 
     async def ids(self) -> list[str]:
         return ids(await self.catalogue.current())

@@ -32,7 +32,15 @@ def held(table: Table, key: str = "a") -> str | None:
 
 
 def written(table: Table, key: str, value: dict[str, Any]) -> RecordChange:
-    return table.written(decode(SKILLS, value, key))
+    return table.wrote(decode(SKILLS, value, key), 0.0, 0.0)
+
+
+def heard(table: Table, key: str, old: object, new: object) -> RecordChange:
+    return table.heard(key, old, new)[1]
+
+
+def removed(table: Table, key: str, old: object) -> RecordChange:
+    return table.removed(key, old, 0.0, 0.0)
 
 
 def stamp(table: Table, key: str, now: int) -> int:
@@ -51,12 +59,12 @@ def table() -> Table:
 
 def test_an_own_write_is_served_and_its_event_says_nothing_new(table: Table) -> None:
     assert written(table, "a", record(1)) is REGISTERED
-    assert table.seen("a", None, record(1)) is NOTHING
+    assert heard(table, "a", None, record(1)) is NOTHING
     assert held(table) == "# at 1"
 
 
 def test_an_event_that_comes_before_the_answer_counts_once(table: Table) -> None:
-    assert table.seen("a", None, record(1)) is REGISTERED
+    assert heard(table, "a", None, record(1)) is REGISTERED
     assert written(table, "a", record(1)) is NOTHING
 
 
@@ -64,28 +72,27 @@ def test_the_event_of_a_record_that_is_being_written_is_that_record_and_is_not_c
     table: Table,
 ) -> None:
     ours = table.draft({"id": "a", "skill": "# Ours"}, NOW)
-    assert table.seen("a", None, dict(object_of(ours.value))) is REGISTERED
+    assert heard(table, "a", None, dict(object_of(ours.value))) is REGISTERED
     assert table.get("a") is ours.value
-    assert table.written(ours) is NOTHING
+    assert table.wrote(ours, 0.0, 0.0) is NOTHING
 
-    table.drop_draft(ours)
     theirs = dict(record(60))
-    assert table.seen("a", ours.value, theirs) is REGISTERED
+    assert heard(table, "a", ours.value, theirs) is REGISTERED
     assert table.get("a") is theirs
 
 
 def test_another_workers_write_of_a_key_that_is_being_written_counts_as_theirs(table: Table) -> None:
     ours = table.draft({"id": "a", "skill": "# Ours"}, NOW)
-    assert table.seen("a", None, record(5, body="# Theirs")) is REGISTERED
+    assert heard(table, "a", None, record(5, body="# Theirs")) is REGISTERED
     assert held(table) == "# Theirs"
-    assert table.written(ours) is NOTHING
+    assert table.wrote(ours, 0.0, 0.0) is NOTHING
 
 
 def test_the_draft_that_another_one_of_its_key_followed_is_dropped_alone(table: Table) -> None:
     first = table.draft({"id": "a", "skill": "# First"}, NOW)
     second = table.draft({"id": "a", "skill": "# Second"}, NOW)
     table.drop_draft(first)
-    table.seen("a", None, dict(object_of(second.value)))
+    heard(table, "a", None, dict(object_of(second.value)))
     assert table.get("a") is second.value
 
 
@@ -100,18 +107,18 @@ def test_the_size_of_a_value_is_that_of_its_longest_json(value: object) -> None:
 
 def test_a_registration_of_the_same_body_is_news(table: Table) -> None:
     written(table, "a", record(1, body="same"))
-    assert table.seen("a", record(1, body="same"), record(2, body="same")) is REGISTERED
+    assert heard(table, "a", record(1, body="same"), record(2, body="same")) is REGISTERED
 
 
 def test_an_event_that_follows_upon_what_is_held_is_applied(table: Table) -> None:
     written(table, "a", record(1))
-    assert table.seen("a", record(1), record(2)) is REGISTERED
+    assert heard(table, "a", record(1), record(2)) is REGISTERED
     assert held(table) == "# at 2"
 
 
 def test_an_answer_that_comes_after_another_writers_event_does_not_bring_the_old_back(table: Table) -> None:
-    table.seen("a", None, record(1))
-    table.seen("a", record(1), record(2))
+    heard(table, "a", None, record(1))
+    heard(table, "a", record(1), record(2))
     assert written(table, "a", record(1)) is NOTHING
     assert held(table) == "# at 2"
 
@@ -127,85 +134,85 @@ def test_an_answer_that_comes_after_another_writers_event_does_not_bring_the_old
 )
 def test_an_event_that_does_not_fit_puts_the_key_in_doubt(table: Table, old: Any, new: Any) -> None:
     written(table, "a", record(1))
-    assert table.seen("a", old, new) is DOUBTFUL
+    assert heard(table, "a", old, new) is DOUBTFUL
     assert held(table) == "# at 1"
 
 
 def test_the_value_in_the_state_settles_a_doubt(table: Table) -> None:
     written(table, "a", record(1))
-    table.seen("a", record(1), record(0))
-    assert table.settle("a", record(0)) is REGISTERED
+    heard(table, "a", record(1), record(0))
+    assert table.settled("a", record(0)) is REGISTERED
     assert held(table) == "# at 0"
 
 
 def test_a_doubtful_key_is_asked_for_once(table: Table) -> None:
     written(table, "a", record(1))
-    assert table.seen("a", None, record(0)) is DOUBTFUL
-    assert table.seen("a", None, record(0)) is NOTHING
+    assert heard(table, "a", None, record(0)) is DOUBTFUL
+    assert heard(table, "a", None, record(0)) is NOTHING
 
 
 def test_an_answer_is_too_old_when_there_was_news_meanwhile(table: Table) -> None:
     written(table, "a", record(1))
-    table.seen("a", record(1), record(0))
-    table.seen("a", record(0), record(3))
-    assert table.settle("a", record(0)) is DOUBTFUL
-    assert table.settle("a", record(3)) is REGISTERED
+    heard(table, "a", record(1), record(0))
+    heard(table, "a", record(0), record(3))
+    assert table.settled("a", record(0)) is DOUBTFUL
+    assert table.settled("a", record(3)) is REGISTERED
     assert held(table) == "# at 3"
 
 
 def test_an_unanswered_doubt_can_come_up_again(table: Table) -> None:
     written(table, "a", record(1))
-    table.seen("a", None, record(0))
+    heard(table, "a", None, record(0))
     table.leave_doubtful("a")
-    assert table.settle("a", record(0)) is NOTHING
-    assert table.seen("a", None, record(0)) is DOUBTFUL
+    assert table.settled("a", record(0)) is NOTHING
+    assert heard(table, "a", None, record(0)) is DOUBTFUL
 
 
 def test_a_deletion_is_remembered_against_late_events(table: Table) -> None:
-    assert table.seen("a", record(1), None) is NOTHING
-    assert table.seen("a", None, record(1)) is DOUBTFUL
-    assert table.settle("a", None) is NOTHING
+    assert heard(table, "a", record(1), None) is NOTHING
+    assert heard(table, "a", None, record(1)) is DOUBTFUL
+    assert table.settled("a", None) is NOTHING
     assert held(table) is None
 
 
 def test_only_so_many_deletions_are_remembered(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iii_directory.catalog.registered.MAX_REMEMBERED_DELETIONS", 2)
     for key in "abc":
-        table.seen(key, record(1, key), None)
-    assert table.seen("a", None, record(1, "a")) is REGISTERED
-    assert table.seen("c", None, record(1, "c")) is DOUBTFUL
+        heard(table, key, record(1, key), None)
+    assert heard(table, "a", None, record(1, "a")) is REGISTERED
+    assert heard(table, "c", None, record(1, "c")) is DOUBTFUL
     assert limits.MAX_REMEMBERED_DELETIONS == 10_000
 
 
 def test_a_deletion_by_this_worker_removes_the_entry(table: Table) -> None:
     written(table, "a", record(1))
-    assert table.deleted("a", record(1)) is UNREGISTERED
-    assert table.seen("a", record(1), None) is NOTHING
+    assert removed(table, "a", record(1)) is UNREGISTERED
+    assert heard(table, "a", record(1), None) is NOTHING
     assert held(table) is None
 
 
 def test_a_deletion_of_a_version_not_seen_yet_takes_the_older_one(table: Table) -> None:
     written(table, "a", record(1))
-    assert table.deleted("a", record(2)) is UNREGISTERED
+    assert removed(table, "a", record(2)) is UNREGISTERED
 
 
 def test_a_deletion_leaves_what_was_registered_since(table: Table) -> None:
     written(table, "a", record(2))
-    assert table.deleted("a", record(1)) is NOTHING
+    assert removed(table, "a", record(1)) is NOTHING
     assert held(table) == "# at 2"
 
 
 def test_deleting_what_the_state_does_not_have_is_nothing_or_a_doubt(table: Table) -> None:
-    assert table.deleted("a", None) is NOTHING
+    assert removed(table, "a", None) is NOTHING
     written(table, "a", record(1))
-    assert table.deleted("a", None) is DOUBTFUL
+    assert removed(table, "a", None) is DOUBTFUL
 
 
 def test_the_time_of_a_registration_is_later_than_all_known_of_its_key(table: Table) -> None:
     written(table, "a", record(100))
     drafted = stamp(table, "a", NOW)
     assert rfc3339(drafted) > record(100)["registered_at"]
-    table.seen("b", record(200, "b"), None)
+    heard(table, "b", record(200, "b"), None)
     assert stamp(table, "b", NOW) > NOW + 200 * SECOND
 
 
@@ -217,7 +224,7 @@ def test_a_listing_replaces_everything(table: Table) -> None:
     written(table, "a", record(5))
     written(table, "b", record(5, "b"))
     table.listing_asked()
-    outcomes = news_of(table.listed([record(1), record(1, "c")]))
+    outcomes = news_of(table.news_in([record(1), record(1, "c")]))
     assert sorted((key, outcome.value) for key, outcome in outcomes) == [
         ("a", "register"),
         ("b", "unregister"),
@@ -230,8 +237,8 @@ def test_a_listing_leaves_alone_what_was_touched_since_it_was_asked_for(table: T
     written(table, "gone", record(1, "gone"))
     table.listing_asked()
     written(table, "a", record(5))
-    table.seen("gone", record(1, "gone"), None)
-    assert news_of(table.listed([record(1), record(1, "gone")])) == []
+    heard(table, "gone", record(1, "gone"), None)
+    assert news_of(table.news_in([record(1), record(1, "gone")])) == []
     assert (held(table), held(table, "gone")) == ("# at 5", None)
 
 
@@ -239,21 +246,21 @@ def test_news_between_the_steps_of_a_listing_wins_over_the_listing(table: Table)
     for key in ("gone", "kept", "other"):
         written(table, key, record(1, key))
     table.listing_asked()
-    steps = table.listed([record(1, "kept"), record(2, "other"), record(2, "new")])
+    steps = table.news_in([record(1, "kept"), record(2, "other"), record(2, "new")])
     assert [next(steps)[0] for _ in range(3)] == ["kept", "other", "new"]
 
     written(table, "gone", record(3, "gone"))
-    table.seen("other", record(1, "other"), None)
+    heard(table, "other", record(1, "other"), None)
     assert table.hinted("new", record(9, "new")["registered_at"]) is DOUBTFUL
-    assert table.settle("new", record(9, "new")) is REGISTERED
+    assert table.settled("new", record(9, "new")) is REGISTERED
     assert next(steps) == ("gone", NOTHING)
     assert next(steps) == ("kept", NOTHING)
-    table.seen("kept", record(1, "kept"), record(4, "kept"))
+    heard(table, "kept", record(1, "kept"), record(4, "kept"))
 
     assert news_of(steps) == []
     assert (held(table, "gone"), held(table, "kept"), held(table, "other")) == ("# at 3", "# at 4", None)
     assert held(table, "new") == "# at 9"
-    assert table.seen("new", record(9, "new"), None) is UNREGISTERED
+    assert heard(table, "new", record(9, "new"), None) is UNREGISTERED
 
 
 def test_a_listing_of_what_is_held_checks_nothing_again(table: Table) -> None:
@@ -261,19 +268,19 @@ def test_a_listing_of_what_is_held_checks_nothing_again(table: Table) -> None:
     before = table.get("a")
     table.listing_asked()
 
-    assert news_of(table.listed([record(1)])) == []
+    assert news_of(table.news_in([record(1)])) == []
     assert table.get("a") is before
 
 
 def test_a_listing_with_a_key_twice_serves_the_newer(table: Table) -> None:
-    news_of(table.listed([record(2), record(1)]))
+    news_of(table.news_in([record(2), record(1)]))
     assert held(table) == "# at 2"
 
 
 def test_changes_are_handed_out_once_as_documents(table: Table) -> None:
     written(table, "a", record(1))
     written(table, "b", record(1, "b"))
-    table.deleted("b", record(1, "b"))
+    removed(table, "b", record(1, "b"))
     changes = table.take_changes()
     document = changes["skill:a"]
     assert document is not None
@@ -283,8 +290,8 @@ def test_changes_are_handed_out_once_as_documents(table: Table) -> None:
 
 
 def test_an_undecodable_record_is_a_finding_and_no_entry(table: Table) -> None:
-    assert table.seen("a", None, {"id": "a"}) is DOUBTFUL
-    assert table.settle("a", {"id": "a"}) is NOTHING
+    assert heard(table, "a", None, {"id": "a"}) is DOUBTFUL
+    assert table.settled("a", {"id": "a"}) is NOTHING
     assert held(table) is None
     document = table.take_changes()["skill:a"]
     assert document is not None
@@ -294,18 +301,18 @@ def test_an_undecodable_record_is_a_finding_and_no_entry(table: Table) -> None:
 def test_a_record_that_becomes_undecodable_is_gone_for_readers(table: Table) -> None:
     written(table, "a", record(1))
     broken = {**record(2), "skill": ""}
-    assert table.seen("a", record(1), broken) is UNREGISTERED
+    assert heard(table, "a", record(1), broken) is UNREGISTERED
 
 
 def test_deleting_an_undecodable_record_is_told(table: Table) -> None:
-    news_of(table.listed([{"id": "a"}]))
-    assert table.seen("a", {"id": "a"}, None) is UNREGISTERED
+    news_of(table.news_in([{"id": "a"}]))
+    assert heard(table, "a", {"id": "a"}, None) is UNREGISTERED
 
 
 def test_a_record_without_a_name_is_forgotten_when_it_goes(table: Table) -> None:
-    news_of(table.listed([5, record(1)]))
+    news_of(table.news_in([5, record(1)]))
     assert "skill:(unnamed 0)" in table.take_changes()
-    table.seen("whatever", 5, None)
+    heard(table, "whatever", 5, None)
     assert table.take_changes() == {"skill:(unnamed 0)": None}
 
 
@@ -351,7 +358,7 @@ class World:
 
     def _event(self, choice: int) -> None:
         key, old, new = self.events.pop(choice % len(self.events))
-        self._doubt(key, self.table.seen(key, old, new))
+        self._doubt(key, heard(self.table, key, old, new))
 
     def _ask(self, choice: int) -> None:
         key = self.asked.pop(choice % len(self.asked))
@@ -359,7 +366,7 @@ class World:
 
     def _answer(self, choice: int) -> None:
         key, value = self.answers.pop(choice % len(self.answers))
-        self._doubt(key, self.table.settle(key, value))
+        self._doubt(key, self.table.settled(key, value))
 
     def _doubt(self, key: str, outcome: RecordChange) -> None:
         if outcome is DOUBTFUL:

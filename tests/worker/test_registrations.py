@@ -449,7 +449,7 @@ def test_what_was_acknowledged_a_moment_before_the_engine_died_is_written_again(
 
 
 def test_absences_older_than_a_minute_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iii_directory.catalog.registered_source.REMEMBERED_WRITE_SECONDS", -1)
+    monkeypatch.setattr("iii_directory.catalog.registered.REMEMBERED_WRITE_SECONDS", -1)
 
     async def test() -> None:
         desk = Died()

@@ -13,6 +13,7 @@ import json
 from contextlib import suppress
 from enum import Enum
 from hmac import compare_digest
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -21,7 +22,12 @@ from iii_directory.documents.model import NO_AUTHOR, UNKNOWN, Author, Finding, P
 from iii_directory.documents.parse import parse_registered_prompt, parse_registered_skill
 from iii_directory.documents.payload_fields import prompt_fields, skill_fields
 from iii_directory.errors import BAD_BODY, DirectoryError, Step
-from iii_directory.limits import MAX_REGISTERED_BYTES, MAX_REMEMBERED_DELETIONS
+from iii_directory.limits import (
+    MAX_REGISTERED_BYTES,
+    MAX_REMEMBERED_DELETIONS,
+    MAX_REMEMBERED_WRITES,
+    REMEMBERED_WRITE_SECONDS,
+)
 from iii_directory.shapes import is_list, is_object, is_text_map, items_of, object_of, rows_of, text_of
 from iii_directory.text import nanoseconds_of, quoted, rfc3339
 
@@ -103,9 +109,8 @@ class Record(NamedTuple):
         if self.fields is not None:
             return kind.parse(self.fields, self.registered_at, self.author)
         fix = f"register it again, or delete it from iii-state (the key is the {kind.key_field})"
-        return ParsedFile(
-            findings=(Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix),)
-        )
+        finding = Finding("undecodable", f"registered {kind.name} {self.key}", self.problem, fix)
+        return ParsedFile(findings=(finding,))
 
 
 def decode(kind: RecordKind, value: object, key: str, seal: Seal = UNSEALED) -> Record:
@@ -167,8 +172,91 @@ class RecordChange(Enum):
     DOUBTFUL = "doubtful"
 
 
+class Write(NamedTuple):
+    """One acknowledged write of one key. Times are of a clock that does not go back."""
+
+    key: str
+    stamp: int
+    """``registered_at`` of what was written, or of what was deleted."""
+    record: Record | None
+    """None for a deletion."""
+    sent: float
+    acknowledged: float
+
+    def is_missing(self, listed: int | None) -> bool:
+        """Return whether a listing, in which the key has this stamp or is absent, is older than the write."""
+        if self.record is None:
+            return listed is not None and listed <= self.stamp
+        return listed is None or listed < self.stamp
+
+
+class RecentWrites:
+    """Remembers the last write of each key, as long as this worker made it.
+
+    An engine that keeps its state itself may hold its newest writes in memory for some seconds. If it dies
+    before they are on disk, it loses writes that it had acknowledged to this worker, and this worker to a
+    caller. It loses the newest first: if one write survived, every write that was acknowledged before it was
+    sent survived too, and if such a record is missing, another worker deleted it since.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[str, Write] = {}
+        """The oldest first."""
+        self.endangered: dict[str, Write] = {}
+        """Writes of the last moments of an engine that has gone, until each is known to be kept or lost."""
+        self._judged = True
+        """Whether the endangered writes have been compared with the state, and only lost ones are left."""
+
+    def put(self, write: Write) -> None:
+        self._writes.pop(write.key, None)
+        self.endangered.pop(write.key, None)
+        self._writes[write.key] = write
+        oldest = next(iter(self._writes.values()))
+        too_old = oldest.acknowledged < write.acknowledged - REMEMBERED_WRITE_SECONDS
+        if len(self._writes) > MAX_REMEMBERED_WRITES or too_old:
+            del self._writes[oldest.key]
+
+    def superseded(self, key: str, value: object) -> None:
+        """Forget the write of a key that holds another value now, or (None) no value."""
+        for writes in (self._writes, self.endangered):
+            write = writes.get(key)
+            if write is not None and value != (write.record and write.record.value):
+                del writes[key]
+
+    def engine_gone(self, at: float) -> None:
+        """Note that the engine may not have kept what it acknowledged shortly before this time."""
+        since = at - REMEMBERED_WRITE_SECONDS
+        recent = {key: write for key, write in self._writes.items() if write.acknowledged >= since}
+        self.endangered |= recent
+        self._writes = {}
+        self._judged = False
+
+    def believe(self) -> None:
+        """Forget everything endangered, because the state is known to have lost nothing."""
+        self.endangered = {}
+
+    def lost(self, listed: Mapping[str, int]) -> list[Write]:
+        """Return the writes that the state has lost, given the stamps of the keys in its listing.
+
+        The first listing after the engine's return decides which writes were lost. In a later one, writes
+        that were made again since would pass for survivors.
+        """
+        if not self._judged:
+            self._judged = True
+            # A listing proves a write by the very record; a key that is absent proves no deletion.
+            proven = (w.sent for w in self.endangered.values() if w.record and listed.get(w.key) == w.stamp)
+            survived = max(proven, default=-inf)
+            # Nothing that comes later can prove that a lost write was kept.
+            self.endangered = {
+                write.key: write._replace(acknowledged=inf)
+                for write in self.endangered.values()
+                if write.acknowledged > survived and write.is_missing(listed.get(write.key))
+            }
+        return [write for write in self.endangered.values() if write.is_missing(listed.get(write.key))]
+
+
 class Table:
-    """Every record of one kind by its key."""
+    """Every record of one kind by its key, and the recent writes of this worker among them."""
 
     def __init__(self, kind: RecordKind, seal: Seal = UNSEALED) -> None:
         self.kind = kind
@@ -178,7 +266,7 @@ class Table:
         """The newest ``registered_at`` seen of each key that is held."""
         self._deleted: dict[str, int] = {}
         """The newest known stamps of deleted keys, the oldest deletion first."""
-        self._changed: dict[str, ParsedFile | None] = {}
+        self.changed: dict[str, ParsedFile | None] = {}
         """Keys whose document changed since it was last taken, with the document if it was parsed already."""
         self._touched: set[str] | None = None
         """While a listing is awaited: the keys of writes and events since it was asked for."""
@@ -188,6 +276,7 @@ class Table:
         """The newest draft of each key that is being written: its event needs no checks."""
         self._contested: set[str] = set()
         """Keys that another worker wrote while this one wrote them; only the state knows the last value."""
+        self.recent = RecentWrites()
         self._last_stamp = 0
         self._size = 0
         self.changes = 0
@@ -229,42 +318,49 @@ class Table:
             del self._drafts[record.key]
             self._contested.discard(record.key)
 
-    @property
-    def has_changes(self) -> bool:
-        """Return whether `take_changes` would return any change."""
-        return bool(self._changed)
-
     def take_changes(self) -> dict[str, ParsedFile | None]:
         """Return and clear the documents that are new, changed or (None) gone, by a key of both kinds."""
-        changed, self._changed = self._changed, {}
-        return {
-            f"{self.kind.name}:{key}": document or self._document(key) for key, document in changed.items()
-        }
+        changed, self.changed = self.changed, {}
+        kind = self.kind.name
+        return {f"{kind}:{key}": document or self._document(key) for key, document in changed.items()}
 
     # News
 
-    def written(self, record: Record) -> RecordChange:
-        """Take a record that the state took from us, unless something newer was seen already."""
-        self.keep(record.key)
-        if record.key in self._contested:
-            return self._doubt(record.key)
-        return self._put(record) if record.stamp > self._known_stamp(record.key) else RecordChange.NOTHING
+    def wrote(self, record: Record, sent: float, acknowledged: float) -> RecordChange:
+        """Take a draft that the state took from us, unless something newer was seen already."""
+        key = record.key
+        self.keep(key)
+        if key in self._contested:
+            outcome = self.doubt(key)
+        else:
+            outcome = self._put(record) if record.stamp > self._known_stamp(key) else RecordChange.NOTHING
+        self.recent.put(Write(key, record.stamp, record, sent, acknowledged))
+        # The write of a doubtful key is superseded once the key is settled.
+        if key not in self._doubts:
+            self.recent.superseded(key, self.get(key))
+        self.drop_draft(record)
+        return outcome
 
-    def deleted(self, key: str, old: object) -> RecordChange:
+    def removed(self, key: str, old: object, sent: float, acknowledged: float) -> RecordChange:
         """Take a deletion that the state did for us, with the value that was there (None: no value)."""
         self.keep(key)
         held, stamp = self._held.get(key), stamp_of(old)
         # A record is held that the state did not have any more: another deletion, or a write whose event is
         # still to come. Only the state can tell which.
         if held is not None and old is None:
-            return self._doubt(key)
-        # What is held is newer than what was deleted, so it was written after the deletion.
-        if held is not None and held.stamp > stamp:
-            return RecordChange.NOTHING
-        return self._drop(key, stamp)
+            return self.doubt(key)
+        # What is held may be newer than what was deleted: then it was written after the deletion.
+        is_newer = held is not None and held.stamp > stamp
+        outcome = RecordChange.NOTHING if is_newer else self._drop(key, stamp)
+        if old is not None:
+            self.recent.put(Write(key, stamp, None, sent, acknowledged))
+            self.recent.superseded(key, self.get(key))
+        return outcome
 
-    def seen(self, key: str, old: object, new: object) -> RecordChange:
-        """Take an event of a write or (``new`` is None) of a deletion."""
+    def heard(self, key: str, old: object, new: object) -> tuple[str, RecordChange]:
+        """Take an event of a write or (``new`` is None) of a deletion; return the key and the effect."""
+        # The key in the record counts, because a listing has no other.
+        key = self._named(old if new is None else new) or key
         if old is not None and not self._named(old):
             # Records without a name are held under numbers, and found by their value.
             for number in [one for one in self._held if one.startswith(_UNNAMED)]:
@@ -278,19 +374,22 @@ class Table:
         self._remember(key, max(newest, stamp_of(old), ours.stamp if ours else stamp_of(new)))
         value = held.value if held else None
         if new == value:
-            return RecordChange.NOTHING
+            return key, RecordChange.NOTHING
         # The event replaced something else than what is held, so an event before it is missing.
         if old != value:
-            return self._doubt(key)
+            return key, self.doubt(key)
         if new is None:
-            return self._drop(key, 0)
+            return key, self._drop(key, 0)
         record = ours or decode(self.kind, new, key, self._seal)
-        return self._put(record) if record.stamp > newest else self._doubt(key)
+        return key, self._put(record) if record.stamp > newest else self.doubt(key)
 
     def doubt(self, key: str) -> RecordChange:
         """Mark a key as possibly changed, by an event or an own write; only the state knows its value."""
         self.keep(key)
-        return self._doubt(key)
+        if key in self._doubts:
+            return RecordChange.NOTHING
+        self._doubts[key] = False
+        return RecordChange.DOUBTFUL
 
     def hinted(self, key: str, at: str | None) -> RecordChange:
         """Doubt a key that was written elsewhere with this ``registered_at``, or (None) deleted.
@@ -305,17 +404,20 @@ class Table:
         news = key in self._held if at is None else nanoseconds_of(at) != self._known_stamp(key)
         return self.doubt(key) if awaited or news else RecordChange.NOTHING
 
-    def settle(self, key: str, value: object) -> RecordChange:
+    def settled(self, key: str, value: object) -> RecordChange:
         """Take the state's value of a doubtful key; with news of the key since, it stays doubtful."""
         news = self._doubts.pop(key, None)
         if news is None:
             return RecordChange.NOTHING
         # The value was asked for before that news, and may be what the news replaced.
         if news:
-            return self._doubt(key)
+            return self.doubt(key)
         # A listing that is being taken in step by step was asked for earlier than this value.
         self.keep(key)
-        return self._drop(key, 0) if value is None else self._put(decode(self.kind, value, key, self._seal))
+        if value is not None:
+            return self._put(decode(self.kind, value, key, self._seal))
+        # An engine that may have lost what we wrote says nothing by a missing value; the listing will tell.
+        return self._drop(key, 0, is_certain=not self.recent.endangered)
 
     def leave_doubtful(self, key: str) -> None:
         """Leave a key to the next listing, because the state did not answer."""
@@ -341,7 +443,7 @@ class Table:
         if key in self._doubts:
             self._doubts[key] = True
 
-    def listed(self, values: Iterable[object]) -> Iterator[tuple[str, RecordChange]]:
+    def news_in(self, values: Iterable[object]) -> Iterator[tuple[str, RecordChange]]:
         """Take in a listing, except for keys with news since it was asked for; one step for each record.
 
         The caller can do other work between the steps, and news of a key in between counts.
@@ -361,8 +463,8 @@ class Table:
         for key, record in listed.items():
             yield key, RecordChange.NOTHING if key in (self._touched or ()) else self._put(record)
             # Parsed in steps too, and not all at once for the next reader.
-            if key in self._changed:
-                self._changed[key] = self._document(key)
+            if key in self.changed:
+                self.changed[key] = self._document(key)
         self._touched = None
 
     # Inner workings
@@ -383,12 +485,13 @@ class Table:
         self.changes += 1
         self._deleted.pop(key, None)
         self._remember(key, newest)
-        self._changed[key] = None
-        if not record.problem:
-            return RecordChange.REGISTERED
-        return RecordChange.NOTHING if held is None else RecordChange.UNREGISTERED
+        self.changed[key] = None
+        if record.problem and held is None:
+            return RecordChange.NOTHING
+        self.recent.superseded(key, self.get(key))
+        return RecordChange.UNREGISTERED if record.problem else RecordChange.REGISTERED
 
-    def _drop(self, key: str, stamp: int) -> RecordChange:
+    def _drop(self, key: str, stamp: int, *, is_certain: bool = True) -> RecordChange:
         newest = max(stamp, self._known_stamp(key))
         held = self._held.pop(key, None)
         self._newest.pop(key, None)
@@ -397,7 +500,9 @@ class Table:
             return RecordChange.NOTHING
         self._size -= held.size
         self.changes += 1
-        self._changed[key] = None
+        self.changed[key] = None
+        if is_certain:
+            self.recent.superseded(key, None)
         return RecordChange.UNREGISTERED
 
     def _known_stamp(self, key: str) -> int:
@@ -412,12 +517,6 @@ class Table:
             self._deleted[key] = stamp
             if len(self._deleted) > MAX_REMEMBERED_DELETIONS:
                 del self._deleted[next(iter(self._deleted))]
-
-    def _doubt(self, key: str) -> RecordChange:
-        if key in self._doubts:
-            return RecordChange.NOTHING
-        self._doubts[key] = False
-        return RecordChange.DOUBTFUL
 
     def _named(self, value: object) -> str | None:
         return text_of(object_of(value).get(self.kind.key_field))

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from iii_directory.bus.seam import Bus, Payload
-    from iii_directory.catalog.registered_source import FollowedTable, RegisteredSource, Write
+    from iii_directory.catalog.registered import Table, Write
+    from iii_directory.catalog.registered_source import RegisteredSource
     from iii_directory.config import Settings
     from iii_directory.documents.model import Author
     from iii_directory.worker.change_events import ChangeEvents
@@ -55,7 +56,7 @@ class RegisteredCollection:
     def __init__(
         self,
         scope: str,
-        table: FollowedTable,
+        table: Table,
         topic: str,
         *,
         engine: EngineCalls,
@@ -231,7 +232,7 @@ class Registrations:
         self._namespace = namespace
         self._follow = follow
 
-        def collection(scope: str, table: FollowedTable, topic: str) -> RegisteredCollection:
+        def collection(scope: str, table: Table, topic: str) -> RegisteredCollection:
             return RegisteredCollection(
                 scope,
                 table,
@@ -306,7 +307,7 @@ class Registrations:
             self._watching.cancel()
         if self._loading is not None and self._loading.cancel():
             self._cut_short = True
-            self._source.says(
+            self._source.problem = (
                 "the connection ended while they were listed, perhaps because they are too many"
             )
 
@@ -373,7 +374,7 @@ class Registrations:
             # The topics may come later than the state while the engine starts.
             self._is_home_known, self._home = home.topics is not None, home
             self._hints.moved(home)
-            self._source.says_of_topics(home.finding)
+            self._source.topics = home.finding
 
     async def _load_all(self) -> str | None:
         """Load both kinds; return what went wrong, or None."""
@@ -385,7 +386,7 @@ class Registrations:
             elif isinstance(loaded, BaseException):
                 raise loaded
             else:
-                self._source.restored(loaded)
+                self._source.restored += loaded
         self._loaded = self._loaded or not problems
         return problems[0] if problems else None
 
