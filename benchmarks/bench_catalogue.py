@@ -41,7 +41,7 @@ class Reader:
     def catch_up(self) -> None:
         """Take up what changed on disk."""
         self.source.catch_up()
-        if self.source.has_changes:
+        if self.source.pending:
             self.snapshot = self.snapshot.changed(files=self.source.take_changes())
 
     def get(self, number: int) -> bytes:

@@ -40,7 +40,7 @@ def test_every_kind_of_finding_is_there_with_a_reason_and_what_to_do() -> None:
 
 
 def test_a_catalogue_without_problems_has_no_findings() -> None:
-    assert report(findings(of_paths("a.md", "b/SKILL.md"))) == {
+    assert report(EMPTY, findings(of_paths("a.md", "b/SKILL.md")), {}) == {
         "counts": {},
         "attention": 0,
         "findings": [],
@@ -58,7 +58,7 @@ def test_the_report_counts_by_kind_and_escapes_what_it_repeats() -> None:
         Finding("watch", "c", "r", "f", urgent=False),
     ]
 
-    assert report(found) == {
+    assert report(EMPTY, found, {}) == {
         "counts": {"skipped": 2, "watch": 1},
         "attention": 2,
         "findings": [

@@ -27,7 +27,7 @@ def test_a_skill_of_the_reference_worker_is_a_skill() -> None:
     skill = decode(SKILLS, SKILL, "demo/a").parsed(SKILLS).skill
     assert skill is not None
     assert (skill.id, skill.title, skill.description) == ("demo/a", "A title", "A line.")
-    assert (skill.modified_at, skill.source, skill.bytes) == (AT, "registered", 19)
+    assert (skill.modified_at, skill.provenance.kind, skill.bytes) == (AT, "registered", 19)
 
 
 def test_a_prompt_of_the_reference_worker_is_a_prompt() -> None:
@@ -35,7 +35,7 @@ def test_a_prompt_of_the_reference_worker_is_a_prompt() -> None:
     assert prompt is not None
     assert (prompt.name, prompt.description, prompt.function_id) == ("greet", "Say hello.", "demo::greet")
     assert prompt.arguments == (PromptArgument("to", None, required=True), PromptArgument("tone", "How"))
-    assert (prompt.modified_at, prompt.source, prompt.path) == (AT, "registered", None)
+    assert (prompt.modified_at, prompt.provenance.kind, prompt.path) == (AT, "registered", None)
 
 
 def test_the_older_record_without_arguments_is_a_prompt() -> None:

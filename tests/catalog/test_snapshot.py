@@ -33,7 +33,7 @@ def test_a_file_wins_over_a_registration_and_the_loser_is_told() -> None:
 
     skill = snapshot.find("db")
     assert skill is not None
-    assert skill.source == "folder"
+    assert skill.provenance.kind == "file"
     assert shadowed(snapshot) == ["registered skill db"]
     (finding,) = [finding for finding in findings(snapshot) if finding.kind == "shadowed"]
     assert "db.md has the same id 'db'" in finding.reason
@@ -44,7 +44,7 @@ def test_a_registration_comes_back_when_the_file_before_it_goes() -> None:
 
     skill = snapshot.find("db")
     assert skill is not None
-    assert skill.source == "registered"
+    assert skill.provenance.kind == "registered"
     assert shadowed(snapshot) == []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from iii_directory.catalog.catalogue import Catalogue
 from iii_directory.catalog.diagnostics import finding_of, grouped, log_lines, report
 from iii_directory.catalog.folder_source import FolderSource
+from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.documents.model import Finding
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def test_the_row_of_a_finding_says_whether_it_needs_attention() -> None:
     calm = Finding("watch", "folder", "slow", "move it", urgent=False)
     pressing = Finding("watch", "folder", "slow", "move it")
 
-    rows = report([calm, asset("a"), pressing])["findings"]
+    rows = report(EMPTY, [calm, asset("a"), pressing], {})["findings"]
 
     assert [row["attention"] for row in rows] == [False, False, True]
     assert [finding_of(row) for row in rows] == [calm, asset("a"), pressing]

@@ -79,7 +79,7 @@ def test_registered_entries_are_always_shown_even_behind_a_hidden_file() -> None
     hidden = snapshot.changed(visibility=Visibility(NOBODY, AUTO))
     skill = hidden.find("db/a")
     assert skill is not None
-    assert skill.source == "registered"
+    assert skill.provenance.kind == "registered"
 
 
 def test_an_installed_worker_brings_its_namespace_back() -> None:

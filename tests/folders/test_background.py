@@ -70,7 +70,7 @@ def test_a_folder_that_appears_is_found_at_the_next_look(
     class Source(FolderSource):
         def catch_up(self, at_most: int | None = None) -> bool:
             done = super().catch_up(at_most)
-            if not self.has_changes:
+            if not self.pending:
                 looked_in_vain.set()
             return done
 

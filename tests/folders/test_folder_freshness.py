@@ -348,9 +348,9 @@ def test_few_changes_are_read_at_once_and_many_are_left_to_a_later_call_without_
     source = view.source
     skills.document("ns/a.md", "A")
     assert source.catch_up()
-    assert source.has_changes
+    assert source.pending
     view.apply(source.take_changes())
-    assert not source.has_changes
+    assert not source.pending
 
     skills.document("ns/a.md", "Edited")
     assert source.catch_up(at_most=10)
@@ -360,7 +360,7 @@ def test_few_changes_are_read_at_once_and_many_are_left_to_a_later_call_without_
     for number in range(20):
         skills.document(f"ns/doc-{number}.md", "Doc")
     assert source.catch_up(at_most=1) is False
-    assert not source.has_changes
+    assert not source.pending
     assert len(view.titles()) == 21
 
 

@@ -13,6 +13,7 @@ microseconds while nothing changed; where many files must be read, a thread read
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory import limits
@@ -22,17 +23,17 @@ from iii_directory.catalog.persistent import PagedMap
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
 from iii_directory.catalog.view import REGISTERED, Bodies, CatalogueView, FileReader
-from iii_directory.disk.install_record import LOCKFILE, changed_namespaces
+from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.documents.ids import namespace_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from iii_directory.catalog.folder_source import FolderSource
     from iii_directory.catalog.folders import Changes
     from iii_directory.catalog.snapshot import Snapshot
-    from iii_directory.disk.install_record import LockFile, NamespaceChange
+    from iii_directory.disk.install_record import LockFile
     from iii_directory.documents.model import Finding, ParsedFile
 
 log = logging.getLogger("iii_directory.catalog")
@@ -92,6 +93,7 @@ class Catalogue:
         levels: Levels | None = None,
     ) -> None:
         self._folders = folders
+        self.has_installed = folders.has_installed
         self._registered = registered or RegisteredSource()
         self._installed = installed or InstalledSource()
         self._notes = notes or Notes()
@@ -194,15 +196,11 @@ class Catalogue:
         self._loop.call_soon(setattr, self, "_this_turn", None)
         return view
 
-    def installed_between(self, before: LockFile, after: LockFile) -> list[NamespaceChange]:
-        """Return what was installed between two views; empty if the earlier record could not be read."""
-        return [] if before.broken else changed_namespaces(before, after, self._folders.has_installed)
-
     # Inner workings
 
     def _take_up(self) -> CatalogueView:
         """Return a view of what the sources hold now. It never waits, so that all of it is of one moment."""
-        files = self._folders.take_changes() if self._folders.has_changes else {}
+        files = self._folders.take_changes() if self._folders.pending else {}
         registered = self._registered.take_changes() if self._registered.has_changes else {}
         inputs = _Inputs(
             self._levels,
@@ -300,9 +298,9 @@ async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: a
     saw a change first. A folder that cannot be watched, or whose last scan failed, is scanned every
     `limits.RESCAN_SECONDS`.
     """
-    from asyncio import sleep, to_thread
+    from asyncio import get_running_loop, sleep, timeout, to_thread
 
-    logged = ""
+    loop, logged = get_running_loop(), ""
     while True:
         try:
             await to_thread(source.catch_up)
@@ -310,27 +308,19 @@ async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: a
             woken.clear()
             # Editors and installers change several files at once, which one round takes up together.
             await sleep(limits.BURST_SECONDS)
-            await _readable(source.wake_fds(), woken, limits.RESCAN_SECONDS)
+            descriptors = source.wake_fds()
+            try:
+                for descriptor in descriptors:
+                    loop.add_reader(descriptor, woken.set)
+                with suppress(TimeoutError):
+                    async with timeout(limits.RESCAN_SECONDS):
+                        await woken.wait()
+            finally:
+                for descriptor in descriptors:
+                    loop.remove_reader(descriptor)
         except Exception as error:
             # The cause may be temporary; without this task only readers would notice changes.
             if logged != repr(error):
                 logged = repr(error)
                 log.exception("following the skills folder failed, and is tried again")
             await sleep(limits.RESCAN_SECONDS)
-
-
-async def _readable(descriptors: Sequence[int], woken: asyncio.Event, seconds: float) -> None:
-    """Wait until a descriptor is readable, ``woken`` is set, or the time is over."""
-    from asyncio import get_running_loop, timeout
-
-    loop = get_running_loop()
-    try:
-        for descriptor in descriptors:
-            loop.add_reader(descriptor, woken.set)
-        async with timeout(seconds):
-            await woken.wait()
-    except TimeoutError:
-        return
-    finally:
-        for descriptor in descriptors:
-            loop.remove_reader(descriptor)

@@ -18,7 +18,7 @@ from iii_directory.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, MAX_LOGGED_
 from iii_directory.text import escaped, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Provenance
@@ -33,28 +33,21 @@ _PRECEDENCE: Final = "files come before registrations, and the first path in ord
 # The answer of directory::diagnostics
 
 
-def report(
-    found: Iterable[Finding],
-    asked: Mapping[str, Any] | None = None,
-    provenance_of: Callable[[Finding], Provenance | None] = lambda _: None,
-) -> dict[str, Any]:
+def report(snapshot: Snapshot, found: Iterable[Finding], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ``directory::diagnostics``: the counts of all findings, and the rows that were asked for.
 
     Findings that need attention come first where not all are shown, so that ``limit`` cuts the least
     important ones.
     """
-    asked = asked or {}
-    everything = list(found)
-    shown = [
-        finding for finding in everything if finding.urgent or not flag(asked, "attention", default=False)
-    ]
+    everything, urgent_only = list(found), flag(asked, "attention", default=False)
+    shown = [finding for finding in everything if finding.urgent or not urgent_only]
     limit = count(asked, "limit", default=len(shown))
     if limit < len(shown):
         shown = sorted(shown, key=lambda finding: not finding.urgent)[:limit]
     reply: dict[str, Any] = {
         "counts": dict(sorted(Counter(finding.kind for finding in everything).items())),
         "attention": sum(finding.urgent for finding in everything),
-        "findings": [row_of(finding, provenance_of(finding)) for finding in shown],
+        "findings": [row_of(finding, provenance_of(snapshot, finding)) for finding in shown],
     }
     if len(shown) < len(everything):
         reply["left_out"] = len(everything) - len(shown)
@@ -78,14 +71,8 @@ def row_of(finding: Finding, provenance: Provenance | None = None) -> dict[str, 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """Read a finding back from its row."""
-    return Finding(
-        row["kind"],
-        row["subject"],
-        row["reason"],
-        row["fix"],
-        urgent=row.get("attention", True),
-        forbidden=row.get("forbidden", False),
-    )
+    kind, subject, reason, fix = (row[name] for name in ("kind", "subject", "reason", "fix"))
+    return Finding(kind, subject, reason, fix, row.get("attention", True), row.get("forbidden", False))
 
 
 def provenance_of(snapshot: Snapshot, finding: Finding) -> Provenance | None:
@@ -157,10 +144,18 @@ def strays(snapshot: Snapshot, paths: Iterable[str]) -> list[Finding]:
             in_skill[folder] = skill_at(snapshot, path) is not None
         if in_skill[folder]:
             continue
-        if path.endswith(".md"):
-            found.append(_not_a_document(path))
-        else:
+        if not path.endswith(".md"):
             others.append(path)
+            continue
+        stem = path.rpartition("/")[2].removesuffix(".md")
+        if stem.isupper() and stem not in ("SKILL", "SKILLS"):
+            reason = "names in capitals are for files that are not documents; ids are lowercase"
+            fix = "nothing, if it is one of those, as a README is; else rename it"
+            found.append(Finding("skipped", path, reason, fix, urgent=False))
+        else:
+            problem = path_to_id(path).problem or "it makes no id"
+            fix = "rename or move it if it should be a skill or a prompt"
+            found.append(Finding("skipped", path, problem, fix))
     if others:
         # One finding for all of them, so that a folder of pictures does not fill a page.
         count = f"{len(others)} files" if len(others) > 1 else "one file"
@@ -168,16 +163,6 @@ def strays(snapshot: Snapshot, paths: Iterable[str]) -> list[Finding]:
         fix = "nothing, if that is meant; else give the folder above a SKILL.md"
         found.append(Finding("skipped", min(others), reason, fix, urgent=False))
     return found
-
-
-def _not_a_document(path: str) -> Finding:
-    stem = path.rpartition("/")[2].removesuffix(".md")
-    if stem.isupper() and stem not in ("SKILL", "SKILLS"):
-        reason = "names in capitals are for files that are not documents; ids are lowercase"
-        fix = "nothing, if it is one of those, as a README is; else rename it"
-        return Finding("skipped", path, reason, fix, urgent=False)
-    problem = path_to_id(path).problem or "it makes no id"
-    return Finding("skipped", path, problem, "rename or move it if it should be a skill or a prompt")
 
 
 def _some(names: list[str]) -> str:
@@ -200,9 +185,8 @@ def _shadowed(snapshot: Snapshot) -> Iterator[Finding]:
         skill = entry.skill
         file = None if skill is None else outranked_by(snapshot.skill_claims.winners, skill)
         if skill is not None and file is not None:
-            reason = (
-                f"{origin_of(file)} is read by the same address as {quoted(skill.id)} and is served instead"
-            )
+            winner = origin_of(file)
+            reason = f"{winner} is read by the same address as {quoted(skill.id)} and is served instead"
             yield Finding("shadowed", origin_of(skill), reason, fix)
 
 

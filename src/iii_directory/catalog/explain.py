@@ -157,9 +157,8 @@ def _of_file(snapshot: Snapshot, path: str, entry: ParsedFile) -> Iterator[Row]:
         return
     whose = quoted(snapshot.display_id(part))
     reason = f"it is a file of the skill {whose}; lists and search name documents only"
-    yield _rule(
-        "file", path, reason, "nothing; skills show ID PATH reads it, and so does directory::skills::file"
-    )
+    fix = "nothing; skills show ID PATH reads it, and so does directory::skills::file"
+    yield _rule("file", path, reason, fix)
 
 
 def _of_levels(view: CatalogueView, written: str) -> Iterator[Row]:
@@ -195,6 +194,5 @@ def _of_served(view: CatalogueView, skill: Skill) -> Iterator[Row]:
         reason = f"the index cuts every description so that all skills fit {INDEX_BUDGET_BYTES} bytes"
         yield _rule("cut", key, reason, "nothing; say first what the skill is for")
     if skill.disable_model_invocation:
-        yield _rule(
-            "for_people", key, "its author lets people call it, not models (disable-model-invocation)"
-        )
+        reason = "its author lets people call it, not models (disable-model-invocation)"
+        yield _rule("for_people", key, reason)

@@ -182,9 +182,8 @@ def _file_called(snapshot: Snapshot, owner: Skill, path: str) -> skill_folders.S
         return found
     key = snapshot.display_id(owner)
     problem = f"file {quoted(path)} not found in the skill {quoted(key)}"
-    raise DirectoryError(
-        FILE_NOT_FOUND, problem, did_you_mean=close_names(wanted, {file.path for file in known})
-    )
+    close = close_names(wanted, {file.path for file in known})
+    raise DirectoryError(FILE_NOT_FOUND, problem, did_you_mean=close)
 
 
 def read_part(view: CatalogueView, file: skill_folders.SkillFile, offset: int, limit: int) -> FilePart:
@@ -202,9 +201,8 @@ def with_places(view: CatalogueView, answer: Row) -> Row:
 
     def placed(hit: Row, kind: str) -> Row:
         skill = view.snapshot.find(hit["id"]) if kind == "skill" else None
-        return (
-            hit if skill is None else hit | view.files.place_of(skill_folders.folder_of(skill) or skill.path)
-        )
+        path = None if skill is None else skill_folders.folder_of(skill) or skill.path
+        return hit | view.files.place_of(path)
 
     results: list[Row] = []
     for result in answer["results"]:

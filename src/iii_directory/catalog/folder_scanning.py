@@ -36,9 +36,9 @@ class Directory:
 
     __slots__ = (
         "attached",
-        "depth",
         "entries",
         "name",
+        "names",
         "parent",
         "prefix",
         "stamps",
@@ -50,18 +50,14 @@ class Directory:
         self.name = name
         self.parent = parent
         self.prefix: str = "" if parent is None else f"{parent.prefix}{name}/"
-        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.names: list[str] = [] if parent is None else [*parent.names, name]
+        """The names on the path from the root."""
         self.entries: dict[str, ParsedFile] = {}
         self.stamps: dict[str, files.Stamp | files.Reason] = {}
         """The state each entry was parsed from; missing for files that must always be read again."""
         self.subdirectories: dict[str, Directory] = {}
         self.watch: int | None = None
         self.attached = True
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names on the path from the root."""
-        return self.prefix.split("/")[:-1]
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every entry in and below this directory."""
@@ -356,7 +352,7 @@ class Scanner:
         try:
             if name[0] == ".":
                 raise files.RefusedError(HIDDEN)
-            if parent.depth >= limits.MAX_FOLDER_DEPTH:
+            if len(parent.names) >= limits.MAX_FOLDER_DEPTH:
                 raise files.RefusedError(TOO_DEEP)
             if not name.isascii() and decodable_name(name) != name:
                 raise files.RefusedError(BAD_NAME)

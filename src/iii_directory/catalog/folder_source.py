@@ -81,12 +81,8 @@ class FolderSource:
         # runs on the event loop and must not wait for a scan in a thread.
         self._work_lock = threading.Lock()
         self._publish_lock = threading.Lock()
-        self._pending: Changes = {}
-
-    @property
-    def has_changes(self) -> bool:
-        """Return whether `take_changes` would return any change."""
-        return bool(self._pending)
+        self.pending: Changes = {}
+        """What `take_changes` would return."""
 
     def catch_up(self, at_most: int | None = None) -> bool:
         """Read the files that changed on disk and keep the result for `take_changes`.
@@ -111,7 +107,7 @@ class FolderSource:
         document. Never waits for the disk.
         """
         with self._publish_lock:
-            pending, self._pending = self._pending, {}
+            pending, self.pending = self.pending, {}
         return pending
 
     def read_body(self, path: str) -> bytes:
@@ -196,14 +192,12 @@ class FolderSource:
             staged[path] = self._owner(path).tree.get(path)
         if staged:
             with self._publish_lock:
-                self._pending.update(staged)
+                self.pending.update(staged)
 
     def _move_namespaces(self) -> set[str]:
         """Recompute the owner of each namespace and return the paths whose owner changed."""
-        before = self._owners
-        self._owners = {
-            namespace: layer for layer in reversed(self._layers) for namespace in layer.namespaces
-        }
+        old = self._owners
+        self._owners = {name: layer for layer in reversed(self._layers) for name in layer.namespaces}
         for layer in self._layers:
             layer.tree.reshaped = False
         self.local_namespaces = frozenset(() if self._local is None else self._local.namespaces)
@@ -222,9 +216,7 @@ class FolderSource:
         )
         self.findings = (*self._problems, *self._shadowed)
         # A namespace that is new or gone in every layer is already among the changes.
-        moved = [
-            name for name in before.keys() & self._owners.keys() if before[name] is not self._owners[name]
-        ]
+        moved = [name for name in old.keys() & self._owners.keys() if old[name] is not self._owners[name]]
         return {path for name in moved for layer in self._layers for path in layer.tree.paths_in(name)}
 
 

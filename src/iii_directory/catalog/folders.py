@@ -205,12 +205,9 @@ class FollowedFolder(Layer):
         scanner.again.clear()
         self.problems.pop("full", None)
         if self.tree.full:
-            text = (
-                f"it holds more than {limits.MAX_FOLDER_ENTRIES} files and directories; the rest is left out"
-            )
-            self.problems["full"] = Finding(
-                "skipped", self._name, text, "move files that are not documents elsewhere"
-            )
+            most, fix = limits.MAX_FOLDER_ENTRIES, "move files that are not documents elsewhere"
+            text = f"it holds more than {most} files and directories; the rest is left out"
+            self.problems["full"] = Finding("skipped", self._name, text, fix)
 
     def _visit_everything(self) -> None:
         self._identity = None
@@ -289,10 +286,7 @@ class RootFolder(FollowedFolder):
 
 
 def roots_of(
-    roots: Sequence[Path],
-    skills_folder: Path,
-    *,
-    watcher: Callable[[], Inotify | None] = system_watcher,
+    roots: Sequence[Path], skills_folder: Path, *, watcher: Callable[[], Inotify | None] = system_watcher
 ) -> list[RootFolder]:
     """Create the root folders in order, without duplicates and without ``skills_folder`` itself."""
     main = os.path.realpath(skills_folder)

@@ -9,6 +9,7 @@ changed document costs a copy of the page and of the run it is in, however many 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -169,26 +170,18 @@ class SortedDocuments(Generic[T]):
     The lists are shared between callers, so callers must not change them.
     """
 
-    __slots__ = ("_columns", "_firsts", "_items", "_keys", "_runs")
-
     def __init__(self, runs: list[SortedRun[T]]) -> None:
         self._runs = runs
         self._firsts = [run.keys[0] for run in runs]
-        self._keys: list[str] | None = None
-        self._items: list[T] | None = None
         self._columns: dict[Callable[[str, T], Any], list[Any]] = {}
 
-    @property
+    @cached_property
     def keys(self) -> list[str]:
-        if self._keys is None:
-            self._keys = list(chain.from_iterable(run.keys for run in self._runs))
-        return self._keys
+        return list(chain.from_iterable(run.keys for run in self._runs))
 
-    @property
+    @cached_property
     def items(self) -> list[T]:
-        if self._items is None:
-            self._items = list(chain.from_iterable(run.items for run in self._runs))
-        return self._items
+        return list(chain.from_iterable(run.items for run in self._runs))
 
     def column(self, make: Callable[[str, T], Row]) -> list[Row]:
         """Return one row for each document, in order; each row is computed once.

@@ -174,12 +174,8 @@ def _named(snapshot: Snapshot, written: str) -> Found | FoundFile | None:
     name, slash, rest = written.partition("/")
     owners = _owners_of_names(snapshot).get(name.lower(), ())
     if len(owners) > 1:
-        ids = ", ".join(map(quoted, owners))
-        raise DirectoryError(
-            errors.SKILL_NOT_FOUND,
-            f"{len(owners)} skills are called {quoted(name)}: {ids}",
-            did_you_mean=owners,
-        )
+        problem = f"{len(owners)} skills are called {quoted(name)}: {', '.join(map(quoted, owners))}"
+        raise DirectoryError(errors.SKILL_NOT_FOUND, problem, did_you_mean=owners)
     return _at(snapshot, f"{owners[0]}{slash}{rest}") if owners else None
 
 
@@ -214,9 +210,8 @@ def _prepared_names(_: Snapshot) -> dict[frozenset[str], Names]:
 
 
 def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
-    known = [
-        path for path in snapshot.paths_of(namespace_of(written)) if skill_at(snapshot, path) is not None
-    ]
+    paths = snapshot.paths_of(namespace_of(written))
+    known = [path for path in paths if skill_at(snapshot, path) is not None]
     named_so = [path for path in known if path.endswith(f"/{written.rpartition('/')[2]}")]
     close = close_names(written, frozenset(known)) or named_so[: limits.MAX_SUGGESTIONS]
     return DirectoryError(errors.FILE_NOT_FOUND, f"file {quoted(written)} not found", did_you_mean=close)
@@ -265,9 +260,8 @@ def not_found(
         # Some skills of the namespace that was meant, when it has no overview to offer.
         below = snapshot.skills_below(namespace_of(skill_id))[: limits.MAX_SUGGESTIONS]
         close = [snapshot.display_id(skill) for skill in below]
-    return DirectoryError(
-        errors.SKILL_NOT_FOUND, f"skill {quoted(shown or asked)} not found", did_you_mean=close
-    )
+    problem = f"skill {quoted(shown or asked)} not found"
+    return DirectoryError(errors.SKILL_NOT_FOUND, problem, did_you_mean=close)
 
 
 # Where callers may write
@@ -317,7 +311,7 @@ def place_of_known(view: CatalogueView, skill_id: str) -> WritablePlace:
     namespace, inside, path = (skill.path or "").partition("/")
     if skill.path is None:
         why = "it is registered by a worker, which alone can change it"
-    elif (layer := view.files.layer_of(skill.path)) is not None:
+    elif (layer := view.files.folders.layer_of(skill.path)) is not None:
         why = f"it comes from {layer}, which is only read"
     elif not inside:
         why = f"its file lies in no folder; move it to {shown}/{OVERVIEW} to have it written"
@@ -332,9 +326,8 @@ def place_of_file(view: CatalogueView, skill_id: str, path: str, raw: bytes) -> 
     skill = view.snapshot.find(skill_id)
     folder = None if skill is None else folder_of(skill)
     if skill is None or folder is None:
-        raise DirectoryError(
-            errors.RESERVED_PLACE, f"{quoted(place.id)} is a page: name the skill it belongs to"
-        )
+        problem = f"{quoted(place.id)} is a page: name the skill it belongs to"
+        raise DirectoryError(errors.RESERVED_PLACE, problem)
     try:
         vet_path(path)
     except DirectoryError as error:
@@ -349,15 +342,13 @@ def place_of_file(view: CatalogueView, skill_id: str, path: str, raw: bytes) -> 
         # A page or a prompt of the skill: the rules for documents hold for its text.
         written_document(whole, raw.decode("utf-8", "surrogateescape"))
     elif path.endswith(".md") and len(raw) > limits.MAX_BODY_BYTES:
-        raise DirectoryError(
-            errors.BAD_BODY, f"{quoted(path)} is larger than {limits.MAX_BODY_BYTES // limits.KIB} KiB"
-        )
+        problem = f"{quoted(path)} is larger than {limits.MAX_BODY_BYTES // limits.KIB} KiB"
+        raise DirectoryError(errors.BAD_BODY, problem)
     sizes = {one.place: one.size for one in files_of(view.snapshot, skill)} | {whole: len(raw)}
     if len(sizes) > limits.MAX_BUNDLE_FILES or sum(sizes.values()) > limits.MAX_BUNDLE_BYTES:
         most = f"{limits.MAX_BUNDLE_FILES} files and {limits.MAX_BUNDLE_BYTES // limits.MIB} MiB"
-        raise DirectoryError(
-            errors.QUOTA, f"with this the skill {quoted(place.id)} would have more than {most}"
-        )
+        problem = f"with this the skill {quoted(place.id)} would have more than {most}"
+        raise DirectoryError(errors.QUOTA, problem)
     return place
 
 
@@ -384,9 +375,8 @@ def check_quota(sizes: Mapping[str, int], most_skills: int, most_bytes: int) -> 
 
 def _check_writable_id(skill_id: str) -> None:
     if "::" in skill_id:
-        raise DirectoryError(
-            errors.FUNCTION_ID_AS_SKILL, f"{quoted(skill_id)} is a function id, not a skill id"
-        )
+        problem = f"{quoted(skill_id)} is a function id, not a skill id"
+        raise DirectoryError(errors.FUNCTION_ID_AS_SKILL, problem)
     check_skill_id(skill_id)
 
 
@@ -402,7 +392,6 @@ def _why_not_here(view: CatalogueView, skill_id: str, namespace: str) -> str | N
         return f"the namespace {quoted(namespace)} speaks for itself"
     if namespace in view.snapshot.hidden:
         return f"the namespace {quoted(namespace)} is hidden, because its worker is not installed"
-    layer = view.files.layer_of(f"{namespace}/")
-    return (
-        None if layer is None else f"the namespace {quoted(namespace)} comes from {layer}, which is only read"
-    )
+    if (layer := view.files.folders.layer_of(f"{namespace}/")) is not None:
+        return f"the namespace {quoted(namespace)} comes from {layer}, which is only read"
+    return None

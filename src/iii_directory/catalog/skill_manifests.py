@@ -24,6 +24,7 @@ from iii_directory.catalog.skill_folders import every_skill, files_of, folder_of
 from iii_directory.catalog.skill_replies import meta_of
 from iii_directory.catalog.snapshot import once_per_snapshot
 from iii_directory.catalog.view import REGISTERED
+from iii_directory.disk.install_record import content_hash
 from iii_directory.documents import skill_package
 from iii_directory.documents.file_pages import media_type, text_of
 from iii_directory.documents.ids import OVERVIEW, bare_id, namespace_of
@@ -172,9 +173,8 @@ def _bytes_of(view: CatalogueView, item: AddressedSkill, file: SkillFile | None)
         return _overview(view, item)[:2]
     part = read_part(view, file, 0, limits.MAX_BUNDLE_BYTES)
     if part.sha256 is None:
-        raise DirectoryError(
-            TOO_LARGE, f"file {quoted(file.path)} has more than {limits.MAX_BUNDLE_BYTES} bytes"
-        )
+        problem = f"file {quoted(file.path)} has more than {limits.MAX_BUNDLE_BYTES} bytes"
+        raise DirectoryError(TOO_LARGE, problem)
     return part.raw, part.sha256
 
 
@@ -228,19 +228,9 @@ class Publisher:
         """Read the content served at a path behind ``skill://``."""
         item, file = _find(view, path)
         raw, sha256 = _bytes_of(view, item, file)
-        self._forget_outdated(path, f"sha256:{sha256}")
-        text = text_of(raw)
-        mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
-        provenance = item.skill.provenance
-        if file is not None:
-            provenance = of_file(view, item.skill, file, sha256)
-        return SkillContent(mime_type, raw if text is None else text, provenance)
-
-    def _forget_outdated(self, path: str, digest: str) -> None:
-        """Forget the manifests that list other bytes: a file may change before its writer closes it."""
-        uri = uri_of(path)
+        # Forget the manifests that list other bytes: a file may change before its writer closes it.
+        uri, digest, above = uri_of(path), f"sha256:{sha256}", path.rpartition("/")[0]
         with self._lock:
-            above = path.rpartition("/")[0]
             while above:
                 kept = self._kept.get(above)
                 resources: Any = [] if kept is None else kept[1].row["resources"]
@@ -248,6 +238,12 @@ class Publisher:
                     del self._kept[above]
                     self._of = None
                 above = above.rpartition("/")[0]
+        text = text_of(raw)
+        mime_type = MARKDOWN if path.endswith(".md") else media_type(path)
+        provenance = item.skill.provenance
+        if file is not None:
+            provenance = of_file(view, item.skill, file, sha256)
+        return SkillContent(mime_type, raw if text is None else text, provenance)
 
     def page(self, view: CatalogueView, cursor: str | None) -> Row:
         """Return one page of the skills, as ``skills/list`` shows them."""
@@ -348,30 +344,25 @@ class Publisher:
         """Return the skills for a well-known index: each with its artifact, under a unique name."""
         rows: dict[str, Row] = {}
         for entry in self._entries(view)[0]:
-            name = entry.published.name
-            if name not in rows and entry.row["resources"] != _DYNAMIC:
-                rows[name] = self._artifact(view, entry)
+            item, resources = entry.published, entry.row["resources"]
+            if item.name in rows or resources == _DYNAMIC:
+                continue
+            kept = self._archives.get(item.path)
+            if kept is None or kept[0] != entry.fingerprint:
+                is_archive = len(resources) > 1
+                row: Row = {
+                    "id": view.snapshot.display_id(item.skill),
+                    "path": item.path,
+                    "name": item.name,
+                    "description": cut(
+                        entry.row["frontmatter"]["description"], skill_package.DESCRIPTION_CHARS
+                    ),
+                    "type": "archive" if is_archive else "skill-md",
+                    "digest": content_hash(_archive(view, item)) if is_archive else resources[0]["digest"],
+                }
+                kept = self._archives[item.path] = entry.fingerprint, row
+            rows[item.name] = kept[1]
         return list(rows.values())
-
-    def _artifact(self, view: CatalogueView, entry: ManifestEntry) -> Row:
-        path = entry.published.path
-        kept = self._archives.get(path)
-        if kept is not None and kept[0] == entry.fingerprint:
-            return kept[1]
-        resources: list[Row] = entry.row["resources"]
-        digest = resources[0]["digest"]
-        if len(resources) > 1:
-            digest = skill_package.digest_of(_archive(view, entry.published))
-        row: Row = {
-            "id": view.snapshot.display_id(entry.published.skill),
-            "path": path,
-            "name": entry.published.name,
-            "description": cut(entry.row["frontmatter"]["description"], skill_package.DESCRIPTION_CHARS),
-            "type": "archive" if len(resources) > 1 else "skill-md",
-            "digest": digest,
-        }
-        self._archives[path] = (entry.fingerprint, row)
-        return row
 
     def _entries(self, view: CatalogueView) -> tuple[list[ManifestEntry], str]:
         """Return the listed skills by their paths, and a revision that differs when any of them differs."""
@@ -402,32 +393,30 @@ class Publisher:
         place = REGISTERED if skill.path is None else namespace_of(skill.path)
         version = skill, view.revisions.get(place)
         kept = self._kept.get(item.path)
-        if kept is None or kept[0] != version:
-            kept = self._kept[item.path] = version, _new_entry(view, item)
-        return kept[1]
-
-
-def _new_entry(view: CatalogueView, item: AddressedSkill) -> ManifestEntry:
-    raw, sha256, front_matter = _overview(view, item)
-    files = _files_in(view.snapshot, item)
-    overview_uri = uri_of(f"{item.path}{_OVERVIEW_SUFFIX}")
-    rows: list[Row] = [{"uri": overview_uri, "digest": f"sha256:{sha256}", "size": len(raw)}]
-    known = sum(file.size for file in files.values() if file is not None) + len(raw)
-    is_dynamic = len(files) > limits.MAX_BUNDLE_FILES or known > limits.MAX_BUNDLE_BYTES
-    for inner in () if is_dynamic else sorted(files.keys() - {OVERVIEW}):
-        path, file = f"{item.path}/{inner}", files[inner]
-        if file is None or file.place is None:
-            content, sha256 = _bytes_of(view, *_find(view, path))
-            size = len(content)
-        else:
-            part = view.files.read(file.place, 0, 0)
-            sha256, size = part.sha256, part.size
-        rows.append({"uri": uri_of(path), "digest": f"sha256:{sha256}", "size": size})
-    resources = _DYNAMIC if is_dynamic else rows
-    row: Row = {"uri": overview_uri, "frontmatter": front_matter, "resources": resources}
-    fingerprint = hashlib.sha256(json.dumps(row, ensure_ascii=True).encode()).hexdigest()
-    row["_meta"] = meta_of(item.skill.provenance)
-    return ManifestEntry(item, row, len(raw), len(files), fingerprint)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        raw, sha256, front_matter = _overview(view, item)
+        files = _files_in(view.snapshot, item)
+        overview_uri = uri_of(f"{item.path}{_OVERVIEW_SUFFIX}")
+        rows: list[Row] = [{"uri": overview_uri, "digest": f"sha256:{sha256}", "size": len(raw)}]
+        known = sum(file.size for file in files.values() if file is not None) + len(raw)
+        is_dynamic = len(files) > limits.MAX_BUNDLE_FILES or known > limits.MAX_BUNDLE_BYTES
+        for inner in () if is_dynamic else sorted(files.keys() - {OVERVIEW}):
+            path, file = f"{item.path}/{inner}", files[inner]
+            if file is None or file.place is None:
+                content, sha256 = _bytes_of(view, *_find(view, path))
+                size = len(content)
+            else:
+                part = view.files.read(file.place, 0, 0)
+                sha256, size = part.sha256, part.size
+            rows.append({"uri": uri_of(path), "digest": f"sha256:{sha256}", "size": size})
+        resources = _DYNAMIC if is_dynamic else rows
+        row: Row = {"uri": overview_uri, "frontmatter": front_matter, "resources": resources}
+        fingerprint = hashlib.sha256(json.dumps(row, ensure_ascii=True).encode()).hexdigest()
+        row["_meta"] = meta_of(skill.provenance)
+        entry = ManifestEntry(item, row, len(raw), len(files), fingerprint)
+        self._kept[item.path] = version, entry
+        return entry
 
 
 def _archive(view: CatalogueView, item: AddressedSkill) -> bytes:

@@ -89,7 +89,8 @@ def light_row(key: str, skill: Skill) -> Row:
 
 
 def plain_row(key: str, skill: Skill) -> Row:
-    return directory_row(key, skill) | {"registered_at": skill.modified_at, "source": skill.source}
+    source = "registered" if skill.path is None else "folder"
+    return directory_row(key, skill) | {"registered_at": skill.modified_at, "source": source}
 
 
 def resource_row(key: str, skill: Skill) -> Row | None:
@@ -121,7 +122,7 @@ def plain_prompt_row(_: str, prompt: Prompt) -> Row:
         "arguments": len(prompt.arguments),
         "registered_at": prompt.modified_at,
         "modified_at": prompt.modified_at,
-        "source": prompt.source,
+        "source": "registered" if prompt.path is None else "folder",
         "provenance": prompt.provenance.as_json(),
     }
 

@@ -40,21 +40,6 @@ def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
 class Snapshot:
     """Every document by its id or name. ``skills`` and ``prompts`` are sorted by what callers see."""
 
-    __slots__ = (
-        "_namespaces",
-        "_paths",
-        "_sorted",
-        "computed",
-        "files",
-        "hidden",
-        "prompt_claims",
-        "prompts",
-        "registered",
-        "skill_claims",
-        "skills",
-        "visibility",
-    )
-
     def __init__(self) -> None:
         self.files: PagedMap[ParsedFile] = PagedMap()
         """Every file of the folder by its path."""
@@ -174,11 +159,8 @@ class Snapshot:
 
     def documenting(self, function_id: str) -> list[Skill]:
         """Return the skills whose front matter names a function."""
-        return [
-            skill
-            for skill in self.skills.items
-            if skill.function_id == function_id or function_id in skill.functions
-        ]
+        items = self.skills.items
+        return [one for one in items if one.function_id == function_id or function_id in one.functions]
 
     def _hidden_after(self, before: Snapshot, files: Changes) -> frozenset[str]:
         """Return the hidden namespaces, asking the rule only for those that changed."""
@@ -212,18 +194,17 @@ class Snapshot:
         )
         old, new = before.skill_claims.winners, self.skill_claims.winners
         if len(moved) * _BULK > len(new):
-            self.skills = sorted_by_key(
-                {self._display_id(key): skill for key in new if (skill := _shown(new, key)) is not None}
-            )
+            shown = ((key, _shown(new, key)) for key in new)
+            self.skills = sorted_by_key({self._display_id(key): one for key, one in shown if one is not None})
             return
         # Whether an overview is shown, and by the name of its folder, depends on the skill of that name.
         affected = moved | {_twin(skill_id) for skill_id in moved}
         affected |= {skill_id + INDEX_SUFFIX for skill_id in affected}
         affected |= self._overviews_moved_apart(before, [*removed, *added])
         edits: dict[str, Skill | None] = {before._display_id(key): None for key in affected if key in old}
-        edits.update(
-            {self._display_id(key): skill for key in affected if (skill := _shown(new, key)) is not None}
-        )
+        for key in affected:
+            if (skill := _shown(new, key)) is not None:
+                edits[self._display_id(key)] = skill
         self.skills = before.skills.changed(edits)
 
     def _overviews_moved_apart(self, before: Snapshot, changed: list[ParsedFile]) -> set[str]:
@@ -269,17 +250,17 @@ def namespaces_of(snapshot: Snapshot) -> frozenset[str]:
 
 def outranked_by(winners: PagedMap[Skill], skill: Skill) -> Skill | None:
     """Return the file served instead of a registration: to readers ``x`` and ``x/index`` are one id."""
-    if skill.source == "folder":
+    if skill.path is not None:
         return None
     twin = winners.get(_twin(skill.id))
-    return twin if twin is not None and twin.source == "folder" else None
+    return twin if twin is not None and twin.path is not None else None
 
 
 def _rank(entry: Skill | Prompt) -> tuple[bool, bool, str]:
     """Order claims to a key, best first: files before registrations, and a file's place before its claim."""
     path = entry.path or ""
     claimed = isinstance(entry, Prompt) and not path.endswith(f"/{entry.name}.md")
-    return entry.source != "folder", claimed, path
+    return entry.path is None, claimed, path
 
 
 def _twin(skill_id: str) -> str:

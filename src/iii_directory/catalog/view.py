@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from iii_directory.catalog.diagnostics import findings, provenance_of, report
+from iii_directory.catalog.diagnostics import findings, report
 from iii_directory.catalog.folders import MODIFIED_AT
 from iii_directory.catalog.origins import Levels, Origins
 from iii_directory.catalog.persistent import PagedMap
@@ -100,7 +100,7 @@ class CatalogueView(NamedTuple):
 
     def report(self, found: Iterable[Finding], asked: Mapping[str, Any]) -> dict[str, Any]:
         """Answer ``directory::diagnostics`` with findings of this moment."""
-        return report(found, asked, lambda finding: provenance_of(self.snapshot, finding))
+        return report(self.snapshot, found, asked)
 
 
 class Bodies:
@@ -167,17 +167,17 @@ class FileReader:
     def __init__(self, folders: FolderSource, *, show_paths: bool) -> None:
         self.show_paths = show_paths
         """Whether replies tell where files are on this machine."""
-        self._folders = folders
+        self.folders = folders
         self._digests: dict[str, tuple[Stamp, str]] = {}
         self._lock = threading.Lock()
 
     def read(self, path: str, offset: int = 0, limit: int = MAX_BUNDLE_BYTES) -> FilePart:
         """Return at most ``limit`` bytes of a file from ``offset`` on; D119 if it has just gone."""
         try:
-            with self._folders.opened(path) as file:
+            with self.folders.opened(path) as file:
                 if file is not None:
                     return self._part(path, file, offset, limit)
-                raw = self._folders.read_body(path)
+                raw = self.folders.read_body(path)
                 digest = hashlib.sha256(raw).hexdigest()
                 return FilePart(raw[offset : offset + limit], len(raw), digest, MODIFIED_AT)
         except RefusedError:
@@ -186,12 +186,8 @@ class FileReader:
 
     def place_of(self, path: str | None) -> dict[str, str]:
         """Return where a file is on this machine, as a field of a reply; empty unless paths are shown."""
-        place = self._folders.place_of(path) if path is not None and self.show_paths else None
+        place = self.folders.place_of(path) if path is not None and self.show_paths else None
         return {} if place is None else {"path": place}
-
-    def layer_of(self, path: str) -> str | None:
-        """Return the name of the folder that a path belongs to; None for the one that can be written."""
-        return self._folders.layer_of(path)
 
     def _part(self, path: str, file: int, offset: int, limit: int) -> FilePart:
         state = os.fstat(file)

@@ -188,6 +188,7 @@ def unbroken(lock: LockFile) -> LockFile:
 
 
 def content_hash(content: bytes) -> str:
+    """Hash bytes in the form in which records, manifests and indexes show it."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
@@ -308,7 +309,5 @@ def _parse_source(value: object) -> Source | None:
 
 def broken_lock(reason: str) -> LockFile:
     """Return the record that stands for a file that cannot be read."""
-    return LockFile(
-        findings=(Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX),),
-        broken=True,
-    )
+    finding = Finding("undecodable", LOCKFILE, f"{LOCKFILE} cannot be read: {reason}", _FIX)
+    return LockFile(findings=(finding,), broken=True)

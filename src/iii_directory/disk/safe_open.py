@@ -119,9 +119,9 @@ def read_below(root: str | int, path: str, limit: int, files: FileOps = POSIX) -
 
 
 @contextmanager
-def regular_below(root: str | int, path: str, files: FileOps = POSIX) -> Generator[int]:
+def regular_below(root: str, path: str) -> Generator[int]:
     """Open the regular file at ``path`` below ``root``."""
-    with closing_fd(_open_below(root, path, files)) as file:
+    with closing_fd(_open_below(root, path, POSIX)) as file:
         _regular(file)
         yield file
 

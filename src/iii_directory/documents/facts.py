@@ -41,26 +41,22 @@ KINDS: Final = (
 LOOK: Final = frozenset({"download-to-shell", "keys-near-network"})
 """Rules that only ask the reader to look: benign skills break them now and then."""
 
-_INTERPRETERS: Final = {
+_ENDINGS: Final = {
     "bash": "bash",
-    "bat": "cmd",
-    "cjs": "node",
-    "cmd": "cmd",
+    "cmd": "bat cmd",
     "fish": "fish",
-    "js": "node",
     "lua": "lua",
-    "mjs": "node",
+    "node": "cjs js mjs ts tsx",
+    "perl": "pl",
     "php": "php",
-    "pl": "perl",
-    "ps1": "powershell",
-    "py": "python",
-    "r": "Rscript",
-    "rb": "ruby",
+    "powershell": "ps1",
+    "python": "py",
+    "Rscript": "r",
+    "ruby": "rb",
     "sh": "sh",
-    "ts": "node",
-    "tsx": "node",
     "zsh": "zsh",
 }
+_INTERPRETERS: Final = {one: program for program, endings in _ENDINGS.items() for one in endings.split()}
 _SHEBANG: Final = re.compile(
     r"#!\s*(?:/\S*/)?env\s+(?:-S\s+)?(?:\w+=\S+\s+)*(\S+)|#!\s*\S*?([^/\s]+)(?=\s|\Z)"
 )
@@ -197,12 +193,7 @@ _RULES: Final = (
         ("base64", "b64decode", "atob(", "powershell"),
         _BASE64_RUN,
     ),
-    _Rule(
-        "secrecy",
-        "it asks to keep something from the user",
-        ("user", "human", "operator"),
-        _SECRECY,
-    ),
+    _Rule("secrecy", "it asks to keep something from the user", ("user", "human", "operator"), _SECRECY),
     _Rule("padding", "a long run of blanks pushes text out of sight", (), _PADDING),
     _Rule("raw-address", "an address by IP number, without a name", ("://",), _IP_URL),
     _Rule(
@@ -299,10 +290,9 @@ def facts_of(files: Mapping[str, FileContent]) -> Facts:
         if text is not None:
             _add_from_file(found, path, text)
             findings.extend(_findings_in(path, text))
+    words = "machine code: it cannot be read"
     for rule, kind in (("bytecode", "bytecode"), ("executable", "executables")):
-        findings.extend(
-            FactFinding(rule, path, None, "machine code: it cannot be read") for path in sorted(found[kind])
-        )
+        findings += [FactFinding(rule, path, None, words) for path in sorted(found[kind])]
     return Facts({kind: sorted(values) for kind, values in found.items()}, tuple(findings))
 
 
@@ -347,18 +337,13 @@ def _add_kind_of_file(found: dict[str, set[str]], path: str, content: FileConten
         found["unread"].add(f"{path} (an archive)")
     elif not content.is_whole and not media_type(path).startswith(_MEDIA):
         found["unread"].add(f"{path} (too large)")
-    interpreter = None if text is None else _interpreter_of(path, text, executable=content.executable)
+    interpreter = None
+    if text is not None and (shebang := _SHEBANG.match(text)) is not None:
+        interpreter = _shown(shebang[1] or shebang[2])
+    elif text is not None and not path.endswith(".d.ts"):
+        interpreter = _INTERPRETERS.get(ending) or ("unknown" if content.executable and not ending else None)
     if interpreter is not None:
         found["scripts"].add(f"{path} ({interpreter})")
-
-
-def _interpreter_of(path: str, text: str, *, executable: bool) -> str | None:
-    shebang = _SHEBANG.match(text)
-    if shebang is not None:
-        return _shown(shebang[1] or shebang[2])
-    if path.endswith(".d.ts"):
-        return None
-    return _INTERPRETERS.get(_ending(path)) or ("unknown" if executable and not _ending(path) else None)
 
 
 def _add_from_file(found: dict[str, set[str]], path: str, text: str) -> None:
@@ -377,9 +362,8 @@ def _add_from_file(found: dict[str, set[str]], path: str, text: str) -> None:
             found["skills"].update(_skills_in(piece))
         if "::" in piece and ending not in _CODE_WITH_COLONS:
             ids = _FUNCTION.findall(_without_foreign_code(piece) if is_markdown else piece)
-            found["functions"].update(
-                _shown(id_) for id_ in ids if id_.partition("::")[0] not in _NOT_WORKERS
-            )
+            theirs = (one for one in ids if one.partition("::")[0] not in _NOT_WORKERS)
+            found["functions"].update(map(_shown, theirs))
     if name in OVERVIEWS:
         _add_from_front_matter(found, text)
     elif name == "hooks.json" or (ending == "json" and path.startswith("hooks/")):
@@ -489,9 +473,8 @@ def _findings_in(path: str, text: str) -> Iterator[FactFinding]:
         has_network = has_network or _NETWORK.search(piece) is not None
         line += piece.count("\n")
     if key_line and has_network:
-        yield FactFinding(
-            "keys-near-network", path, key_line, "look at this: a key file beside network calls"
-        )
+        words = "look at this: a key file beside network calls"
+        yield FactFinding("keys-near-network", path, key_line, words)
 
 
 def _place_of(rule: _Rule, piece: str, lowered: str) -> int | None:

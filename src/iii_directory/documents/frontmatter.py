@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from iii_directory import limits
@@ -115,7 +116,14 @@ def read(block: str) -> FrontMatter:
     try:
         return FrontMatter(load(block))
     except FrontMatterError as refused:
-        return _read_repaired(block, str(refused))
+        problem = str(refused)
+    # Once more with quotes around values like ``description: like: this``.
+    quoted = _ONE_LINER.sub(_with_quotes, block)
+    if quoted != block:
+        with suppress(FrontMatterError):
+            values = load(quoted)
+            return FrontMatter(values, "a value with ': ' in it has no quotes around it", repaired=True)
+    return FrontMatter({}, problem)
 
 
 def of_text(text: str) -> FrontMatter:
@@ -158,9 +166,8 @@ def load(block: str, first_line: int = 2) -> dict[str, Any]:
         raise FrontMatterError(f"it is not valid YAML{where}") from None
     size = len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode())
     if size > max(limits.MAX_FRONT_MATTER_GROWTH * len(block.encode()), limits.SMALL_FRONT_MATTER_BYTES):
-        raise FrontMatterError(
-            f"it is more than {limits.MAX_FRONT_MATTER_GROWTH} times as large once it is JSON"
-        )
+        growth = limits.MAX_FRONT_MATTER_GROWTH
+        raise FrontMatterError(f"it is more than {growth} times as large once it is JSON")
     return values
 
 
@@ -194,18 +201,6 @@ def _scan_items(lines: str) -> list[str | int | list[str]] | None:
         return None
     kept = [value for value in values if value is not None]
     return kept if len(kept) == len(found) else None
-
-
-def _read_repaired(block: str, problem: str) -> FrontMatter:
-    """Read a refused block again with quotes around values like ``description: like: this``."""
-    quoted = _ONE_LINER.sub(_with_quotes, block)
-    try:
-        values = load(quoted) if quoted != block else None
-    except FrontMatterError:
-        values = None
-    if values is None:
-        return FrontMatter({}, problem)
-    return FrontMatter(values, "a value with ': ' in it has no quotes around it", repaired=True)
 
 
 def _with_quotes(line: re.Match[str]) -> str:
@@ -256,22 +251,10 @@ def _node(event: Any, events: Iterator[Any], depth: int) -> Any:
     if depth > limits.MAX_FRONT_MATTER_DEPTH:
         raise FrontMatterError(f"it is nested more than {limits.MAX_FRONT_MATTER_DEPTH} levels deep")
     if isinstance(event, yaml.SequenceStartEvent):
-        return _sequence(events, depth)
-    return _mapping(events, depth)
-
-
-def _sequence(events: Iterator[Any], depth: int) -> list[Any]:
-    import yaml
-
-    found: list[Any] = []
-    while not isinstance(event := next(events), yaml.SequenceEndEvent):
-        found.append(_node(event, events, depth + 1))
-    return found
-
-
-def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
-    import yaml
-
+        items: list[Any] = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(_node(event, events, depth + 1))
+        return items
     found: dict[str, Any] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):

@@ -93,9 +93,8 @@ def check_new_skill_id(skill_id: str) -> None:
     check_registered_id(skill_id)
     for name in skill_id.split("/"):
         if _WINDOWS_DEVICE.fullmatch(name):
-            raise DirectoryError(
-                BAD_SKILL_ID, f"the id '{skill_id}' is reserved: Windows cannot store a file called '{name}'"
-            )
+            reason = f"Windows cannot store a file called '{name}'"
+            raise DirectoryError(BAD_SKILL_ID, f"the id '{skill_id}' is reserved: {reason}")
 
 
 def new_namespace_problem(namespace: str) -> str | None:
@@ -131,13 +130,12 @@ def path_to_id(path: str) -> PathMeaning:
     if "/prompts/" in path or path.startswith("prompts/"):
         return PathMeaning(path[path.rfind("/") + 1 : -3], is_prompt=True, problem=_file_problem(path))
     # One match settles almost every file of a first scan; the other checks only find out what is wrong.
-    if len(path) <= MAX_ID_BYTES and _SKILL_PATH.fullmatch(path):
-        return PathMeaning(_id_of(path))
-    problem = _file_problem(path)
+    is_right = len(path) <= MAX_ID_BYTES and _SKILL_PATH.fullmatch(path) is not None
+    problem = None if is_right else _file_problem(path)
     if problem is not None:
         return PathMeaning("", problem=problem)
-    skill_id = _id_of(path)
-    return PathMeaning(skill_id, problem=skill_id_problem(skill_id))
+    skill_id = path[: path.rfind("SKILL")] + "index" if path.endswith(OVERVIEWS[:2]) else path[:-3]
+    return PathMeaning(skill_id, problem=None if is_right else skill_id_problem(skill_id))
 
 
 def bare_id(skill_id: str) -> str:
@@ -148,12 +146,6 @@ def bare_id(skill_id: str) -> str:
 def namespace_of(skill_id: str) -> str:
     """Return the first segment of an id, which names the worker that a skill belongs to."""
     return skill_id.partition("/")[0]
-
-
-def _id_of(path: str) -> str:
-    if path.endswith(OVERVIEWS[:2]):
-        return path[: path.rfind("SKILL")] + "index"
-    return path[:-3]
 
 
 def _file_problem(path: str) -> str | None:

@@ -18,8 +18,6 @@ from iii_directory.text import cut, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Source = Literal["folder", "registered"]
-
 
 class Skill(NamedTuple):
     """One skill in the catalogue, without its body.
@@ -47,11 +45,6 @@ class Skill(NamedTuple):
     keywords: tuple[str, ...] = ()
     """Further words by which its author wants it to be found."""
 
-    @property
-    def source(self) -> Source:
-        """Return where it is kept, in the words of the older generations."""
-        return "registered" if self.provenance.kind == "registered" else "folder"
-
 
 class PromptArgument(NamedTuple):
     name: str
@@ -73,11 +66,6 @@ class Prompt(NamedTuple):
     path: str | None = None
     function_id: str | None = None
     arguments: tuple[PromptArgument, ...] = ()
-
-    @property
-    def source(self) -> Source:
-        """Return where it is kept, in the words of the older generations."""
-        return "registered" if self.provenance.kind == "registered" else "folder"
 
 
 class Finding(NamedTuple):
@@ -276,9 +264,7 @@ def rendered(
     order. A missing optional argument renders as an empty string; a missing required one is an error.
     Placeholders without a declared argument stay as written, and values are not rendered again.
     """
-    missing = [
-        argument.name for argument in declared if argument.required and given.get(argument.name) is None
-    ]
+    missing = [one.name for one in declared if one.required and given.get(one.name) is None]
     if missing:
         names = ", ".join(map(quoted, missing))
         plural = "s" if len(missing) > 1 else ""

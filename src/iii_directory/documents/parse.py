@@ -123,10 +123,8 @@ def parse_file(
     place = path_to_id(relative_path)
     if place.problem is not None:
         if relative_path.startswith(".") or "/." in relative_path:
-            finding = Finding(
-                "skipped", relative_path, place.problem, "nothing, if that is meant", urgent=False
-            )
-            return ParsedFile(findings=(finding,))
+            fix = "nothing, if that is meant"
+            return ParsedFile(findings=(Finding("skipped", relative_path, place.problem, fix, urgent=False),))
         # Whether this is a mistake depends on the folder, which the catalogue knows.
         return ParsedFile(size=size)
     if size > MAX_BODY_BYTES:
@@ -186,9 +184,8 @@ def written_document(path: str, text: str) -> bytes:
         raise DirectoryError(BAD_BODY, "content must be text that UTF-8 can carry") from None
     read = parse_file(path, raw, len(raw), "")
     if read.prompt is not None or path_to_id(path).is_prompt:
-        raise DirectoryError(
-            RESERVED_PLACE, "a file below a folder called 'prompts' is a prompt, not a skill"
-        )
+        problem = "a file below a folder called 'prompts' is a prompt, not a skill"
+        raise DirectoryError(RESERVED_PLACE, problem)
     for finding in read.findings:
         # Invisible text is reported by the diagnostics only; it may be intended, as in an emoji.
         if finding.kind != "invisible_text":
@@ -211,10 +208,8 @@ def parse_registered_prompt(
     fields: Mapping[str, Any], registered_at: str, author: Author = NO_AUTHOR
 ) -> ParsedFile:
     """Parse a registered prompt whose fields were checked."""
-    arguments = tuple(
-        PromptArgument(argument["name"], argument.get("description"), argument["required"])
-        for argument in fields["arguments"]
-    )
+    given = fields["arguments"]
+    arguments = tuple(PromptArgument(one["name"], one.get("description"), one["required"]) for one in given)
     description = cut(fields["description"].strip(), MAX_DESCRIPTION_CHARS)
     name, function_id = fields["name"], fields["function_id"].strip()
     provenance = _registered_by(author, registered_at)
@@ -224,11 +219,7 @@ def parse_registered_prompt(
 
 def _registered_by(author: Author, registered_at: str) -> Provenance:
     return Provenance(
-        "registered",
-        worker=author.worker,
-        worker_id=author.worker_id,
-        since=registered_at,
-        state="unknown",
+        "registered", worker=author.worker, worker_id=author.worker_id, since=registered_at, state="unknown"
     )
 
 

@@ -141,24 +141,19 @@ def _arguments(value: object) -> list[Fields]:
         raise invalid_field("arguments", "a list of objects with a name")
     found: dict[str, Fields] = {}
     for item in value:
-        argument = _argument(item)
-        if argument["name"] in found:
-            raise DirectoryError(BAD_PROMPT, f"duplicate argument name {quoted(argument['name'])}")
-        found[argument["name"]] = argument
+        if not is_object(item):
+            raise invalid_field("arguments", "a list of objects with a name")
+        name, description, required = item.get("name"), item.get("description"), item.get("required")
+        if not isinstance(name, str):
+            raise invalid_field("arguments[].name", "a string")
+        if not name.strip():
+            raise DirectoryError(BAD_PROMPT, "argument name must be non-empty")
+        if description is not None and not isinstance(description, str):
+            raise invalid_field("arguments[].description", "a string")
+        if required is not None and not isinstance(required, bool):
+            raise invalid_field("arguments[].required", "true or false")
+        if name in found:
+            raise DirectoryError(BAD_PROMPT, f"duplicate argument name {quoted(name)}")
+        described = {} if description is None else {"description": description}
+        found[name] = {"name": name, **described, "required": required or False}
     return list(found.values())
-
-
-def _argument(item: object) -> Fields:
-    if not is_object(item):
-        raise invalid_field("arguments", "a list of objects with a name")
-    name, description, required = item.get("name"), item.get("description"), item.get("required")
-    if not isinstance(name, str):
-        raise invalid_field("arguments[].name", "a string")
-    if not name.strip():
-        raise DirectoryError(BAD_PROMPT, "argument name must be non-empty")
-    if description is not None and not isinstance(description, str):
-        raise invalid_field("arguments[].description", "a string")
-    if required is not None and not isinstance(required, bool):
-        raise invalid_field("arguments[].required", "true or false")
-    described = {} if description is None else {"description": description}
-    return {"name": name, **described, "required": required or False}

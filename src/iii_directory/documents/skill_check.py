@@ -89,11 +89,8 @@ class SkillFiles:
     def __init__(self, folder: str, contents: Mapping[str, FileContent]) -> None:
         self.folder = folder
         self.contents = contents
-        self.texts = {
-            path: text
-            for path, content in contents.items()
-            if content.is_whole and (text := text_of(content.raw)) is not None
-        }
+        texts = ((path, text_of(content.raw)) for path, content in contents.items() if content.is_whole)
+        self.texts = {path: text for path, text in texts if text is not None}
         nested = {path.rpartition("/")[0] for path in contents if path.endswith(f"/{OVERVIEW}")}
         self.own = [path for path in contents if nested.isdisjoint(_parents(path))]
         """The files that do not belong to a skill further inside."""
@@ -117,9 +114,8 @@ def check(skill: SkillFiles) -> list[Objection]:
         found.append(Objection("placeholder", CASES_FILE, "its requests are placeholders", fix))
     facts = facts_of({path: skill.contents[path] for path in skill.own})
     fix = "remove it, or say in the skill what it is for"
-    return found + [
-        Objection(one.rule, one.path, one.words, fix) for one in facts.findings if one.rule not in LOOK
-    ]
+    doubted = (one for one in facts.findings if one.rule not in LOOK)
+    return found + [Objection(one.rule, one.path, one.words, fix) for one in doubted]
 
 
 def _about_front_matter(path: str, text: str, folder: str) -> Iterator[Objection]:
@@ -160,11 +156,9 @@ def _about_description(path: str, values: Mapping[str, Any]) -> Iterator[Objecti
         fix = "say what it does and when to use it"
         yield Objection("description", path, "it has no description", fix, forbidden=True)
         return
-    if len(description) > limits.MAX_SKILL_DESCRIPTION_CHARS:
-        problem = (
-            f"its description has {len(description)} characters; the limit is"
-            f" {limits.MAX_SKILL_DESCRIPTION_CHARS}"
-        )
+    has, most = len(description), limits.MAX_SKILL_DESCRIPTION_CHARS
+    if has > most:
+        problem = f"its description has {has} characters; the limit is {most}"
         yield Objection("description", path, problem, "move the details to the body", forbidden=True)
     if _PLACEHOLDER.search(description):
         fix = "say what the skill does and when to use it"
@@ -206,11 +200,9 @@ def _about_size(skill: SkillFiles, overview: str) -> Iterator[Objection]:
     if tokens > limits.ADVISED_BODY_TOKENS:
         problem = f"its body costs about {tokens} tokens, more than {limits.ADVISED_BODY_TOKENS}"
         yield Objection("size", overview, problem, fix)
-    if len(skill.contents) > limits.MAX_BUNDLE_FILES:
-        problem = (
-            f"the skill has {len(skill.contents)} files; hosts need not take more than"
-            f" {limits.MAX_BUNDLE_FILES}"
-        )
+    has, most = len(skill.contents), limits.MAX_BUNDLE_FILES
+    if has > most:
+        problem = f"the skill has {has} files; hosts need not take more than {most}"
         yield Objection("size", overview, problem, _DIVIDE)
 
 

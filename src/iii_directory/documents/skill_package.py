@@ -7,7 +7,6 @@ bytes of the skill alone, so the same skill has the same digest wherever it is s
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -54,12 +53,10 @@ def overview_of(raw: bytes, name: str, description: str) -> tuple[bytes, dict[st
     generated: front matter with the two keys, and then the body.
     """
     text = raw.decode("utf-8", "replace")
-    block, _ = frontmatter.split(text)
-    read = None if block is None else frontmatter.read(block)
-    if read is not None and read.problem is None:
-        said = read.values.get("description")
-        if read.values.get("name") == name and isinstance(said, str) and said.strip():
-            return raw, read.values
+    values, problem, _ = frontmatter.of_text(text)
+    said = values.get("description")
+    if problem is None and values.get("name") == name and isinstance(said, str) and said.strip():
+        return raw, values
     made = {"name": name, "description": cut(visible(description), DESCRIPTION_CHARS)}
     # Quoted so that every YAML parser reads it alike and no reader takes it for a fence.
     written = {key: json.dumps(value, ensure_ascii=False) for key, value in made.items()}
@@ -78,11 +75,6 @@ def packed(files: Mapping[str, PackedFile]) -> bytes:
             member.mode = 0o755 if file.executable else 0o644
             archive.addfile(member, io.BytesIO(file.raw))
     return gzip.compress(made.getvalue(), mtime=0)
-
-
-def digest_of(raw: bytes) -> str:
-    """Hash bytes in the form in which manifests and indexes show it."""
-    return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
 
 def index_document(rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -102,9 +102,8 @@ def parse_uri(uri: str) -> Uri:
     if path in RESERVED_IDS:
         return IndexUri()
     if path in ("fn", "fn/"):
-        raise DirectoryError(
-            errors.BAD_SKILL_ID, f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
-        )
+        problem = f"{quoted(uri)} is missing a function path, as in {SCHEME}fn/worker/function"
+        raise DirectoryError(errors.BAD_SKILL_ID, problem)
     if "::" in path:
         # An address of the first generation, which named a function id.
         start = path.rfind("/", 0, path.index("::")) + 1
@@ -127,10 +126,8 @@ def skill_path(uri: str) -> str:
     """Return the path in a ``skill://`` address, percent-encoded or not."""
     path = unquote(uri.removeprefix(SKILL_SCHEME), errors="surrogateescape")
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
-        raise DirectoryError(
-            errors.BAD_SKILL_ID,
-            f"the address {quoted(uri)} does not name a file; write it like skill://pdf/SKILL.md",
-        )
+        problem = f"the address {quoted(uri)} does not name a file; write it like skill://pdf/SKILL.md"
+        raise DirectoryError(errors.BAD_SKILL_ID, problem)
     return path
 
 
@@ -138,10 +135,8 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
     """Return the addresses of one fetch, each with its scheme; ``uris`` wins over ``uri``."""
     asked = list(uris or ()) or [uri or ""]
     if len(asked) > MAX_FETCH_URIS:
-        raise DirectoryError(
-            errors.INVALID_FIELD,
-            f"field 'uris' must be a list of at most {MAX_FETCH_URIS} addresses, not {len(asked)}",
-        )
+        problem = f"field 'uris' must be a list of at most {MAX_FETCH_URIS} addresses, not {len(asked)}"
+        raise DirectoryError(errors.INVALID_FIELD, problem)
     found: list[str] = []
     for address in filter(None, map(str.strip, asked)):
         if address.startswith((SCHEME, SKILL_SCHEME)):
@@ -152,10 +147,8 @@ def fetch_uris(uri: str | None, uris: Iterable[str] | None) -> list[str]:
         else:
             found.append(SCHEME + address)
     if not found:
-        raise DirectoryError(
-            errors.BAD_SKILL_ID,
-            "Provide uri or uris: at least one address, such as iii://skills, that is not blank",
-        )
+        problem = "Provide uri or uris: at least one address, such as iii://skills, that is not blank"
+        raise DirectoryError(errors.BAD_SKILL_ID, problem)
     return found
 
 
@@ -168,10 +161,8 @@ def is_guarded(function_id: str) -> bool:
 def check_unguarded(function_id: str, used_as: Literal["section", "prompt"]) -> None:
     """Refuse a function that a document or a prompt must not reach."""
     if is_guarded(function_id) or function_id.strip().startswith(_WRITERS):
-        raise DirectoryError(
-            errors.GUARDED,
-            f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}",
-        )
+        problem = f"function {quoted(function_id)} is in an internal namespace and cannot back a {used_as}"
+        raise DirectoryError(errors.GUARDED, problem)
 
 
 def says_it_only_reads(metadata: object) -> bool:

@@ -218,7 +218,8 @@ def make_client() -> httpx2.AsyncClient:
     """Make a client that follows no redirect and has no deadline of its own; loopback has no proxy."""
     import httpx2
 
-    direct = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
+    loopback = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+    direct: dict[str, httpx2.AsyncBaseTransport | None] = dict.fromkeys(loopback)
     return httpx2.AsyncClient(
         follow_redirects=False,
         timeout=None,  # the whole answer has a deadline of its own

@@ -13,14 +13,16 @@ import fcntl
 import json
 import os
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from iii_directory import limits
 from iii_directory.disk.files import RefusedError, settled_stamp
+from iii_directory.disk.install_record import content_hash
 from iii_directory.disk.safe_open import read_below
-from iii_directory.documents import frontmatter, skill_package
+from iii_directory.documents import skill_package
 from iii_directory.documents.ids import OVERVIEW, OVERVIEWS
-from iii_directory.documents.parse import parse_file
+from iii_directory.documents.parse import document_of, parse_file
 from iii_directory.registry import registry_messages
 from iii_directory.shapes import Json, is_object, items_of, object_of
 from iii_directory.text import cut, rfc3339
@@ -148,9 +150,8 @@ class RegistryStore:
     def offered_skills(self) -> dict[str, OfferedSkill]:
         """Find the skills of every worker's latest version by their names; of two with one name the first."""
         found: dict[str, OfferedSkill] = {}
-        latest = {
-            (worker, tags["latest"]) for worker in self.workers() if "latest" in (tags := self.tags(worker))
-        }
+        tagged = ((worker, self.tags(worker).get("latest")) for worker in self.workers())
+        latest = {(worker, version) for worker, version in tagged if version is not None}
         for key in sorted(latest):
             # A version never changes, so its skills are read and hashed once.
             if key not in self._offered:
@@ -178,7 +179,7 @@ class RegistryStore:
             kind = "skill-md" if len(files) == 1 else "archive"
             if head["description"]:
                 description = cut(head["description"], skill_package.DESCRIPTION_CHARS)
-                digest = skill_package.digest_of(artifact)
+                digest = content_hash(artifact)
                 yield OfferedSkill(head["name"], description, kind, digest, worker, version, root)
 
     def downloads(self, worker: str) -> int:
@@ -295,8 +296,7 @@ def _is_bounded(events: Iterator[object]) -> bool:
 
 def prompt_of(path: str, content: str) -> Json:
     """Describe a prompt's file as the API does: metadata of the front matter, and the text."""
-    block, body = frontmatter.split(content)
-    values = frontmatter.read(block).values if block is not None else {}
+    _, body, values = document_of(content)
     stem = path.rpartition("/")[2].removesuffix(".md")
     prompt = {"name": values.get("name", stem), "description": values.get("description", ""), "content": body}
     return {**prompt, "args_schema": values["args_schema"]} if "args_schema" in values else prompt
@@ -315,14 +315,8 @@ _WORD: Final = re.compile(r"\w+")
 _DESCRIPTION_WEIGHT: Final = 0.8
 
 
-class Rank(NamedTuple):
-    """Ranks a row: higher scores first, then by name."""
-
-    score: float
-    name: str
-
-    def key(self) -> tuple[float, str]:
-        return -self.score, self.name
+Rank = tuple[float, str]
+"""The score of a row, negative so that higher scores come first, and its name."""
 
 
 class BadCursorError(ValueError):
@@ -350,21 +344,19 @@ def similarity(search: str, name: str, description: str) -> float:
 def search_rows(rows: Sequence[dict[str, Any]], search: str | None) -> list[tuple[Rank, dict[str, Any]]]:
     """Return the rows that a search finds, best first; without one all, most downloaded first."""
     if search is None:
-        placed = [(Rank(float(row["total_downloads"]), row["name"]), row) for row in rows]
+        placed = [((-float(row["total_downloads"]), row["name"]), row) for row in rows]
     else:
         scored = ((similarity(search, row["name"], row.get("description") or ""), row) for row in rows)
-        placed = [(Rank(score, row["name"]), row) for score, row in scored if score >= limits.MIN_SIMILARITY]
-    return sorted(placed, key=lambda one: one[0].key())
+        placed = [((-score, row["name"]), row) for score, row in scored if score >= limits.MIN_SIMILARITY]
+    return sorted(placed, key=itemgetter(0))
 
 
 def page_of(
-    placed: Sequence[tuple[Rank, dict[str, Any]]],
-    cursor: str | None,
-    size: int = limits.REGISTRY_PAGE_ROWS,
+    placed: Sequence[tuple[Rank, dict[str, Any]]], cursor: str | None, size: int = limits.REGISTRY_PAGE_ROWS
 ) -> dict[str, Any]:
     """Return one page, starting after the row that a cursor stands for."""
-    after = None if cursor is None else decode_cursor(cursor).key()
-    rest = [one for one in placed if after is None or one[0].key() > after]
+    after = None if cursor is None else decode_cursor(cursor)
+    rest = [one for one in placed if after is None or one[0] > after]
     shown = rest[:size]
     more = len(rest) > size
     return {
@@ -378,7 +370,7 @@ def page_of(
 
 
 def encode_cursor(place: Rank) -> str:
-    return base64.urlsafe_b64encode(json.dumps([place.score, place.name]).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps([-place[0], place[1]]).encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str) -> Rank:
@@ -389,4 +381,4 @@ def decode_cursor(cursor: str) -> Rank:
             raise BadCursorError(cursor)
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise BadCursorError(cursor) from error
-    return Rank(score, name)
+    return -score, name

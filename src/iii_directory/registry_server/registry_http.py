@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import parse_qs, unquote
 
 from iii_directory import limits
+from iii_directory.disk.install_record import content_hash
 from iii_directory.documents import skill_package
 from iii_directory.documents.file_pages import media_type
 from iii_directory.registry_server import published_workers
@@ -22,7 +23,6 @@ from iii_directory.wire.http_server import HttpLimits, HttpServer, Listener
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from starlette.types import Receive, Scope, Send
 
@@ -70,9 +70,7 @@ class RegistryServer:
         started.wait()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.stop()
         self._thread.join()
         self._listener.socket.close()
@@ -132,17 +130,16 @@ class RegistryServer:
         wanted = path.removeprefix(skill_package.WELL_KNOWN)
         if wanted == "index.json":
             body = skill_package.index_document(skill._asdict() for skill in offered.values())
-            return _FileAnswer(body, _JSON, skill_package.digest_of(body))
+            return _FileAnswer(body, _JSON, content_hash(body))
         name, slash, inner = wanted.partition("/")
         if not slash and name.endswith(skill_package.ARCHIVE_SUFFIX):
             skill = offered.get(name.removesuffix(skill_package.ARCHIVE_SUFFIX))
             if skill is not None and skill.type == "archive":
-                return _FileAnswer(
-                    skill_package.packed(self._store.skill_files(skill)), "application/gzip", skill.digest
-                )
+                archive = skill_package.packed(self._store.skill_files(skill))
+                return _FileAnswer(archive, "application/gzip", skill.digest)
         elif name in offered and (file := self._store.skill_files(offered[name]).get(inner)) is not None:
             media = _MARKDOWN if inner.endswith(".md") else media_type(inner)
-            return _FileAnswer(file.raw, media, skill_package.digest_of(file.raw))
+            return _FileAnswer(file.raw, media, content_hash(file.raw))
         raise _AnswerError(HTTPStatus.NOT_FOUND, "no such skill or file")
 
     def _resolved(self, worker: str, fields: dict[str, str]) -> str:

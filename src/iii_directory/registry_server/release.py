@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iii_directory import limits
-from iii_directory.disk.files import (
-    LINK,
-    SPECIAL,
-    TOO_LARGE,
-    FileOps,
-    RefusedError,
-    closing_fd,
-    disk_errors,
-)
+from iii_directory.disk.files import LINK, SPECIAL, TOO_LARGE, FileOps, RefusedError, closing_fd, disk_errors
 from iii_directory.disk.lock_files import held
 from iii_directory.disk.safe_open import opened_folder, read_below, remove_tree, write_file
 from iii_directory.documents.ids import is_hidden, prompt_name_problem, vet_path, vet_together
@@ -89,8 +81,16 @@ def _enter(
             files.sync(root)
         elif dict(_files(registry / worker / version)) != contents:
             raise _unfit(f"version {version} of {worker} is published already, and versions never change")
-        tags = _tags(store.given_tags(worker), before, version, tag)
-        if tags != store.given_tags(worker):
+        given = store.given_tags(worker)
+        tags = given if before is None else {**given, "latest": before}
+        if tag is not None:
+            tags = {**tags, tag: version}
+        # Without a tag, ``latest`` follows the highest stable version.
+        elif registry_messages.highest_stable([version]) and (
+            before is None or not registry_messages.is_older(version, before)
+        ):
+            tags = {**tags, "latest": version}
+        if tags != given:
             _write(files, root, hidden, published_workers.TAGS, tags)
         return is_new, store.tags(worker)
 
@@ -124,18 +124,6 @@ def _write(files: FileOps, root: int, hidden: int, name: str, content: object) -
     write_file(files, _NEW_RECORD, hidden, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
     files.rename(_NEW_RECORD, hidden, name, root)
     files.sync(root)
-
-
-def _tags(given: dict[str, str], latest: str | None, version: str, tag: str | None) -> dict[str, str]:
-    """Move the given tag, or without one let ``latest`` follow the highest stable version."""
-    tags = dict(given) if latest is None else {**given, "latest": latest}
-    if tag is not None:
-        tags[tag] = version
-    elif registry_messages.highest_stable([version]) and (
-        latest is None or not registry_messages.is_older(version, latest)
-    ):
-        tags["latest"] = version
-    return tags
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -177,9 +165,8 @@ def _name(path: Path, contents: dict[str, bytes]) -> str:
     if published_workers.WORKER not in contents:
         return path.resolve().name
     too_large = len(contents[published_workers.WORKER]) > limits.MAX_WORKER_YAML_BYTES
-    document = (
-        None if too_large else published_workers.load_worker(contents[published_workers.WORKER].decode())
-    )
+    text = contents[published_workers.WORKER].decode()
+    document = None if too_large else published_workers.load_worker(text)
     if document is None:
         raise _unfit(f"{published_workers.WORKER} is not a mapping of plain data")
     name = document.get("name", path.resolve().name)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory import limits
 from iii_directory.bus.tasks import Tasks
-from iii_directory.disk.install_record import WrittenSource
+from iii_directory.disk.install_record import WrittenSource, changed_namespaces
 from iii_directory.documents.ids import namespace_of, path_to_id
 from iii_directory.documents.model import Finding
 from iii_directory.errors import DirectoryError
@@ -181,7 +181,7 @@ class InstallEvents:
         # The first lock file is what was there at the start, of which there is nothing to tell.
         if before is None or before is look.lockfile:
             return
-        for change in self._catalogue.installed_between(before, look.lockfile):
+        for change in changed_namespaces(before, look.lockfile, self._catalogue.has_installed):
             self._events.installed(change)
 
 
