@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from iii_directory.catalog.folders import Changes
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.disk.install_record import LockFile
-    from iii_directory.documents.model import Finding, ParsedFile
+    from iii_directory.documents.model import Finding
 
 log = logging.getLogger("iii_directory.catalog")
 
@@ -278,17 +278,16 @@ class Catalogue:
             before = EMPTY, EMPTY
             files, registered = dict(everything.files.items()), dict(everything.registered.items())
 
-        def derived(
-            snapshot: Snapshot, seen: Callable[[str, ParsedFile | None], ParsedFile | None]
-        ) -> Snapshot:
+        derived: list[Snapshot] = []
+        for snapshot, seen in zip(before, (levels.shown, levels.listed), strict=True):
             same = everything.visibility.is_like(snapshot.visibility)
-            return snapshot.changed(
+            after = snapshot.changed(
                 files={path: seen(path, entry) for path, entry in files.items()},
                 registered={key: seen(key, entry) for key, entry in registered.items()},
                 visibility=None if same else everything.visibility,
             )
-
-        return derived(before[0], levels.shown), derived(before[1], levels.listed)
+            derived.append(after)
+        return derived[0], derived[1]
 
 
 async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: asyncio.Event) -> None:

@@ -14,7 +14,7 @@ from iii_directory.catalog.diagnostics import origin_of, provenance_of, row_of
 from iii_directory.catalog.origins import FULL, MANUAL, NAME, OFF
 from iii_directory.catalog.skill_folders import skill_at, skill_of
 from iii_directory.catalog.skill_indexes import workers_index
-from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, namespace_of, path_to_id
+from iii_directory.documents.ids import INDEX_SUFFIX, bare_id, folders_above, namespace_of, path_to_id
 from iii_directory.documents.parse import plain_line
 from iii_directory.documents.payload_fields import text
 from iii_directory.errors import DirectoryError
@@ -80,8 +80,7 @@ def _names(written: str) -> set[str]:
     """Return the names that findings may use for a document: its id, and every folder above it."""
     trimmed = written.removeprefix(_FOLDER)
     names = {written, trimmed, resolve.normalise(trimmed)}
-    parts = trimmed.split("/")
-    return names | {"/".join(parts[:end]) for end in range(1, len(parts))}
+    return names.union(folders_above(trimmed))
 
 
 def _places(snapshot: Snapshot, written: str) -> Iterator[tuple[str, ParsedFile]]:

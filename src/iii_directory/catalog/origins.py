@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.disk import install_record
-from iii_directory.documents.ids import RESERVED_NAMESPACES, namespace_of
+from iii_directory.documents.ids import RESERVED_NAMESPACES, folders_above, namespace_of
 from iii_directory.documents.model import UNKNOWN, Provenance
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ class Levels:
         """
         wanted: set[str] = set()
         for name in names:
-            parts = name.removesuffix(".md").split("/")
-            wanted.update("/".join(parts[:length]) for length in range(1, len(parts) + 1))
+            path = name.removesuffix(".md")
+            wanted.update((*folders_above(path), path))
         for pattern, written, level in self._rules:
             if any(pattern.match(name) for name in wanted):
                 return written, level

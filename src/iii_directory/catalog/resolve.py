@@ -203,12 +203,6 @@ def _prompt_names(snapshot: Snapshot) -> Names:
     return Names(frozenset(snapshot.prompts.keys))
 
 
-@once_per_snapshot
-def _prepared_names(_: Snapshot) -> dict[frozenset[str], Names]:
-    """Cache the names that a missing skill may have had, by the installed workers among them."""
-    return {}
-
-
 def _no_such_file(snapshot: Snapshot, written: str) -> DirectoryError:
     paths = snapshot.paths_of(namespace_of(written))
     known = [path for path in paths if skill_at(snapshot, path) is not None]
@@ -248,14 +242,12 @@ def not_found(
 ) -> DirectoryError:
     """Return the error for an id or path that leads neither to a document nor to a file."""
     skill_id = normalise(asked)
-    prepared, workers = _prepared_names(snapshot), frozenset(installed)
-    names = prepared.get(workers)
-    if names is None:
-        # Only the last one is kept: the installed workers may change while the snapshot stays.
-        names = Names(frozenset(snapshot.skills.keys) | workers)
-        prepared.clear()
-        prepared[workers] = names
-    close = close_names(skill_id, names)
+    workers = frozenset(installed)
+    # Only the last names are kept: the installed workers may change while the snapshot stays.
+    known: tuple[frozenset[str], Names] | None = snapshot.computed.get(not_found)
+    if known is None or known[0] != workers:
+        known = snapshot.computed[not_found] = workers, Names(frozenset(snapshot.skills.keys) | workers)
+    close = close_names(skill_id, known[1])
     if not close:
         # Some skills of the namespace that was meant, when it has no overview to offer.
         below = snapshot.skills_below(namespace_of(skill_id))[: limits.MAX_SUGGESTIONS]

@@ -11,11 +11,9 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from iii_directory.catalog.snapshot import once_per_snapshot, outranked_by
-from iii_directory.documents.ids import INDEX_SUFFIX, OVERVIEW, bare_id, namespace_of
+from iii_directory.documents.ids import INDEX_SUFFIX, OVERVIEW, bare_id, folders_above, namespace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.documents.model import Skill
 
@@ -82,7 +80,7 @@ def topmost_skills(snapshot: Snapshot) -> list[tuple[str, Skill]]:
     return [
         (key, skill)
         for key, skill in every_skill(snapshot)
-        if known.isdisjoint((skill.provenance.author, above) for above in _above(bare_id(skill.id)))
+        if known.isdisjoint((skill.provenance.author, above) for above in folders_above(bare_id(skill.id)))
         # Of a document at the root and a folder of the same name, the document comes first.
         and (skill.id == bare_id(skill.id) or (skill.provenance.author, bare_id(skill.id)) not in ids)
     ]
@@ -158,7 +156,7 @@ def _file(snapshot: Snapshot, skill: Skill, place: str) -> SkillFile:
 def _registered_above(snapshot: Snapshot, document: Skill) -> Skill | None:
     """Return the topmost document above a registered one that the same worker registered, if any."""
     winners, author = snapshot.skill_claims.winners, document.provenance.author
-    for above in reversed(list(_above(document.id))):
+    for above in folders_above(document.id):
         for key in (above, above + INDEX_SUFFIX):
             found = winners.get(key)
             if found is None or found.provenance.author != author or found.id == document.id:
@@ -166,11 +164,3 @@ def _registered_above(snapshot: Snapshot, document: Skill) -> Skill | None:
             if outranked_by(winners, found) is None:
                 return found
     return None
-
-
-def _above(skill_id: str) -> Iterator[str]:
-    """Yield every id above one, the nearest first."""
-    end = skill_id.rfind("/")
-    while end > 0:
-        yield skill_id[:end]
-        end = skill_id.rfind("/", 0, end)

@@ -15,7 +15,6 @@ from iii_directory.catalog import skill_folders
 from iii_directory.catalog.file_replies import file_as_text
 from iii_directory.catalog.resolve import FoundFile, Undocumented, find_prompt, resolve_skill
 from iii_directory.catalog.skill_indexes import registered_prompt_body, worker_overview, workers_index
-from iii_directory.catalog.snapshot import once_per_snapshot
 from iii_directory.documents.ids import namespace_of
 from iii_directory.documents.model import META_KEY
 from iii_directory.documents.payload_fields import choice, flag, optional_text, text
@@ -170,8 +169,9 @@ def list_skills(
     if not skills_only:
         return rows
     whole = rows is snapshot.skills.column(make)
-    if whole and make in _whole_lists(snapshot):
-        return _whole_lists(snapshot)[make]
+    known: dict[Callable[[str, Skill], Row], list[Row]] = snapshot.computed.setdefault(list_skills, {})
+    if whole and make in known:
+        return known[make]
     found: list[Row] = []
     for row in rows:
         skill = snapshot.find(row["id"])
@@ -179,14 +179,8 @@ def list_skills(
             documents = len(skill_folders.documents_of_skill(snapshot, skill))
             found.append(row | {"documents": documents, "files": skill_folders.file_count(snapshot, skill)})
     if whole:
-        _whole_lists(snapshot)[make] = found
+        known[make] = found
     return found
-
-
-@once_per_snapshot
-def _whole_lists(_: Snapshot) -> dict[Callable[[str, Skill], Row], list[Row]]:
-    """Cache the lists of all skills, by the function that makes their rows."""
-    return {}
 
 
 def resource_rows(snapshot: Snapshot) -> list[Row]:

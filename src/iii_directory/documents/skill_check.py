@@ -16,7 +16,7 @@ from iii_directory import limits
 from iii_directory.documents.facts import LOOK, facts_of
 from iii_directory.documents.file_pages import text_of
 from iii_directory.documents.frontmatter import of_text, split
-from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, skill_name_of
+from iii_directory.documents.ids import OVERVIEW, OVERVIEWS, folders_above, skill_name_of
 from iii_directory.documents.parse import links_of
 from iii_directory.shapes import is_text_map
 from iii_directory.text import quoted
@@ -92,7 +92,7 @@ class SkillFiles:
         texts = ((path, text_of(content.raw)) for path, content in contents.items() if content.is_whole)
         self.texts = {path: text for path, text in texts if text is not None}
         nested = {path.rpartition("/")[0] for path in contents if path.endswith(f"/{OVERVIEW}")}
-        self.own = [path for path in contents if nested.isdisjoint(_parents(path))]
+        self.own = [path for path in contents if nested.isdisjoint(folders_above(path))]
         """The files that do not belong to a skill further inside."""
         self.overview = next((name for name in OVERVIEWS if name in self.texts), None)
 
@@ -207,7 +207,7 @@ def _about_size(skill: SkillFiles, overview: str) -> Iterator[Objection]:
 
 
 def _about_links(skill: SkillFiles) -> Iterator[Objection]:
-    folders = {parent for path in skill.contents for parent in _parents(path)}
+    folders = {".", *(folder for path in skill.contents for folder in folders_above(path))}
     known = {path.lower() for path in (*skill.contents, *folders)}
     for path in skill.own:
         text = skill.texts.get(path) if path.lower().endswith(".md") else None
@@ -232,11 +232,6 @@ def _place_of(target: str) -> str | None:
     place = unquote(target.partition("#")[0].partition("?")[0])
     is_word = "/" not in place and "." not in place
     return None if not place or is_word or _TEMPLATE.search(place) else place
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return [".", *("/".join(parts[: length + 1]) for length in range(len(parts)))]
 
 
 def _about_unlinked(skill: SkillFiles, overview: str) -> Iterator[Objection]:
