@@ -22,7 +22,7 @@ from iii_directory.catalog.origins import Levels, Origins, Registrants, Visibili
 from iii_directory.catalog.persistent import PagedMap
 from iii_directory.catalog.registered_source import RegisteredSource
 from iii_directory.catalog.snapshot import EMPTY
-from iii_directory.catalog.view import REGISTERED, Bodies, CatalogueView, FileReader
+from iii_directory.catalog.view import REGISTERED, CatalogueView, FileReader
 from iii_directory.disk.install_record import LOCKFILE
 from iii_directory.documents.ids import namespace_of
 
@@ -98,8 +98,7 @@ class Catalogue:
         self._installed = installed or InstalledSource()
         self._notes = notes or Notes()
         self._filter = filter_unregistered
-        self._bodies = Bodies(folders, self._registered.body)
-        self._files = FileReader(folders, show_paths=show_paths)
+        self._files = FileReader(folders, self._registered.body, show_paths=show_paths)
         self._view: CatalogueView | None = None
         self._levels = levels or Levels()
         self._everything = EMPTY
@@ -259,7 +258,6 @@ class Catalogue:
             inputs.installed,
             inputs.lock,
             noted,
-            self._bodies,
             self._files,
             inputs.left,
             self._revisions,

@@ -182,7 +182,7 @@ def _overview(view: CatalogueView, item: AddressedSkill) -> tuple[bytes, str, Ro
     """Return the bytes of a skill's SKILL.md, their SHA-256, and its front matter as JSON."""
     skill = item.skill
     if skill.path is None:
-        raw, known = view.bodies.registered(skill.id).encode(errors="surrogatepass"), None
+        raw, known = view.files.registered(skill.id).encode(errors="surrogatepass"), None
     else:
         part = view.files.read(skill.path)
         raw, known = part.raw, part.sha256

@@ -51,7 +51,6 @@ class CatalogueView(NamedTuple):
     """The content of ``skills.lock.json``."""
     noted: tuple[Finding, ...]
     """The findings that do not belong to a document."""
-    bodies: Bodies
     files: FileReader
     left: frozenset[str] = frozenset()
     """The workers that were connected and have left."""
@@ -82,17 +81,17 @@ class CatalogueView(NamedTuple):
 
         A registered skill is served as it was registered, including its front matter.
         """
-        return self.read_document(skill).body if skill.path is not None else self.bodies.registered(skill.id)
+        return self.read_document(skill).body if skill.path is not None else self.files.registered(skill.id)
 
     def read_document(self, skill: Skill) -> DocumentText:
         """Return a skill with its front matter and raw text; the front matter is not part of the body."""
         if skill.path is None:
-            return document_of(self.bodies.registered(skill.id))
-        return self.bodies.of_file(skill.path, SKILL_NOT_FOUND, f"skill '{skill.id}'")
+            return document_of(self.files.registered(skill.id))
+        return self.files.document(skill.path, SKILL_NOT_FOUND, f"skill '{skill.id}'")
 
     def read_prompt(self, prompt: Prompt) -> str:
         """Return the template of a prompt that is a file. Any thread may ask."""
-        return self.bodies.of_file(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'").body
+        return self.files.document(prompt.path or "", PROMPT_NOT_FOUND, f"prompt '{prompt.name}'").body
 
     def findings(self) -> list[Finding]:
         """Return everything that was left out or looks wrong."""
@@ -101,29 +100,6 @@ class CatalogueView(NamedTuple):
     def report(self, found: Iterable[Finding], asked: Mapping[str, Any]) -> dict[str, Any]:
         """Answer ``directory::diagnostics`` with findings of this moment."""
         return report(self.snapshot, found, asked)
-
-
-class Bodies:
-    """Reads bodies as they are now, and caches some of them for as long as their files do not change."""
-
-    def __init__(self, folders: FolderSource, registered: Callable[[str], str]) -> None:
-        self.registered = registered
-        """Returns the body of a registered skill by its id."""
-        self._folders = folders
-        self._cache = BodyCache()
-
-    def of_file(self, path: str, missing: ErrorKind, what: str) -> DocumentText:
-        # Before the read: a change in between leaves a body with an older stamp, which is read again.
-        stamp = self._folders.stamp(path)
-        body = self._cache.get(path, stamp)
-        if body is not None:
-            return body
-        try:
-            body = document_of(self._folders.read_body(path).decode("utf-8"))
-        except (RefusedError, UnicodeDecodeError):
-            raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
-        self._cache.keep(path, stamp, body)
-        return body
 
 
 class BodyCache:
@@ -162,14 +138,34 @@ class BodyCache:
 
 
 class FileReader:
-    """Reads parts of the files of skills, with the hash of the whole. Any thread may use it."""
+    """Reads documents and parts of files as they are now. Any thread may use it.
 
-    def __init__(self, folders: FolderSource, *, show_paths: bool) -> None:
+    Some documents are cached for as long as their files do not change, and so are the hashes of files.
+    """
+
+    def __init__(self, folders: FolderSource, registered: Callable[[str], str], *, show_paths: bool) -> None:
+        self.registered = registered
+        """Returns the body of a registered skill by its id."""
         self.show_paths = show_paths
         """Whether replies tell where files are on this machine."""
         self.folders = folders
+        self._documents = BodyCache()
         self._digests: dict[str, tuple[Stamp, str]] = {}
         self._lock = threading.Lock()
+
+    def document(self, path: str, missing: ErrorKind, what: str) -> DocumentText:
+        """Return a document of the folder with its text; an error of the kind ``missing`` if it has gone."""
+        # Before the read: a change in between leaves a body with an older stamp, which is read again.
+        stamp = self.folders.stamp(path)
+        document = self._documents.get(path, stamp)
+        if document is not None:
+            return document
+        try:
+            document = document_of(self.folders.read_body(path).decode("utf-8"))
+        except (RefusedError, UnicodeDecodeError):
+            raise DirectoryError(missing, f"{what} not found: its file has just gone") from None
+        self._documents.keep(path, stamp, document)
+        return document
 
     def read(self, path: str, offset: int = 0, limit: int = MAX_BUNDLE_BYTES) -> FilePart:
         """Return at most ``limit`` bytes of a file from ``offset`` on; D119 if it has just gone."""

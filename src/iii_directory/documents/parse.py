@@ -230,6 +230,7 @@ def _read(text: str) -> _Head:
         return {}, 0, problems
     block_start, block_end, body_start = bounds
     block = text[block_start:block_end]
+    # Almost every block is settled by the scanner alone (goal ``catalogue.first-scan``).
     values = frontmatter.scan(block)
     if values is not None:
         return values, body_start, []
