@@ -231,14 +231,9 @@ class Catalogue:
         files.pop(LOCKFILE, None)
         files = inputs.sources.of_files(before, snapshot, files)
         registered = self._registrants.sourced(inputs.sources, snapshot, registered)
-        visibility = Visibility(
-            inputs.installed if inputs.hides else None, inputs.sources.recorded, inputs.local
-        )
-        snapshot = self._everything = snapshot.changed(
-            files=files,
-            registered=registered,
-            visibility=None if visibility.is_like(snapshot.visibility) else visibility,
-        )
+        installed = inputs.installed if inputs.hides else None
+        visibility = Visibility(installed, inputs.sources.recorded, inputs.local)
+        snapshot = self._everything = snapshot.changed(files, registered, visibility)
         self._leveled = self._by_levels(files, registered)
         folders, registrations, notes = inputs.findings
         noted = (*folders, *inputs.lock.findings, *registrations, *notes)
@@ -276,16 +271,15 @@ class Catalogue:
             before = EMPTY, EMPTY
             files, registered = dict(everything.files.items()), dict(everything.registered.items())
 
-        derived: list[Snapshot] = []
-        for snapshot, seen in zip(before, (levels.shown, levels.listed), strict=True):
-            same = everything.visibility.is_like(snapshot.visibility)
-            after = snapshot.changed(
-                files={path: seen(path, entry) for path, entry in files.items()},
-                registered={key: seen(key, entry) for key, entry in registered.items()},
-                visibility=None if same else everything.visibility,
+        by_name, in_lists = (
+            snapshot.changed(
+                {path: seen(path, entry) for path, entry in files.items()},
+                {key: seen(key, entry) for key, entry in registered.items()},
+                everything.visibility,
             )
-            derived.append(after)
-        return derived[0], derived[1]
+            for snapshot, seen in zip(before, (levels.shown, levels.listed), strict=True)
+        )
+        return by_name, in_lists
 
 
 async def keep_fresh(source: FolderSource, take_up: Callable[[], None], woken: asyncio.Event) -> None:

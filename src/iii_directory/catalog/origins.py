@@ -220,14 +220,6 @@ class Visibility(NamedTuple):
     local: frozenset[str] = frozenset()
     """Namespaces that come from ``local_skills_folder``."""
 
-    def is_like(self, other: Visibility) -> bool:
-        """Return whether both hide the same; quick, because one reading of the lock file is one object."""
-        return (
-            self.recorded is other.recorded
-            and self.installed == other.installed
-            and self.local == other.local
-        )
-
     def shows(self, namespace: str, paths: Iterable[str]) -> bool:
         """Return whether a namespace with documents at ``paths`` below the folder is shown."""
         if self.installed is None or namespace in self.installed:

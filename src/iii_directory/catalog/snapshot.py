@@ -69,13 +69,15 @@ class Snapshot:
         visibility: Visibility | None = None,
     ) -> Snapshot:
         """Return the next snapshot, with new, changed or (None) removed files and records."""
-        if not files and not registered and (visibility is None or visibility is self.visibility):
+        if visibility is None or visibility == self.visibility:
+            visibility = self.visibility
+        if not files and not registered and visibility is self.visibility:
             return self
         files, registered = files or {}, registered or {}
         after = Snapshot()
         after.files = self.files.changed(files)
         after.registered = self.registered.changed(registered)
-        after.visibility = visibility or self.visibility
+        after.visibility = visibility
         after._namespaces = _moved_paths(
             self._namespaces, self.files, files, lambda entry: (entry.skill or entry.prompt) is not None
         )
