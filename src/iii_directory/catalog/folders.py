@@ -121,7 +121,20 @@ class FollowedFolder(Layer):
             self._report_unwatched("this system offers no change notices")
 
     def catch_up(self, at_most: int | None = None) -> bool:
-        self._collect_events()
+        # The folder may have been replaced by way of a directory above it, which raises no event here.
+        if not self.watches.active or identity_of(self._folder, follow_links=False) != self._identity:
+            self._stale = True
+        for directory, name, is_directory in self.watches.events() if self.watches.active else ():
+            if directory is None:
+                self._stale = True
+            elif name:
+                self._dirty.add((directory, name))
+                self._dirty_directory = self._dirty_directory or is_directory
+            elif directory.parent is None:
+                self._stale = True
+            else:
+                self._dirty.add((directory.parent, directory.name))
+                self._dirty_directory = True
         if not self._stale and not self._dirty:
             return True
         if at_most is not None and self._waiting() > at_most:
@@ -149,24 +162,6 @@ class FollowedFolder(Layer):
             return settled_stamp(os.lstat(f"{self._folder}/{path}"))
         except (OSError, ValueError):
             return None
-
-    def _collect_events(self) -> None:
-        # The folder may have been replaced by way of a directory above it, which raises no event here.
-        if not self.watches.active or identity_of(self._folder, follow_links=False) != self._identity:
-            self._stale = True
-        if not self.watches.active:
-            return
-        for directory, name, is_directory in self.watches.events():
-            if directory is None:
-                self._stale = True
-            elif name:
-                self._dirty.add((directory, name))
-                self._dirty_directory = self._dirty_directory or is_directory
-            elif directory.parent is None:
-                self._stale = True
-            else:
-                self._dirty.add((directory.parent, directory.name))
-                self._dirty_directory = True
 
     def _waiting(self) -> int:
         """Estimate how many entries must be checked; a directory counts as the maximum."""
