@@ -1,71 +1,29 @@
 """Settings: what an operator can decide, one table with every key, read from ``config.yaml``."""
 
-from iii_directory.config.loading import (
-    CONFIG_FILE,
-    CONFIGURATION_ID,
-    DATA_FOLDER,
-    CurrentSetting,
-    Origin,
-    at_next_start,
-    default_document,
-    home_folder,
-    in_force,
-    json_schema,
-    load_settings,
-    nearest_project,
-    parse_settings,
-    read_document,
-    read_values,
-    real_path,
-    remote_schema,
-    reread_settings,
-    sample,
-    set_on_engine,
-    user_skills_folder,
-)
-from iii_directory.config.settings import (
-    BY_KEY,
-    DEFAULT_REGISTRY_URL,
-    DEFAULT_ROOTS,
-    DEFAULT_URL,
-    SETTINGS,
-    SURFACES,
-    TOKEN_VARIABLE,
-    Scopes,
-    Setting,
-    Settings,
-)
-
-__all__ = [
-    "BY_KEY",
-    "CONFIGURATION_ID",
-    "CONFIG_FILE",
-    "DATA_FOLDER",
-    "DEFAULT_REGISTRY_URL",
-    "DEFAULT_ROOTS",
-    "DEFAULT_URL",
-    "SETTINGS",
-    "SURFACES",
-    "TOKEN_VARIABLE",
-    "CurrentSetting",
-    "Origin",
-    "Scopes",
-    "Setting",
-    "Settings",
-    "at_next_start",
-    "default_document",
-    "home_folder",
-    "in_force",
-    "json_schema",
-    "load_settings",
-    "nearest_project",
-    "parse_settings",
-    "read_document",
-    "read_values",
-    "real_path",
-    "remote_schema",
-    "reread_settings",
-    "sample",
-    "set_on_engine",
-    "user_skills_folder",
-]
+from iii_directory.config.loading import CONFIG_FILE as CONFIG_FILE
+from iii_directory.config.loading import CONFIGURATION_ID as CONFIGURATION_ID
+from iii_directory.config.loading import DATA_FOLDER as DATA_FOLDER
+from iii_directory.config.loading import CurrentSetting as CurrentSetting
+from iii_directory.config.loading import Origin as Origin
+from iii_directory.config.loading import at_next_start as at_next_start
+from iii_directory.config.loading import default_document as default_document
+from iii_directory.config.loading import home_folder as home_folder
+from iii_directory.config.loading import in_force as in_force
+from iii_directory.config.loading import json_schema as json_schema
+from iii_directory.config.loading import load_settings as load_settings
+from iii_directory.config.loading import nearest_project as nearest_project
+from iii_directory.config.loading import parse_settings as parse_settings
+from iii_directory.config.loading import read_document as read_document
+from iii_directory.config.loading import read_values as read_values
+from iii_directory.config.loading import real_path as real_path
+from iii_directory.config.loading import remote_schema as remote_schema
+from iii_directory.config.loading import reread_settings as reread_settings
+from iii_directory.config.loading import sample as sample
+from iii_directory.config.loading import set_on_engine as set_on_engine
+from iii_directory.config.loading import user_skills_folder as user_skills_folder
+from iii_directory.config.settings import DEFAULT_URL as DEFAULT_URL
+from iii_directory.config.settings import SETTINGS as SETTINGS
+from iii_directory.config.settings import SURFACES as SURFACES
+from iii_directory.config.settings import TOKEN_VARIABLE as TOKEN_VARIABLE
+from iii_directory.config.settings import Scopes as Scopes
+from iii_directory.config.settings import Settings as Settings

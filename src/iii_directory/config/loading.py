@@ -67,7 +67,7 @@ def parse_settings(document: object, base: Path) -> tuple[Settings, list[str]]:
         *unknown,
         *(f"'{key}' must be {expected}; the default is used" for key, expected in wrong.items()),
     ]
-    return _beside(Settings(**values), base, has_roots="roots" in values), warnings
+    return _beside(values, base), warnings
 
 
 def reread_settings(now: Settings, at_start: Settings, document: object, base: Path) -> ReloadEffect:
@@ -76,7 +76,7 @@ def reread_settings(now: Settings, at_start: Settings, document: object, base: P
     A wrong value changes nothing.
     """
     values, wrong, unknown = read_values(document)
-    fresh = _beside(Settings(**values), base, has_roots="roots" in values)
+    fresh = _beside(values, base)
     hot: dict[str, Any] = {}
     waiting: list[str] = []
     for setting in SETTINGS:
@@ -120,7 +120,10 @@ def load_settings(path: Path) -> tuple[Settings, list[str]]:
     document, problem = read_document(path)
     settings, warnings = parse_settings(document, real_path(path).parent)
     if settings.user_roots:
-        settings.user_folders = tuple(real_path(root) for root in user_roots() if root.is_dir())
+        home, ours = home_folder(), user_skills_folder()
+        theirs = () if home is None else (home / root for root in DEFAULT_ROOTS)
+        found = (root for root in (ours, *theirs) if root is not None and root.is_dir())
+        settings.user_folders = tuple(map(real_path, found))
     return settings, warnings if problem is None else [f"{path.name} {problem}; defaults are used"]
 
 
@@ -238,19 +241,13 @@ def user_skills_folder() -> Path | None:
     return None if home is None else home / ".local/share/iii-directory/skills"
 
 
-def user_roots() -> list[Path]:
-    """Return the user's own folders of skills for every project, ours first."""
-    home, ours = home_folder(), user_skills_folder()
-    theirs = [] if home is None else [home / root for root in DEFAULT_ROOTS]
-    return theirs if ours is None else [ours, *theirs]
-
-
-def _beside(settings: Settings, base: Path, *, has_roots: bool = False) -> Settings:
+def _beside(values: dict[str, Any], base: Path) -> Settings:
     """Resolve relative folders from the folder of the file, and add the usual roots that exist."""
+    settings = Settings(**values)
     local = settings.local_skills_folder
     roots = tuple(real_path(base / root) for root in settings.roots)
     outside: list[str] = []
-    if not has_roots:
+    if "roots" not in values:
         found = {name: real_path(base / name) for name in DEFAULT_ROOTS}
         found = {name: root for name, root in found.items() if root.is_dir()}
         # The operator did not choose these folders: a checkout could bring a link to any folder.
@@ -285,18 +282,16 @@ def nearest_project(start: Path) -> Path:
     for folder in (start, *start.parents):
         # In the home folder these are the user's, for every project.
         roots = () if folder == home else DEFAULT_ROOTS
-        if _is_our_config(folder / CONFIG_FILE) or (folder / DATA_FOLDER).is_dir():
+        file = folder / CONFIG_FILE
+        # A configuration is ours if it has a key that we know.
+        is_ours = file.is_file() and any(key in BY_KEY for key in read_document(file)[0])
+        if is_ours or (folder / DATA_FOLDER).is_dir():
             return folder
         if any((folder / root).is_dir() for root in roots) or _has_skill(folder / "skills"):
             return folder
         if folder == home or os.path.ismount(folder):
             break
     return start
-
-
-def _is_our_config(path: Path) -> bool:
-    """Return whether a file is our configuration: it has a key that we know."""
-    return path.is_file() and any(key in BY_KEY for key in read_document(path)[0])
 
 
 def _has_skill(folder: Path) -> bool:
