@@ -18,7 +18,7 @@ import os
 import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from iii import InvocationError, RegistrationRejectedError
 
@@ -42,14 +42,6 @@ class SdkClient(Protocol):
     def trigger(self, request: dict[str, Any]) -> Any: ...
 
     def add_connection_state_listener(self, handler: Callable[[Any], None]) -> Callable[[], None]: ...
-
-
-class RegistrationCall(NamedTuple):
-    """One call to make."""
-
-    function_id: str
-    key: str
-    payload: Mapping[str, Any]
 
 
 def publish(
@@ -116,7 +108,9 @@ class Publication:
         self._news = threading.Event()
         # A daemon, because a worker must be able to end while no directory answers.
         self._thread = threading.Thread(target=self._run, name="publish", daemon=True)
-        self._forget = client.add_connection_state_listener(self._connection_changed)
+        self._forget = client.add_connection_state_listener(
+            lambda state: self._news.set() if state == "connected" else None
+        )
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
@@ -129,10 +123,6 @@ class Publication:
         self._stopped = True
         self._news.set()
 
-    def _connection_changed(self, state: object) -> None:
-        if state == "connected":
-            self._news.set()
-
     def _run(self) -> None:
         while True:
             self._news.wait()
@@ -144,7 +134,8 @@ class Publication:
     def _register_all(self) -> None:
         waiting, pause = list(self._entries()), FIRST_PAUSE_SECONDS
         while True:
-            waiting = self._register(waiting)
+            while waiting and not self._stopped and self._register(*waiting[0]):
+                del waiting[0]
             if not waiting:
                 self._published.set()
                 return
@@ -153,26 +144,17 @@ class Publication:
                 return  # stopped, or connected anew: everything is to be registered again
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def _entries(self) -> Iterator[RegistrationCall]:
+    def _entries(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield a function, an id or name, and the payload of each call to make."""
         if self._folder is not None:
             for skill_id, body in read_folder(self._folder, self._worker).items():
-                yield RegistrationCall("skills::register", skill_id, {"id": skill_id, "skill": body})
+                yield "skills::register", skill_id, {"id": skill_id, "skill": body}
         for prompt in self._prompts:
-            yield RegistrationCall("prompts::register", str(prompt.get("name")), prompt)
+            yield "prompts::register", str(prompt.get("name")), prompt
 
-    def _register(self, entries: list[RegistrationCall]) -> list[RegistrationCall]:
-        """Register one after the other; what is left when one cannot be registered yet."""
-        for number, entry in enumerate(entries):
-            if self._stopped or not self._register_one(entry):
-                return entries[number:]
-        return []
-
-    def _register_one(self, entry: RegistrationCall) -> bool:
-        request: dict[str, Any] = {
-            "function_id": entry.function_id,
-            "payload": dict(entry.payload),
-            "timeout_ms": CALL_TIMEOUT_MS,
-        }
+    def _register(self, function_id: str, key: str, payload: dict[str, Any]) -> bool:
+        """Make one call; return False if it has to be made again later."""
+        request = {"function_id": function_id, "payload": dict(payload), "timeout_ms": CALL_TIMEOUT_MS}
         if self._namespace is not None:
             request["namespace"] = self._namespace
         try:
@@ -180,13 +162,13 @@ class Publication:
         except InvocationError as error:
             if error.code != "invocation_failed" or _MAY_PASS.match(error.message):
                 return False
-            self.refused[entry.key] = error.message
-            log.warning("%s is not published: %s", entry.key, error.message)
+            self.refused[key] = error.message
+            log.warning("%s is not published: %s", key, error.message)
         except (ConnectionError, RegistrationRejectedError, RuntimeError) as error:
-            log.warning("%s cannot be published now: %s", entry.key, error)
+            log.warning("%s cannot be published now: %s", key, error)
             return False
         else:
-            self.refused.pop(entry.key, None)
+            self.refused.pop(key, None)
         return True
 
 
