@@ -11,22 +11,14 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from iii_directory import errors
 from iii_directory.cli import common
 from iii_directory.cli.linking import host_folders, hosts_named, placed_for, to_option
-from iii_directory.cli.output import (
-    note,
-    print_json,
-    print_patch,
-    print_table,
-    print_text,
-    say,
-    shown_commit,
-)
+from iii_directory.cli.output import note, print_json, print_patch, print_table, print_text, say, shown_commit
 from iii_directory.errors import DirectoryError
 from iii_directory.text import counted, escaped
 
@@ -42,7 +34,6 @@ if TYPE_CHECKING:
     from iii_directory.install.tree import Progress
     from iii_directory.registry.registry_messages import WorkerRequest
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 # What to do next, in commands: functions are for agents.
@@ -133,7 +124,6 @@ def add(
     **fields: str | None,
 ) -> None:
     from iii_directory.install.bundle import Wanted
-    from iii_directory.install.service import Installer
     from iii_directory.registry.registry_messages import WorkerRequest
 
     given = {name: value for name, value in fields.items() if value is not None}
@@ -148,27 +138,29 @@ def add(
             options = "--list, --skill, --plugin and --all are for repositories, folders, archives and sites"
             common.fail(f"'{source}' is a worker of the registry; {options}", code=2)
         how: dict[str, Any] = {"edited": edited, "allow_downgrade": allow_downgrade}
-        _add_worker(typed, settings, words, how, dry_run=dry_run, as_json=as_json, approve=approve)
-        if not dry_run:
-            place_installed(settings, [typed.worker], hosts)
-    elif only_list:
-        print_offers(run_installer(settings, None, Installer.offers, typed), source, as_json=as_json)
-    else:
-        wanted = Wanted(skills, plugins, everything)
+        if dry_run:
+            preview = run_installer(settings, lambda installer: installer.preview(typed, **how))
+            print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
+            return
         with progress_shown(words.__getitem__, approve) as (progress, approve):
+            how["progress"] = progress
+            done = run_installer(settings, lambda installer: installer.download(typed, **how), approve)
+        note(f"wrote to {settings.skills_folder}")
+        print_json(done.as_dict()) if as_json else _print_installed(done, was_asked=approve is not None)
+        place_installed(settings, [typed.worker], hosts)
+    elif only_list:
+        found = run_installer(settings, lambda installer: installer.offers(typed))
+        print_offers(found, source, as_json=as_json)
+    else:
+        with progress_shown(words.__getitem__, approve) as (progress, approve):
+            how = {"dry_run": dry_run, "edited": edited, "progress": progress}
+            wanted = Wanted(skills, plugins, everything)
             found, added = run_installer(
-                settings,
-                approve,
-                Installer.add,
-                typed,
-                wanted,
-                dry_run=dry_run,
-                edited=edited,
-                progress=progress,
+                settings, lambda installer: installer.add(typed, wanted, **how), approve
             )
         names = [done.namespace for done in added.installed]
         if names:
-            say_where(settings)
+            note(f"wrote to {settings.skills_folder}")
             place_installed(settings, names, hosts)
         _print_added(found, added, source, as_json=as_json, was_asked=approve is not None)
 
@@ -179,11 +171,6 @@ def place_installed(settings: Settings, names: Sequence[str], hosts: Sequence[st
     for one in [*placed, *host_folders(settings).refresh(names)]:
         if one.outcome != "current":
             note(f"{one.outcome} {one.place}{f': {one.reason}' if one.reason else ''}")
-
-
-def say_where(settings: Settings) -> None:
-    """Say in which folder a command wrote."""
-    note(f"wrote to {settings.skills_folder}")
 
 
 def typed_by(source: str, settings: Settings, given: dict[str, str]) -> WorkerRequest | SkillSource:
@@ -212,28 +199,6 @@ def typed_by(source: str, settings: Settings, given: dict[str, str]) -> WorkerRe
         return replace(typed, branch=checked_ref(given["branch"]))
     except DirectoryError as error:
         common.fail(sentence_of(error), code=2)
-
-
-def _add_worker(
-    request: WorkerRequest,
-    settings: Settings,
-    words: dict[str, str],
-    how: dict[str, Any],
-    *,
-    dry_run: bool,
-    as_json: bool,
-    approve: Approve | None,
-) -> None:
-    from iii_directory.install.service import Installer
-
-    if dry_run:
-        preview = run_installer(settings, None, Installer.preview, request, **how)
-        print_json({"dry_run": True, **preview.as_dict()}) if as_json else _print_preview(preview)
-        return
-    with progress_shown(words.__getitem__, approve) as (progress, approve):
-        done = run_installer(settings, approve, Installer.download, request, progress=progress, **how)
-    say_where(settings)
-    print_json(done.as_dict()) if as_json else _print_installed(done, was_asked=approve is not None)
 
 
 @contextmanager
@@ -309,17 +274,24 @@ def say_news(name: str, news: Mapping[str, list[str]]) -> None:
 
 
 def run_installer(
-    settings: Settings,
-    approve: Approve | None,
-    act: Callable[Concatenate[Installer, Arguments], Awaitable[Result]],
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
+    settings: Settings, act: Callable[[Installer], Awaitable[Result]], approve: Approve | None = None
 ) -> Result:
-    """Do one thing with an installer."""
-    # Only here, because most commands start without it.
-    from iii_directory.install.service import operate
+    """Do one thing with an installer of its own."""
+    # Only here, because most commands start without them.
+    import asyncio
 
-    return operate(settings, approve, act, *args, **kwargs)
+    from iii_directory.install.service import Installer
+
+    async def inside() -> Result:
+        installer = Installer(settings, by_operator=True)
+        installer.approve = approve
+        try:
+            await installer.recover()
+            return await act(installer)
+        finally:
+            await installer.close()
+
+    return asyncio.run(inside())
 
 
 def print_offers(found: Offered, source: str, *, as_json: bool) -> None:
@@ -369,8 +341,14 @@ def _print_added(found: Offered, added: Added, source: str, *, as_json: bool, wa
             _print_preview(preview)
         for done in added.installed:
             _print_installed(done, was_asked=was_asked)
-        for problem in _problems(added, source):
-            note(problem)
+        for name, error in added.failed.items():
+            note(f"{name} is not installed: {sentence_of(error)}")
+        for name, paths in selection.ambiguous.items():
+            which = f"{' and '.join(paths)} have that name; add one by its folder, with --skill"
+            note(f"{name} is not installed: {which}")
+        for offer in selection.unfit:
+            rule = "cannot be a name here (lowercase letters, digits, '-' and '_')"
+            note(f"{offer.path} of {source} is not installed: '{offer.name}' {rule}")
     if nothing_said or not added.is_complete:
         raise SystemExit(1)
 
@@ -395,21 +373,6 @@ def _added_json(offers: Sequence[Offer], added: Added, source: str, *, nothing_s
         "ambiguous": {name: list(paths) for name, paths in added.selection.ambiguous.items()},
         "unfit": [offer.path for offer in added.selection.unfit],
     }
-
-
-def _problems(added: Added, source: str) -> list[str]:
-    """Describe the skills that were not installed, and what to do about it."""
-    several = [
-        f"{name} is not installed: {' and '.join(paths)} have that name; add one by its folder, with --skill"
-        for name, paths in added.selection.ambiguous.items()
-    ]
-    unfit = [
-        f"{offer.path} of {source} is not installed: '{offer.name}' cannot be a name here "
-        "(lowercase letters, digits, '-' and '_')"
-        for offer in added.selection.unfit
-    ]
-    failed = [f"{name} is not installed: {sentence_of(error)}" for name, error in added.failed.items()]
-    return [*failed, *several, *unfit]
 
 
 def _print_preview(preview: Preview) -> None:

@@ -6,7 +6,7 @@ that runs sees what they change; none need run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,13 +18,11 @@ from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from iii_directory.config import Settings
     from iii_directory.install.reports import Report
     from iii_directory.install.service import Installer
-
-Result = TypeVar("Result")
 
 _KEPT: Final = "0 done, also where edited files were kept"
 _EACH_FAILED: Final = "1 at least one namespace failed, and its reason says why"
@@ -39,10 +37,9 @@ _RESTORE_CODES: Final = (
 )
 
 
-def namespaces_argument(command: Callable[..., None]) -> Callable[..., None]:
-    return click.argument(
-        "namespaces", metavar="[NAMESPACE|SOURCE]...", nargs=-1, shell_complete=complete_namespaces
-    )(command)
+namespaces_argument = click.argument(
+    "namespaces", metavar="[NAMESPACE|SOURCE]...", nargs=-1, shell_complete=complete_namespaces
+)
 
 
 @click.command(
@@ -72,15 +69,14 @@ def update(
 ) -> None:
     approve = add.asking(goes_on=goes_on)
     with add.progress_shown(lambda name: f"update {name}", approve) as (progress, approve):
+        how: dict[str, Any] = {"prune": prune, "merge": merge, "allow_downgrade": allow_downgrade}
         found = add.run_installer(
             settings,
+            lambda installer: installer.upkeep.update(namespaces, **how, progress=progress),
             approve,
-            lambda installer: installer.upkeep.update(
-                namespaces, prune=prune, merge=merge, allow_downgrade=allow_downgrade, progress=progress
-            ),
         )
     if any(report.status not in ("current", "failed") for report in found):
-        add.say_where(settings)
+        note(f"wrote to {settings.skills_folder}")
     add.place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "conflict"), was_asked=approve is not None)
 
@@ -95,9 +91,7 @@ def update(
 def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_json: bool) -> None:
     with add.progress_shown(lambda name: f"ask for {name}") as (progress, _):
         found = add.run_installer(
-            settings,
-            None,
-            lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress),
+            settings, lambda installer: installer.upkeep.outdated(namespaces, facts=facts, progress=progress)
         )
     _finish(found, as_json=as_json, bad=("failed", "outdated"))
 
@@ -113,12 +107,10 @@ def outdated(namespaces: tuple[str, ...], settings: Settings, facts: bool, as_js
 def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json: bool) -> None:
     with add.progress_shown(lambda name: f"restore {name}") as (progress, _):
         found = add.run_installer(
-            settings,
-            None,
-            lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress),
+            settings, lambda installer: installer.upkeep.restore(namespaces, force=force, progress=progress)
         )
     if any(report.status == "restored" for report in found):
-        add.say_where(settings)
+        note(f"wrote to {settings.skills_folder}")
     add.place_installed(settings, [report.namespace for report in found])
     _finish(found, as_json=as_json, bad=("failed", "edited"))
 
@@ -130,7 +122,7 @@ def restore(namespaces: tuple[str, ...], settings: Settings, force: bool, as_jso
 @namespaces_argument
 @add.options
 def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> None:
-    rows = add.run_installer(settings, None, lambda installer: installer.upkeep.verify(namespaces))
+    rows = add.run_installer(settings, lambda installer: installer.upkeep.verify(namespaces))
     if as_json:
         print_json({"namespaces": rows})
     elif not rows:
@@ -155,7 +147,7 @@ def verify(namespaces: tuple[str, ...], settings: Settings, as_json: bool) -> No
 @add.options
 def diff(namespaces: tuple[str, ...], settings: Settings, upstream: bool, as_json: bool) -> None:
     patch = add.run_installer(
-        settings, None, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream)
+        settings, lambda installer: installer.upkeep.diff(namespaces, upstream=upstream)
     )
     if as_json:
         print_json({"diff": patch})
@@ -187,7 +179,7 @@ def remove(namespaces: tuple[str, ...], settings: Settings, force: bool, as_json
                 reports.append(Report(name, "failed", error=error))
         return reports
 
-    found = add.run_installer(settings, None, each)
+    found = add.run_installer(settings, each)
     done = [report.namespace for report in found if report.status != "failed"]
     # A skill whose own SKILL.md was edited is still there, and so are its links.
     gone = [name for name in done if not (settings.skills_folder / name / OVERVIEW).is_file()]

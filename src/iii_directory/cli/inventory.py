@@ -98,9 +98,7 @@ def _accept(skill: str, reason: str, where: Where, *, as_json: bool) -> None:
         fail(f"the reason is longer than {MAX_REASON_CHARS} characters", code=2)
     settings = settings_from(where.config_path)
     try:
-        baseline = run_installer(
-            settings, None, lambda installer: installer.upkeep.accept_facts(skill, reason)
-        )
+        baseline = run_installer(settings, lambda installer: installer.upkeep.accept_facts(skill, reason))
     except DirectoryError as error:
         fail(sentence_of(error))
     if as_json:
@@ -135,11 +133,10 @@ def _words(value: str | dict[str, Any]) -> str:
 def _fetched(source: str, skills: Sequence[str], settings: Settings, *, everything: bool) -> list[Bundle]:
     """Fetch skills of a source; where it has several and none was named, list them and end the command."""
     from iii_directory.install.bundle import Wanted
-    from iii_directory.install.service import Installer
 
     typed, wanted = typed_by(source, settings, {}), Wanted(skills, everything=everything)
     try:
-        found, bundles = run_installer(settings, None, Installer.fetch, typed, wanted)
+        found, bundles = run_installer(settings, lambda installer: installer.fetch(typed, wanted))
     except DirectoryError as error:
         fail(sentence_of(error))
     if not bundles:

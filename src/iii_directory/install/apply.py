@@ -18,6 +18,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory import limits
@@ -120,7 +121,7 @@ def _perform(job: Transaction, plan: InstallPlan, scan: tree.Scan, progress: tre
             job.files.make_folder(_NEW, job.work)
             with safe_open.opened_folder(job.files, _NEW, job.work) as new:
                 layout = tree.lay_out(scan.disk, plan.writes, plan.deletes, plan.executable)
-                _build(job, layout, new, scan, progress)
+                _build(job, layout, new, scan, progress, len(plan.writes))
                 staged = os.fstat(new).st_ino
         with held(job.files, job.root, RECORD, job.wait):
             try:
@@ -155,9 +156,9 @@ def _take_back(job: Transaction, error: BaseException) -> None:
 
 
 def _build(
-    job: Transaction, branch: tree.Branch, opened: int, scan: tree.Scan, progress: tree.Progress
+    job: Transaction, branch: tree.Branch, opened: int, scan: tree.Scan, progress: tree.Progress, writes: int
 ) -> None:
-    builder = tree.Builder(job.files, scan.folders, progress, branch.count_writes())
+    builder = tree.Builder(job.files, scan.folders, progress, writes)
     if not scan.disk.exists:
         builder.fill(opened, branch)
         return
@@ -187,30 +188,23 @@ def _switch(job: Transaction, journal: Journal, scan: tree.Scan) -> None:
         files.sync(folder)
     # Undone in reverse, so this is the last step: the names that were put back reach the disk.
     job.undo.append(lambda: files.sync(root))
-    if scan.disk.exists:
-        _swap(job, scan)
-    else:
+    exchange = partial(files.exchange, _NEW, work, job.namespace, root)
+    if not scan.disk.exists:
         _move_in(job)
+    else:
+        try:
+            exchange()
+            job.undo.append(exchange)
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED and error.errno != errno.EXDEV:
+                raise
+            # Without an exchange there is a moment in which the namespace has no folder; `recover` ends it.
+            _move_aside(job, scan)
+            _move_in(job)
     files.sync(root)
     files.sync(work)
     if scan.disk.exists:
         _rescue_saved(job, journal)
-
-
-def _swap(job: Transaction, scan: tree.Scan) -> None:
-    def swap() -> None:
-        job.files.exchange(_NEW, job.work, job.namespace, job.root)
-
-    try:
-        swap()
-    except OSError as error:
-        if error.errno not in NOT_SUPPORTED and error.errno != errno.EXDEV:
-            raise
-        # Without an exchange there is a moment in which the namespace has no folder; `recover` ends it.
-        _move_aside(job, scan)
-        _move_in(job)
-    else:
-        job.undo.append(swap)
 
 
 def _move_aside(job: Transaction, scan: tree.Scan) -> None:
@@ -230,7 +224,7 @@ def _move_aside(job: Transaction, scan: tree.Scan) -> None:
         # gets its name only once it is complete.
         files.make_folder(_OLD_PART, job.work)
         with safe_open.opened_folder(files, _OLD_PART, job.work) as copy:
-            _build(job, tree.lay_out(scan.disk, {}, ()), copy, scan, tree.silent)
+            _build(job, tree.lay_out(scan.disk, {}, ()), copy, scan, tree.silent, 0)
         files.rename(_OLD_PART, job.work, _OLD, job.work)
         files.sync(job.work)
         job.undo.append(back)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -53,8 +53,7 @@ class Bundle:
 
     def prompt_name(self, path: str) -> str:
         """Return the name of the prompt in a file: from its front matter, else the stem."""
-        block, _ = frontmatter.split(self.files[path].decode("utf-8", "replace"))
-        name = frontmatter.read(block).values.get("name") if block is not None else None
+        name = frontmatter.of_text(self.files[path].decode("utf-8", "replace")).values.get("name")
         return name if isinstance(name, str) and name else path.rpartition("/")[2].removesuffix(".md")
 
 
@@ -207,8 +206,7 @@ class Offer:
 
 def offer_of(folder: str, overview: bytes, root_name: str) -> Offer:
     """Read the offer in a folder's SKILL.md; ``root_name`` is for a skill at the root without a name."""
-    block, _ = frontmatter.split(overview.decode("utf-8-sig", "replace"))
-    values = frontmatter.read(block).values if block is not None else {}
+    values = frontmatter.of_text(overview.decode("utf-8-sig", "replace")).values
     declared, description = values.get("name"), values.get("description")
     own_name = declared if isinstance(declared, str) else None
     name = folder.rpartition("/")[2]
@@ -231,10 +229,10 @@ class Offered(NamedTuple):
 class Selection:
     """What of the offers is meant, and what is not clear."""
 
-    chosen: tuple[Offer, ...] = ()
-    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    chosen: tuple[Offer, ...]
+    ambiguous: dict[str, tuple[str, ...]]
     """Names that several folders have, with the folders."""
-    unfit: tuple[Offer, ...] = ()
+    unfit: tuple[Offer, ...]
     """Those whose names cannot be names here."""
 
 
@@ -251,18 +249,13 @@ def skill_folders(paths: Iterable[str], below: str = "") -> list[str]:
     for folder in found:
         if below and folder != below and not folder.startswith(f"{below}/"):
             continue
-        # What the caller named is meant, hidden or not.
-        inside = "" if folder == "." else folder[len(below) :]
-        if _is_shown(inside) and not any(top != "." and folder.startswith(f"{top}/") for top in tops):
+        # What the caller named is meant, hidden or not; below it agents' hidden folders alone are searched.
+        parts = [] if folder == "." else folder[len(below) :].split("/")
+        hidden = [number for number, part in enumerate(parts) if part.startswith(".")]
+        is_shown = "node_modules" not in parts and all(tuple(parts[at : at + 2]) in _SHOWN for at in hidden)
+        if is_shown and not any(top != "." and folder.startswith(f"{top}/") for top in tops):
             tops.append(folder)
     return tops
-
-
-def _is_shown(folder: str) -> bool:
-    """Return whether a folder is neither hidden (but for agents') nor fetched by a package manager."""
-    parts = folder.split("/")
-    hidden = [number for number, part in enumerate(parts) if part.startswith(".")]
-    return "node_modules" not in parts and all(tuple(parts[at : at + 2]) in _SHOWN for at in hidden)
 
 
 class Wanted(NamedTuple):

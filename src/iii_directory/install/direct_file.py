@@ -28,7 +28,6 @@ from iii_directory.install import unpack
 from iii_directory.install.bundle import Bundle, Offer, Offered, make_bundle, offered
 from iii_directory.install.process import ProcessStoppedError, run
 from iii_directory.install.requests import DirectFile, is_public, is_safe_address
-from iii_directory.install.unpack import Bounds
 from iii_directory.registry.registry_client import Host, get_bytes, get_json
 from iii_directory.shapes import is_object, is_text_list, rows_of, text_of
 from iii_directory.text import one_line, quoted
@@ -42,13 +41,15 @@ if TYPE_CHECKING:
     from iii_directory.install.requests import Site
     from iii_directory.install.sources import Sources
 
-_DIRECT: Final = unpack.Bounds(
-    limits.MAX_ARCHIVE_FILES,
-    limits.MAX_ARCHIVE_BYTES,
+# One skill of a site, and an archive that may hold many.
+_ARTIFACT: Final = unpack.Bounds(
+    limits.MAX_BUNDLE_FILES,
+    limits.MAX_BUNDLE_BYTES,
     limits.MAX_ARCHIVE_HEADER_BYTES,
     limits.UNPACK_MEMORY_BYTES,
     limits.UNPACK_SECONDS,
 )
+_DIRECT: Final = _ARTIFACT._replace(files=limits.MAX_ARCHIVE_FILES, size=limits.MAX_ARCHIVE_BYTES)
 
 
 class Unpacked(NamedTuple):
@@ -185,13 +186,6 @@ _INDEX: Final = "/.well-known/agent-skills/index.json"
 _OLDER_INDEX: Final = "/.well-known/skills/index.json"
 _HOST: Final = Host("the site", SOURCE_FAILED, SOURCE_REFUSED)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_BOUNDS: Final = Bounds(
-    limits.MAX_BUNDLE_FILES,
-    limits.MAX_BUNDLE_BYTES,
-    limits.MAX_ARCHIVE_HEADER_BYTES,
-    limits.UNPACK_MEMORY_BYTES,
-    limits.UNPACK_SECONDS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +203,13 @@ class SiteSkills:
     """The skills in the index of a site, which is asked for once."""
 
     def __init__(self, site: Site, client: httpx2.AsyncClient, timeout_ms: int, sources: Sources) -> None:
-        self.found = Offered(())
         self._url = site.url
         self._client = client
         self._sources = sources
         self._listed: dict[Offer, Listed] = {}
         self._options: dict[str, Any] = {"timeout_ms": timeout_ms, "host": _HOST}
 
-    async def look(self) -> None:
+    async def look(self) -> Offered:
         """Fetch the index, from its present place or else from its older one."""
         try:
             address, answer = await self._index(_INDEX)
@@ -225,7 +218,7 @@ class SiteSkills:
                 raise
             address, answer = await self._index(_OLDER_INDEX)
         self._listed = {one.offer: one for one in parse_index(answer, address)}
-        self.found = Offered(list(self._listed))
+        return Offered(list(self._listed))
 
     async def bundle(self, offer: Offer) -> Bundle:
         """Fetch the files of one of the skills."""
@@ -288,5 +281,5 @@ def artifact_files(listed: Listed, content: bytes, stopped: threading.Event) -> 
         problem = f"what the site has for {name} is not what its index promises"
         raise DirectoryError(SOURCE_REFUSED, problem)
     if listed.is_archive:
-        return unpacked(content, f"the archive of {name}", _BOUNDS, stopped)
+        return unpacked(content, f"the archive of {name}", _ARTIFACT, stopped)
     return Unpacked([(OVERVIEW, overview_text(content, f"what the site has for {name}"))])

@@ -21,18 +21,12 @@ from iii_directory.errors import SOURCE_FAILED, SOURCE_REFUSED, DirectoryError
 from iii_directory.install.bundle import offered, skill_folders
 from iii_directory.install.git_program import Blob, Git, below, names_of, no_folder, no_ref, vetted
 from iii_directory.install.process import ProcessStoppedError
-from iii_directory.install.requests import (
-    RepoAddress,
-    RepoRequest,
-    RepoTree,
-    address_of,
-    host_and_port,
-    is_commit,
-    is_public,
-)
+from iii_directory.install.requests import RepoRequest, address_of, host_and_port, is_commit, is_public
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
+
+    from iii_directory.install.requests import RepoAddress, RepoTree
 
 SCRATCH_PREFIX: Final = "iii-directory-git-"
 

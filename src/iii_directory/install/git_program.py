@@ -55,16 +55,10 @@ _ABSENT: Final = "it is not there, or private"
 _CHECK_ADDRESS: Final = (Step("check the address; a private repository needs git@HOST:OWNER/REPO and a key"),)
 # What git says, and what a caller may hear of it: its own words may hold addresses and paths.
 _REASONS: Final = (
-    (
-        r"terminal prompts disabled|could not read username|authentication failed|permission denied",
-        _PRIVATE,
-    ),
+    (r"terminal prompts disabled|could not read username|authentication failed|permission denied", _PRIVATE),
     (r"could not resolve host", "its host has no address"),
     (r"redirect", "it has moved, and redirects are not followed"),
-    (
-        r"not found|does not exist|does not appear to be a git|repository access denied|40[34]",
-        _ABSENT,
-    ),
+    (r"not found|does not exist|does not appear to be a git|repository access denied|40[34]", _ABSENT),
     (r"host key verification", "its host is not known to ssh"),
     (r"dubious ownership", "it belongs to another user"),
     (r"fsck error|bad object|missingEmail|hasdot|nullsha1", "it holds objects that git takes for malformed"),

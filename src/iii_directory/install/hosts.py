@@ -88,7 +88,7 @@ class HostFolders:
 
     def place(self, skill: str, hosts: Iterable[KnownHost], *, is_user: bool = False) -> list[Placed]:
         """Make a skill appear in the folders of hosts; a folder that several of them read gets one entry."""
-        if not is_safe_path(skill) or not os.path.isfile(self._source(skill, OVERVIEW)):
+        if not is_safe_path(skill) or not os.path.isfile(os.path.join(self._skills, skill, OVERVIEW)):
             raise refused(f"no skill {quoted(skill)} is in the skills folder")
         follows: dict[str, bool] = {}
         for host in hosts:
@@ -99,16 +99,14 @@ class HostFolders:
             for folder, as_link in follows.items()
         ]
 
-    def take_away(
-        self, skill: str, hosts: Iterable[KnownHost] = HOSTS, *, is_user: bool | None = None
-    ) -> list[Placed]:
-        """Remove the links to a skill and its copies; by default from every host of project and user."""
-        found = [self._take(skill, folder) for folder in self._folders(hosts, is_user=is_user)]
+    def take_away(self, skill: str, hosts: Iterable[KnownHost] = HOSTS) -> list[Placed]:
+        """Remove the links to a skill and its copies from hosts of the project and of the user."""
+        found = [self._take(skill, folder) for folder in self._folders(hosts)]
         return [placed for placed in found if placed is not None]
 
     def refresh(self, skills: Iterable[str]) -> list[Placed]:
         """Bring the copies of skills up to date; links need nothing."""
-        folders = list(self._folders(HOSTS, is_user=None))
+        folders = list(self._folders(HOSTS))
         return [
             self._copy(skill, folder)
             for skill in skills
@@ -116,15 +114,13 @@ class HostFolders:
             if _marker(os.path.join(folder, _name(skill))) is not None and self._is_of(skill, folder)
         ]
 
-    def _folders(self, hosts: Iterable[KnownHost], *, is_user: bool | None) -> Iterator[str]:
+    def _folders(self, hosts: Iterable[KnownHost]) -> Iterator[str]:
         wanted: dict[str, None] = {}
         for host in hosts:
-            if is_user is not True:
-                wanted[os.path.join(self._project, host.project)] = None
-            if is_user is not False and self._home is not None:
-                wanted[os.path.join(self._home, host.user)] = None
-        real = (os.path.realpath(folder) for folder in wanted)
-        return (folder for folder in dict.fromkeys(real) if folder != self._skills and os.path.isdir(folder))
+            wanted[os.path.realpath(os.path.join(self._project, host.project))] = None
+            if self._home is not None:
+                wanted[os.path.realpath(os.path.join(self._home, host.user))] = None
+        return (folder for folder in wanted if folder != self._skills and os.path.isdir(folder))
 
     def _folder(self, inner: str, *, is_user: bool) -> str:
         """Give the real path of a host's folder; one that leads out of its project or home is refused."""
@@ -136,9 +132,6 @@ class HostFolders:
             raise refused(f"{inner} is a link that leads out of {base}; nothing is written there")
         return folder
 
-    def _source(self, *parts: str) -> str:
-        return os.path.join(self._skills, *parts)
-
     def _is_of(self, skill: str, folder: str) -> bool:
         """Return whether the entry of a host's folder is a link to this skill, or a copy of it."""
         place = os.path.join(folder, _name(skill))
@@ -147,7 +140,7 @@ class HostFolders:
         else:
             marker = _marker(place)
             leads_to = "" if marker is None else os.path.join(place, marker.copy_of)
-        return os.path.normpath(leads_to) == self._source(skill)
+        return os.path.normpath(leads_to) == os.path.join(self._skills, skill)
 
     def _put(self, skill: str, folder: str, *, as_link: bool) -> Placed:
         place = os.path.join(folder, _name(skill))
@@ -165,7 +158,7 @@ class HostFolders:
         except OSError as error:
             return Placed(skill, place, "refused", f"it cannot be written: {error.strerror}")
         try:
-            os.symlink(os.path.relpath(self._source(skill), folder), place)
+            os.symlink(os.path.relpath(os.path.join(self._skills, skill), folder), place)
         except OSError:
             # Some file systems have no links.
             return self._copy(skill, folder)
@@ -173,7 +166,7 @@ class HostFolders:
 
     def _copy(self, skill: str, folder: str) -> Placed:
         """Copy a skill, or replace our copy of it where it was not edited."""
-        place, source = os.path.join(folder, _name(skill)), self._source(skill)
+        place, source = os.path.join(folder, _name(skill)), os.path.join(self._skills, skill)
         marker = None if os.path.islink(place) else _marker(place)
         files = _hashes(source)
         here = {} if marker is None else _hashes(place)

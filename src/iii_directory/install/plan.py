@@ -9,14 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from iii_directory.disk.install_record import (
-    By,
-    Entry,
-    RegistrySource,
-    RepoSource,
-    WrittenSource,
-    content_hash,
-)
+from iii_directory.disk.install_record import Entry, RegistrySource, RepoSource, WrittenSource, content_hash
 from iii_directory.documents.ids import RESERVED_NAMESPACES, folders_above, new_namespace_problem
 from iii_directory.errors import refused
 from iii_directory.install.requests import is_commit
@@ -26,7 +19,7 @@ from iii_directory.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from iii_directory.disk.install_record import Source
+    from iii_directory.disk.install_record import By, Source
     from iii_directory.install.bundle import Bundle
 
 Node = Literal["file", "folder", "link", "other"]
@@ -112,14 +105,19 @@ def plan_install(
         check_registry(bundle.source, known.source)
         _check_moves_forward(bundle, known, explicit=explicit)
     _check_places(bundle.files, disk)
-    recorded: Mapping[str, str] = {} if known is None else known.files
-    sorted_out = {path: _state(path, bundle, disk, recorded, edited) for path in bundle.files}
+    before = known or Entry(bundle.source, bundle.resolved, now, by, {})
+    sorted_out = {path: _state(path, bundle, disk, before.files, edited) for path in bundle.files}
     writes = {
         path: bundle.files[path]
         for path, state in sorted_out.items()
         if state in ("added", "replaced", "overwritten")
     }
-    left = _left_behind(bundle, disk, known)
+    # The files of an earlier state of the source that this one lacks and that still exist.
+    left = {
+        path: digest
+        for path, digest in {**before.left_behind, **before.files}.items()
+        if path not in bundle.files and path in disk.hashes
+    }
     clean = frozenset(path for path, digest in left.items() if disk.hashes[path] == digest)
     changes = FileChanges(
         **{
@@ -129,24 +127,28 @@ def plan_install(
         left_behind=() if prune else tuple(sorted(clean)),
         removed=tuple(sorted(clean)) if prune else (),
     )
+    # What kept files had been before they were edited.
+    origins = {path: before.edited_from.get(path, before.files.get(path)) for path in changes.kept}
     entry = Entry(
         source=bundle.source,
         resolved=bundle.resolved,
         installed_at=now,
         # What a caller asked for stays theirs when the worker brings it up to date.
-        by="call" if known is not None and known.by == "call" else by,
+        by="call" if before.by == "call" else by,
         files=bundle.hashes,
         executable=bundle.executable,
-        edited_from=_edited_from(changes.kept, bundle, known),
+        edited_from={
+            path: origin
+            for path, origin in origins.items()
+            if origin is not None and origin != bundle.hashes[path]
+        },
         left_behind={path: digest for path, digest in left.items() if not prune or path not in clean},
-        authors={}
-        if known is None
-        else {path: known.authors[path] for path in changes.kept if path in known.authors},
-        facts_baseline=None if known is None else known.facts_baseline,
+        authors={path: before.authors[path] for path in changes.kept if path in before.authors},
+        facts_baseline=before.facts_baseline,
     )
-    if known is not None and not writes and (known.resolved, known.files) == (entry.resolved, entry.files):
+    if not writes and (before.resolved, before.files) == (entry.resolved, entry.files):
         # Nothing is installed anew, so the time of the install stays.
-        entry = entry._replace(installed_at=known.installed_at)
+        entry = entry._replace(installed_at=before.installed_at)
     return InstallPlan(
         namespace=bundle.namespace,
         entry=entry,
@@ -157,28 +159,6 @@ def plan_install(
         executable=bundle.executable,
         digests={path: bundle.hashes[path] for path in writes},
     )
-
-
-def _left_behind(bundle: Bundle, disk: Disk, known: Entry | None) -> dict[str, str]:
-    """Return the files of an earlier state of the source that this one lacks and that still exist."""
-    if known is None:
-        return {}
-    before = {**known.left_behind, **known.files}
-    return {
-        path: digest for path, digest in before.items() if path not in bundle.files and path in disk.hashes
-    }
-
-
-def _edited_from(kept: Iterable[str], bundle: Bundle, known: Entry | None) -> dict[str, str]:
-    """Return the hashes that kept files had before they were edited, where the source changed since."""
-    if known is None:
-        return {}
-    origins = {path: known.edited_from.get(path, known.files.get(path)) for path in kept}
-    return {
-        path: origin
-        for path, origin in origins.items()
-        if origin is not None and origin != bundle.hashes[path]
-    }
 
 
 def plan_restore(bundle: Bundle, disk: Disk, known: Entry, *, edited: EditedFiles) -> InstallPlan:
@@ -223,7 +203,20 @@ def plan_write(
     """
     programs = disk.executable & {path} if executable is None else frozenset({path} if executable else ())
     digest = None if content is None else content_hash(content)
-    entry = _authored(path, digest, disk, known, now, author, programs)
+    entry = known
+    if entry is None and digest is not None:
+        entry = Entry(WrittenSource(), _WRITTEN, now, "create", {})
+    if entry is not None:
+        authors = {name: caller for name, caller in entry.authors.items() if name != path}
+        if author is not None and digest is not None:
+            authors[path] = author
+        entry = entry._replace(authors=authors)
+    if entry is not None and entry.by == "create":
+        files = {name: hashed for name, hashed in entry.files.items() if name in disk.hashes and name != path}
+        if digest is not None:
+            files[path] = digest
+        recorded = (entry.executable - {path} | programs) & files.keys()
+        entry = entry._replace(files=files, executable=frozenset(recorded)) if files else None
     if content is None or digest is None:
         changes = FileChanges(removed=(path,))
         return InstallPlan(namespace, entry, {}, frozenset((path,)), changes, edits_win=True)
@@ -238,33 +231,6 @@ def plan_write(
         executable=programs,
         digests={path: digest},
     )
-
-
-def _authored(
-    path: str,
-    digest: str | None,
-    disk: Disk,
-    known: Entry | None,
-    now: str,
-    author: Mapping[str, str] | None,
-    programs: frozenset[str],
-) -> Entry | None:
-    """Return the record of a namespace after one of its files was written by a call, or deleted."""
-    if known is None:
-        if digest is None:
-            return None
-        known = Entry(WrittenSource(), _WRITTEN, now, "create", {})
-    authors = {name: caller for name, caller in known.authors.items() if name != path}
-    if author is not None and digest is not None:
-        authors[path] = author
-    known = known._replace(authors=authors)
-    if known.by != "create":
-        return known
-    files = {name: hashed for name, hashed in known.files.items() if name in disk.hashes and name != path}
-    if digest is not None:
-        files[path] = digest
-    executable = (known.executable - {path} | programs) & files.keys()
-    return known._replace(files=files, executable=frozenset(executable)) if files else None
 
 
 _WRITTEN: Final = "written"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from iii_directory.disk.install_record import NamespaceChange, RegistrySource, content_hash
 from iii_directory.documents.ids import MERGE_SUFFIX, kind_of
 from iii_directory.documents.model import Finding
-from iii_directory.errors import DirectoryError
 from iii_directory.install.plan import Disk, FileChanges, InstallPlan
 from iii_directory.limits import MAX_DIFF_BYTES, MAX_MERGE_LINES
 from iii_directory.text import escaped
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from iii_directory.disk.install_record import Entry
-    from iii_directory.install.bundle import Bundle, Offer, Selection
+    from iii_directory.errors import DirectoryError
+    from iii_directory.install.bundle import Bundle, Selection
 
 _NOTHING: Final = "/dev/null"
 
@@ -69,8 +69,8 @@ class Preview:
     changes: FileChanges
     left_out: tuple[str, ...]
     diff: str
-    new_facts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    installed: str | None = None
+    new_facts: dict[str, list[str]]
+    installed: str | None
     """The version or commit that is installed now."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,24 +110,11 @@ class Added:
     """What became of a source of many skills: each was installed by itself, and some may have failed."""
 
     selection: Selection
-    installed: tuple[Installation, ...] = ()
-    previews: tuple[Preview, ...] = ()
-    failed: Mapping[str, DirectoryError] = field(default_factory=dict[str, DirectoryError])
+    installed: tuple[Installation, ...]
+    previews: tuple[Preview, ...]
+    failed: Mapping[str, DirectoryError]
     """Why a skill was not installed, by its name."""
-    is_complete: bool = True
-
-
-def added(selection: Selection, done: Mapping[Offer, Installation | Preview | DirectoryError]) -> Added:
-    """Report on each of the chosen skills, in their order."""
-    results = [(offer, done[offer]) for offer in selection.chosen]
-    failed = {offer.name: result for offer, result in results if isinstance(result, DirectoryError)}
-    return Added(
-        selection=selection,
-        installed=tuple(result for _, result in results if isinstance(result, Installation)),
-        previews=tuple(result for _, result in results if isinstance(result, Preview)),
-        failed=failed,
-        is_complete=not (failed or selection.ambiguous or selection.unfit),
-    )
+    is_complete: bool
 
 
 def with_merges(report: Report, merges: FileChanges) -> Report:

@@ -171,12 +171,7 @@ def _check_skill_name(skill: str) -> None:
 
 
 def repo_tree(
-    repo: str,
-    *,
-    ref: str | None = None,
-    path: str = "",
-    tree: str | None = None,
-    allow_file: bool = False,
+    repo: str, *, ref: str | None = None, path: str = "", tree: str | None = None, allow_file: bool = False
 ) -> RepoTree:
     """Check an address, a ref and a folder that a person typed; raises D331."""
     _protocol_of(repo, allow_file=allow_file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from iii_directory import limits
 from iii_directory.disk.install_record import By, RegistrySource
@@ -13,7 +13,7 @@ from iii_directory.errors import REGISTRY_NOT_FOUND, SOURCE_FAILED, DirectoryErr
 from iii_directory.install.bundle import Offered, Wanted, check_approved, news_of, select
 from iii_directory.install.plan import check_namespace, is_pinned, plan_install
 from iii_directory.install.process import Threads
-from iii_directory.install.reports import Added, Installation, Preview, added, installation, unified_diff
+from iii_directory.install.reports import Added, Installation, Preview, installation, unified_diff
 from iii_directory.install.skills_folder import SkillsFolder
 from iii_directory.install.tree import silent
 from iii_directory.install.writes import Writes
@@ -22,7 +22,7 @@ from iii_directory.registry.registry_messages import WorkerRequest, worker_reque
 from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from iii_directory.config import Settings
     from iii_directory.disk.files import FolderAtStart
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from iii_directory.install.sources import Sources
     from iii_directory.install.tree import Progress
     from iii_directory.install.upkeep import Upkeep
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 def _now() -> str:
@@ -100,10 +97,6 @@ class Installer:
             self._sources.close()
         if "_registry" in vars(self) and self._given_registry is None:
             await self._registry.aclose()
-
-    def settings_changed(self) -> None:
-        """Use the present settings from now on."""
-        self._sources.settings_changed()
 
     async def recover(self) -> None:
         """Repair what crashed installs left; to be awaited at every start."""
@@ -195,7 +188,15 @@ class Installer:
                         tasks.create_task(one(offer, bundle))
                 except DirectoryError as error:
                     done.update(dict.fromkeys(waiting, error))
-        return opened.found, added(selection, done)
+        results = [(offer.name, done[offer]) for offer in selection.chosen]
+        failed = {name: one for name, one in results if isinstance(one, DirectoryError)}
+        return opened.found, Added(
+            selection=selection,
+            installed=tuple(one for _, one in results if isinstance(one, Installation)),
+            previews=tuple(one for _, one in results if isinstance(one, Preview)),
+            failed=failed,
+            is_complete=not (failed or selection.ambiguous or selection.unfit),
+        )
 
     async def auto_download(self, worker: str) -> Installation | None:
         """Bring an installed worker's skills up to date; None when there is nothing to install.
@@ -260,24 +261,3 @@ class Installer:
 def _is_explicit(request: DownloadRequest) -> bool:
     """Return whether the caller named a version; ``latest`` leaves the choice to the registry."""
     return isinstance(request, WorkerRequest) and request.asked != "latest"
-
-
-def operate(
-    settings: Settings,
-    approve: Approve | None,
-    act: Callable[Concatenate[Installer, Arguments], Awaitable[Result]],
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
-) -> Result:
-    """Do one thing with an installer of its own, for a command typed on this machine."""
-
-    async def inside() -> Result:
-        installer = Installer(settings, by_operator=True)
-        installer.approve = approve
-        try:
-            await installer.recover()
-            return await act(installer, *args, **kwargs)
-        finally:
-            await installer.close()
-
-    return asyncio.run(inside())

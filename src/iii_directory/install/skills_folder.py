@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _ORIGINALS: Final = "ORIGINALS"
 # Each further try is for one other namespace that was done at just that moment.
 _TRIES: Final = 100
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_HASH: Final = "sha256:"
+_DIGEST: Final = re.compile(rf"{_HASH}[0-9a-f]{{64}}")
 _UNCHANGED: Final = "nothing was changed"
 _REPLACED: Final = "the skills folder is another one than at the start; start again if that is intended"
 
@@ -70,7 +71,7 @@ class LockedNamespace:
         files = self._job.files
         with closing_fd(_open_originals(files, self._job.work_folder, self._job.namespace)) as kept:
             for digest, text in texts.items():
-                name = _file_name(digest)
+                name = digest.removeprefix(_HASH)
                 if safe_open.read_file(files, name, kept, limits.MAX_BUNDLE_BYTES) != text:
                     with suppress(FileNotFoundError):
                         files.unlink(name, kept)
@@ -79,8 +80,19 @@ class LockedNamespace:
 
     def forget_others(self, digests: Collection[str]) -> None:
         """Remove texts that no edited file was made from; after the plan. A failure leaves them for later."""
+        files, work_folder, namespace = self._job.files, self._job.work_folder, self._job.namespace
+        wanted = {digest.removeprefix(_HASH) for digest in digests}
         with suppress(OSError):
-            _keep_only(self._job.files, self._job.work_folder, self._job.namespace, digests)
+            if safe_open.status_or_none(files, _ORIGINALS, work_folder) is None:
+                return
+            with safe_open.opened_folder(files, _ORIGINALS, work_folder) as originals:
+                if not wanted:
+                    safe_open.remove_tree(files, namespace, originals)
+                elif safe_open.status_or_none(files, namespace, originals) is not None:
+                    with safe_open.opened_folder(files, namespace, originals) as kept:
+                        for name in sorted({*files.list_folder(kept)} - wanted):
+                            files.unlink(name, kept)
+            files.remove_folder(_ORIGINALS, work_folder)
 
 
 class SkillsFolder:
@@ -160,7 +172,7 @@ class SkillsFolder:
         _vet(namespace)
         if not _DIGEST.fullmatch(digest):
             return None
-        path = f"{WORK_FOLDER}/{_ORIGINALS}/{namespace}/{_file_name(digest)}"
+        path = f"{WORK_FOLDER}/{_ORIGINALS}/{namespace}/{digest.removeprefix(_HASH)}"
         with disk_errors(_UNCHANGED), self._existing() as root:
             content = None if root is None else self._read(root, path)
         return content if content is not None and content_hash(content) == digest else None
@@ -269,27 +281,7 @@ def _open_originals(files: FileOps, work_folder: int, namespace: str) -> int:
                 raise
 
 
-def _keep_only(files: FileOps, work_folder: int, namespace: str, digests: Collection[str]) -> None:
-    """Remove every text of a namespace but these."""
-    if safe_open.status_or_none(files, _ORIGINALS, work_folder) is None:
-        return
-    wanted = {_file_name(digest) for digest in digests}
-    with safe_open.opened_folder(files, _ORIGINALS, work_folder) as originals:
-        if not wanted:
-            safe_open.remove_tree(files, namespace, originals)
-        elif safe_open.status_or_none(files, namespace, originals) is not None:
-            with safe_open.opened_folder(files, namespace, originals) as kept:
-                for name in sorted({*files.list_folder(kept)} - wanted):
-                    files.unlink(name, kept)
-    with suppress(OSError):
-        files.remove_folder(_ORIGINALS, work_folder)
-
-
 def _make_folder(files: FileOps, name: str, folder: int) -> None:
     with suppress(FileExistsError):
         files.make_folder(name, folder)
         files.sync(folder)
-
-
-def _file_name(digest: str) -> str:
-    return digest.removeprefix("sha256:")

@@ -9,8 +9,8 @@ import threading
 import time
 from collections import Counter
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from iii_directory import limits
 from iii_directory.disk import install_record
@@ -51,15 +51,7 @@ from iii_directory.registry.registry_messages import WorkerRequest, is_version, 
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncGenerator,
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Iterable,
-        Iterator,
-        Sequence,
-    )
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from iii_directory.config import Settings
     from iii_directory.install.requests import DownloadRequest, SkillSource
@@ -72,15 +64,12 @@ _GIT_SECONDS: Final = 5.0
 Read: TypeAlias = "tuple[Offer, Bundle | DirectoryError]"
 
 
-class OpenSource(Protocol):
+class OpenSource(NamedTuple):
     """A source that was asked once for what it has."""
 
-    @property
-    def found(self) -> Offered: ...
-
-    def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
-        """Yield each of the offers as it is read, with its bundle or the reason why it cannot be read."""
-        ...
+    found: Offered
+    bundles: Callable[[Sequence[Offer]], AsyncIterator[Read]]
+    """Yields each of some offers as it is read, with its bundle or the reason why it cannot be read."""
 
 
 class Sources:
@@ -93,17 +82,16 @@ class Sources:
         self._threads = Threads("git")
         self._settings = settings
         self._by_operator = by_operator
-        self.settings_changed()
 
-    def settings_changed(self) -> None:
-        """Use the present settings from now on; fetches under way keep their own."""
+    @property
+    def _git(self) -> GitSource:
+        """Return git under the present settings; a fetch keeps those that it began with."""
         settings = self._settings
-        self._private = self._by_operator or settings.allow_private_repos
-        self._git = GitSource(
+        return GitSource(
             mirrors=settings.repo_mirrors,
             allow_file=settings.allow_file_repos,
             timeout_ms=settings.download_timeout_ms,
-            private=self._private,
+            private=self._by_operator or settings.allow_private_repos,
             ssh_keys=self._by_operator or settings.allow_ssh_keys,
         )
 
@@ -134,14 +122,14 @@ class Sources:
         timeout_ms = self._settings.download_timeout_ms
         if isinstance(source, Site):
             site = SiteSkills(source, await self._registry().connection(), timeout_ms, self)
-            await site.look()
-            yield _OneByOne(site.found, site.bundle)
+            yield _one_by_one(await site.look(), site.bundle)
         elif isinstance(source, LocalFolder):
             yield self._on_disk(await self.in_thread(lambda _: LocalSkills(source)))
         elif isinstance(source, DirectFile):
             if "://" in source.url:
                 client = await self._registry().connection()
-                content = await fetch_direct(client, source, timeout_ms, private=self._private)
+                private = self._by_operator or self._settings.allow_private_repos
+                content = await fetch_direct(client, source, timeout_ms, private=private)
             else:
                 content = await self.in_thread(lambda _: read_archive(source))
             skills = await self.in_thread(lambda stopped: DirectSkills(source, content, stopped))
@@ -151,10 +139,25 @@ class Sources:
                 stopped = threading.Event()
                 opened = self._git.opened(source, stopped)
                 checkout = await self.in_thread(lambda _: stack.enter_context(opened), stopped)
-                yield _Repository(self, source.repo, checkout, stopped)
+                yield self._fetched(source.repo, checkout, stopped)
 
     def _on_disk(self, skills: LocalSkills | DirectSkills) -> OpenSource:
-        return _OneByOne(skills.found, lambda offer: self.in_thread(lambda _: skills.bundle(offer)))
+        return _one_by_one(skills.found, lambda offer: self.in_thread(lambda _: skills.bundle(offer)))
+
+    def _fetched(self, repo: str, checkout: Checkout, stopped: threading.Event) -> OpenSource:
+        async def bundles(chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+            offers = {offer.path: offer for offer in chosen}
+            folders = checkout.read(offers)
+            while read := await self.in_thread(lambda _: next(folders, None), stopped):
+                folder, fetched = read
+                if not isinstance(fetched, DirectoryError):
+                    try:
+                        fetched = _repo_bundle(repo, offers[folder].name, checkout.branch, fetched)
+                    except DirectoryError as error:
+                        fetched = error
+                yield offers[folder], fetched
+
+        return OpenSource(checkout.found, bundles)
 
     async def in_thread(
         self, act: Callable[[threading.Event], Result], stopped: threading.Event | None = None
@@ -253,7 +256,7 @@ class LocalSkills:
         source = install_record.LocalSource(top, offer.name, self._commit)
         return make_bundle(offer.name, source, None, entries, executable)
 
-    def _listed(self) -> Iterator[str]:
+    def _listed(self) -> Iterable[str]:
         """List the overviews below the folder, where skills may lie, and the manifests of plugins."""
         seen = 0
         for parent, folders, names in os.walk(self._root):
@@ -272,7 +275,7 @@ class LocalSkills:
             if OVERVIEW in names:
                 yield f"{inside}/{OVERVIEW}".removeprefix("./")
 
-    def _files(self, top: str) -> Iterator[str]:
+    def _files(self, top: str) -> Iterable[str]:
         for parent, folders, names in os.walk(top):
             links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
             folders[:] = sorted(name for name in folders if name != ".git" and name not in links)
@@ -384,42 +387,15 @@ async def _the_bundle(found: OpenSource, request: RepoRequest | OneOf) -> Bundle
     raise DirectoryError(SOURCE_REFUSED, f"{source} has no one skill {quoted(request.skill)}")
 
 
-class _Repository:
-    """The skills of a repository that was fetched."""
-
-    def __init__(self, sources: Sources, repo: str, checkout: Checkout, stopped: threading.Event) -> None:
-        self.found = checkout.found
-        self._sources = sources
-        self._stopped = stopped
-        self._repo = repo
-        self._checkout = checkout
-
-    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
-        offers = {offer.path: offer for offer in chosen}
-        folders = self._checkout.read(offers)
-        while read := await self._sources.in_thread(lambda _: next(folders, None), self._stopped):
-            folder, fetched = read
-            if not isinstance(fetched, DirectoryError):
-                try:
-                    fetched = _repo_bundle(self._repo, offers[folder].name, self._checkout.branch, fetched)
-                except DirectoryError as error:
-                    fetched = error
-            yield offers[folder], fetched
-
-
-@dataclass(frozen=True, slots=True)
-class _OneByOne:
-    """The skills of a source of which one is read after the other."""
-
-    found: Offered
-    read: Callable[[Offer], Awaitable[Bundle]]
-
-    async def bundles(self, chosen: Sequence[Offer]) -> AsyncIterator[Read]:
+def _one_by_one(found: Offered, read: Callable[[Offer], Awaitable[Bundle]]) -> OpenSource:
+    async def bundles(chosen: Sequence[Offer]) -> AsyncIterator[Read]:
         for offer in chosen:
             try:
-                yield offer, await self.read(offer)
+                yield offer, await read(offer)
             except DirectoryError as error:
                 yield offer, error
+
+    return OpenSource(found, bundles)
 
 
 def _repo_bundle(repo: str, skill: str, branch: str, fetched: Fetched) -> Bundle:

@@ -93,9 +93,6 @@ class Branch:
     kept: list[str] = field(default_factory=list[str])
     folders: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
 
-    def count_writes(self) -> int:
-        return len(self.writes) + sum(branch.count_writes() for branch in self.folders.values())
-
 
 def lay_out(
     disk: Disk, writes: Mapping[str, bytes], deletes: Collection[str], executable: Collection[str] = ()

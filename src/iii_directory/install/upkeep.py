@@ -247,21 +247,22 @@ class Upkeep:
     def _merge(self, name: str) -> FileChanges:
         with self.folder.locked(name) as namespace:
             known = _known(namespace.known, name)
-            sides = {path: self._sides(name, path, known) for path in _behind(known, namespace.disk)}
-            whole = {path: three for path, three in sides.items() if three is not None}
-            plan = plan_merge(name, namespace.disk, known, whole)
+            sides: dict[str, Sides] = {}
+            lost: list[str] = []
+            for path in _behind(known, namespace.disk):
+                base = self.folder.read_original(name, known.edited_from[path])
+                theirs = self.folder.read_original(name, known.files[path])
+                mine = self.folder.read(name, path)
+                if base is None or mine is None or theirs is None:
+                    lost.append(path)
+                else:
+                    sides[path] = Sides(base, mine, theirs)
+            plan = plan_merge(name, namespace.disk, known, sides)
             namespace.commit(plan)
             origins: Mapping[str, str] = {} if plan.entry is None else plan.entry.edited_from
             # The texts that edited files are compared with.
             namespace.forget_others({*origins.values(), *(known.files[path] for path in origins)})
-        lost = tuple(path for path in sides if path not in whole)
         return replace(plan.changes, conflicts=tuple(sorted((*plan.changes.conflicts, *lost))))
-
-    def _sides(self, name: str, path: str, known: Entry) -> Sides | None:
-        base = self.folder.read_original(name, known.edited_from[path])
-        theirs = self.folder.read_original(name, known.files[path])
-        mine = self.folder.read(name, path)
-        return None if base is None or mine is None or theirs is None else Sides(base, mine, theirs)
 
     async def _outdated(self, name: str, entry: Entry, asked: AskedOnce, *, facts: bool) -> Report:
         available = await asked.current(entry)

@@ -25,7 +25,7 @@ from iii_directory.install.reports import edited_file
 from iii_directory.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from iii_directory.disk.files import Stamp
@@ -164,12 +164,15 @@ class Edits:
         for path in recorded:
             folder, _, name = path.rpartition("/")
             by_folder.setdefault(folder, []).append(name)
-        edited = [
-            path
-            for folder, names in by_folder.items()
-            for path, digest in self._hashed(root, folder, names, known)
-            if digest != recorded[path]
-        ]
+        edited: list[str] = []
+        for folder, names in by_folder.items():
+            # Files that cannot be read do not count as edited.
+            with suppress(OSError), directory_below(root, folder.split("/"), self._files) as opened:
+                for name in names:
+                    path = f"{folder}/{name}"
+                    with suppress(OSError):
+                        if self._hash(opened, name, path, known.get(path)) != recorded[path]:
+                            edited.append(path)
         if not edited:
             return []
         # During an install, files may be ahead of the record.
@@ -182,16 +185,6 @@ class Edits:
             for path, name in namespaces.items()
             if name not in busy and now.get(name) == lock.namespaces[name]
         ]
-
-    def _hashed(
-        self, root: int, folder: str, names: Iterable[str], known: Mapping[str, tuple[Stamp, str]]
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the hashes of the files that can be read; the others do not count as edited."""
-        with suppress(OSError), directory_below(root, folder.split("/"), self._files) as opened:
-            for name in names:
-                path = f"{folder}/{name}"
-                with suppress(OSError):
-                    yield path, self._hash(opened, name, path, known.get(path))
 
     def _hash(self, folder: int, name: str, path: str, known: tuple[Stamp, str] | None) -> str:
         if known is not None and known[0] == stamp_of(self._files.status(name, folder)):

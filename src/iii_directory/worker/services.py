@@ -71,13 +71,12 @@ class Services:
         self.registry = RegistryHandlers(self.registry_client)
 
     def settings_changed(self) -> None:
-        """Pass changed settings to the services that keep a copy; the others read the settings themselves."""
+        """Pass changed settings to the one service that keeps a copy; the others read them themselves."""
         self.registry_client.settings_changed(
             self._settings.registry_url,
             timeout_ms=self._settings.download_timeout_ms,
             cache_ttl_ms=self._settings.registry_cache_ttl_ms,
         )
-        self.installer.settings_changed()
 
     async def close(self) -> None:
         self.document_indexes.close()
