@@ -23,9 +23,7 @@ from iii_directory.text import counted, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from iii_directory.config import Settings
     from iii_directory.documents.skill_check import Objection
-    from iii_directory.search.library import Case, Collision, Outcome
 
 
 # Hosts keep skills in these; other hidden folders are not entered.
@@ -84,13 +82,36 @@ def check(paths: tuple[Path, ...], as_json: bool, config_path: Path) -> None:
 
 @click.command(
     help="Create a new skill in the skills folder, with example requests for skills eval. skills check "
-    "objects until its placeholders are replaced.",
+    "objects until its placeholders are replaced."
 )
 @click.argument("name")
 @config_option
 @folder_options
 def new(name: str, config_path: Path) -> None:
-    path = write_skeleton(str(settings_from(config_path).skills_folder), name)
+    skills_folder = settings_from(config_path).skills_folder
+    if skill_name_of(name) is None:
+        fail(
+            f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
+            f" {limits.MAX_SKILL_NAME_CHARS} at most"
+        )
+    try:
+        check_new_skill_id(name)
+    except DirectoryError as error:
+        fail(error.problem)
+    if path_to_id(f"{name}/{OVERVIEW}").is_prompt:
+        fail(f"in a folder called '{name}' every file is a prompt: choose another name")
+    path = skills_folder / name / OVERVIEW
+    try:
+        skills_folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir()
+        for file, text in ((path, _SKELETON), (path.parent / CASES_FILE, _CASES)):
+            file.parent.mkdir(exist_ok=True)
+            written = text.format(name=name, title=name.replace("-", " ").capitalize())
+            file.write_text(written, encoding="utf-8")
+    except FileExistsError:
+        fail(f"'{name}' exists already in {skills_folder}")
+    except OSError as error:
+        fail(f"{path} cannot be written: {error.strerror}")
     note(f"wrote {path}: fill it in, then run iii-directory skills check")
 
 
@@ -110,28 +131,35 @@ def evaluate(name: str | None, cases_path: Path | None, as_json: bool, config_pa
     if name is not None and cases_path is None and name.endswith((".yaml", ".yml")):
         name, cases_path = None, Path(name)
     settings = settings_from(config_path)
-    outcomes, colliding = _evaluated(settings, name, _cases(settings, name, cases_path))
-    from iii_directory.search.library import confusions
+    chosen = cases_path or settings.skills_folder / (name or "") / CASES_FILE
+    if not chosen.is_file():
+        fail(f"{chosen} does not exist; write a list called cases, each with a request and the id to expect")
+    from iii_directory.cli.source import data_folder, loaded
+    from iii_directory.config import read_document
+    from iii_directory.search.kept_index import library_of
+    from iii_directory.search.library import NOTHING, collisions, confusions, judge, parse_cases
 
+    document, problem = read_document(chosen)
+    cases = parse_cases(document, name) if problem is None else problem
+    if isinstance(cases, str):
+        fail(f"{chosen.name}: {cases}")
+    with loaded(settings) as look:
+        library = library_of(look, data_folder(settings))
+    outcomes = [judge(library, case) for case in cases]
+    expected = dict.fromkeys(case.expect for case in cases if case.expect != NOTHING)
+    colliding = collisions(library, [name] if name else list(expected))
     confused = confusions(outcomes)
     missed = [outcome for outcome in outcomes if not outcome.passed]
     if as_json:
-        print_json(
-            {
-                "cases": [
-                    {
-                        **one.case._asdict(),
-                        "passed": one.passed,
-                        "rank": one.rank,
-                        "first": one.winner,
-                        "why": one.why,
-                    }
-                    for one in outcomes
-                ],
-                "confusions": [one._asdict() for one in confused],
-                "collisions": [c._asdict() for c in colliding],
-            }
-        )
+        judged = [
+            {**o.case._asdict(), "passed": o.passed, "rank": o.rank, "first": o.winner, "why": o.why}
+            for o in outcomes
+        ]
+        others = {
+            "confusions": [c._asdict() for c in confused],
+            "collisions": [c._asdict() for c in colliding],
+        }
+        print_json({"cases": judged, **others})
     else:
         print_table(
             ("request", "expected", "rank", "first", "why"),
@@ -161,34 +189,7 @@ def _shown(found: Mapping[str, Sequence[Objection]]) -> Iterator[tuple[str, str,
             yield f"  {one.path}" if is_grouped else os.path.join(below, one.path), one.words, one.fix
 
 
-def _cases(settings: Settings, name: str | None, path: Path | None) -> list[Case]:
-    from iii_directory.config import read_document
-    from iii_directory.search.library import parse_cases
-
-    chosen = path or settings.skills_folder / (name or "") / CASES_FILE
-    if not chosen.is_file():
-        fail(f"{chosen} does not exist; write a list called cases, each with a request and the id to expect")
-    document, problem = read_document(chosen)
-    cases = parse_cases(document, name) if problem is None else problem
-    if isinstance(cases, str):
-        fail(f"{chosen.name}: {cases}")
-    return cases
-
-
-def _evaluated(
-    settings: Settings, name: str | None, cases: list[Case]
-) -> tuple[list[Outcome], list[Collision]]:
-    from iii_directory.cli.source import data_folder, loaded
-    from iii_directory.search.kept_index import library_of
-    from iii_directory.search.library import NOTHING, collisions, judge
-
-    with loaded(settings) as look:
-        library = library_of(look, data_folder(settings))
-    expected = dict.fromkeys(case.expect for case in cases if case.expect != NOTHING)
-    return [judge(library, case) for case in cases], collisions(library, [name] if name else list(expected))
-
-
-# Finding and writing skills
+# Finding skills
 
 
 def skills_below(path: str) -> Iterator[tuple[str, SkillFiles]]:
@@ -227,36 +228,6 @@ def _contents(folder: str) -> dict[str, FileContent]:
                 except (RefusedError, OSError):
                     files[path] = FileContent(b"", is_whole=False)
     return files
-
-
-def write_skeleton(skills_folder: str, name: str) -> str:
-    """Write a new skill with placeholders to fill in, and return the path of its SKILL.md."""
-    if skill_name_of(name) is None:
-        fail(
-            f"'{name}' is not a valid name for a skill: use lowercase letters, digits and single hyphens,"
-            f" {limits.MAX_SKILL_NAME_CHARS} at most"
-        )
-    try:
-        check_new_skill_id(name)
-    except DirectoryError as error:
-        fail(error.problem)
-    if path_to_id(f"{name}/{OVERVIEW}").is_prompt:
-        fail(f"in a folder called '{name}' every file is a prompt: choose another name")
-    folder = os.path.join(skills_folder, name)
-    path = os.path.join(folder, OVERVIEW)
-    title = name.replace("-", " ").capitalize()
-    try:
-        os.makedirs(skills_folder, exist_ok=True)
-        os.mkdir(folder)
-        os.mkdir(os.path.join(folder, os.path.dirname(CASES_FILE)))
-        for inner, text in ((OVERVIEW, _SKELETON), (CASES_FILE, _CASES)):
-            with open(os.path.join(folder, inner), "x", encoding="utf-8") as file:
-                file.write(text.format(name=name, title=title))
-    except FileExistsError:
-        fail(f"'{name}' exists already in {skills_folder}")
-    except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}")
-    return path
 
 
 def _is_entered(name: str) -> bool:

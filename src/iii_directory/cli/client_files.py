@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import stat
 import sys
 import tomllib
 from pathlib import Path
@@ -18,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from iii_directory.cli.common import PROGRAM, fail
-from iii_directory.cli.output import say
+from iii_directory.cli.common import PROGRAM, fail, replace_file
+from iii_directory.cli.output import json_text, say
 from iii_directory.cli.tokens import engine_token
 from iii_directory.config import TOKEN_VARIABLE
 from iii_directory.shapes import is_object, object_of
-from iii_directory.text import has_unsafe, shown_url
+from iii_directory.text import shown_url
 from iii_directory.wire.http_server import endpoint_url
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Client(NamedTuple):
         if self.is_toml:
             lines = (f"{key} = {_toml(value)}" for key, value in fields.items())
             return "\n".join((f"[{self.section}.{SERVER}]", *lines)) + "\n"
-        return _json(fields, indent=2)
+        return json_text(fields)
 
     def installed(self, text: str, entry: str) -> str:
         """Return the text of the file with the entry in it."""
@@ -181,7 +180,7 @@ def command_line(client: str, target: Target) -> list[str] | None:
             return ["claude", "mcp", "add", "--transport", "http", SERVER, target.url]
         return ["claude", "mcp", "add", SERVER, "--", target.command, *target.arguments]
     if client == "vscode":
-        return ["code", "--add-mcp", _json({"name": SERVER, **_fields(target)})]
+        return ["code", "--add-mcp", json_text({"name": SERVER, **_fields(target)}, indent=None)]
     return None
 
 
@@ -228,13 +227,8 @@ def edit_file(name: str, home: Path, target: Target | None, *, yes: bool) -> Non
         fail("nothing was changed; pass --yes to change it without being asked")
     try:
         if new:
-            # The new text is written beside the file and renamed, so that the client never reads half of it.
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_bytes(new.encode())
-            if path.exists():
-                draft.chmod(stat.S_IMODE(path.stat().st_mode))
-            draft.replace(path)
+            replace_file(path, new)
         else:
             path.unlink()
     except OSError as error:
@@ -394,10 +388,4 @@ def _toml(value: str | list[str] | dict[str, str]) -> str:
     """Write a value in TOML: strings and arrays are as in JSON, objects have another sign."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items()) + " }"
-    return _json(value)
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    """Write JSON; letters are escaped only if some of them are invisible or act on a terminal."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return json.dumps(value, indent=indent) if has_unsafe(text.replace("\n", "")) else text
+    return json_text(value, indent=None)

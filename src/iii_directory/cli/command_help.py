@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -231,12 +232,6 @@ def _rows(function_id: str, key: str, field: str, **payload: Any) -> Iterator[st
     return (row[field] for row in reply[key])
 
 
-def _hosts(_context: click.Context) -> Iterator[str]:
-    from iii_directory.worker.served_skills import HOSTS
-
-    return iter(HOSTS)
-
-
 def _installed(_context: click.Context) -> Iterator[str]:
     from iii_directory.config import load_settings
     from iii_directory.disk.lock_files import InstallRecord
@@ -264,6 +259,8 @@ complete_prompts: Final = _completer(lambda _: _rows("directory::prompts::list",
 complete_files: Final = _completer(
     lambda typed: _rows("directory::skills::files", "files", "path", id=typed.params["skill_id"])
 )
-complete_hosts: Final = _completer(_hosts)
+complete_hosts: Final = _completer(
+    lambda _: iter(importlib.import_module("iii_directory.worker.served_skills").HOSTS)
+)
 complete_namespaces: Final = _completer(_installed)
 complete_functions: Final = _completer(_functions)

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import socket
+import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,18 +51,11 @@ COMMAND_OF: Final = {
     "directory::skills::explain": "doctor --why ID",
 }
 _FOLDER: Final = "iii_directory.skills_folder"
+# The types of options: a folder, and a port of which 0 means a free one.
+FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+PORT: Final = click.IntRange(0, 65535)
 
 EXIT_CODES = "Exit codes: 0 done; 1 it failed, and one sentence on stderr says why; 2 wrong usage."
-
-
-def config_option(command: Command) -> Command:
-    return click.option(
-        "--config",
-        "config_path",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=default_config,
-        help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
-    )(command)
 
 
 def default_config() -> Path:
@@ -70,23 +64,31 @@ def default_config() -> Path:
     return Path(CONFIG_FILE) if project == real_path(Path()) else project / CONFIG_FILE
 
 
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=default_config,
+    help=f"The configuration file.  [default: {CONFIG_FILE} of the project, found upward from here]",
+)
+url_option = click.option(
+    "--url", default=None, help=f"The engine's address.  [default: $III_URL, else {DEFAULT_URL}]"
+)
+
+
 def folder_options(command: Command) -> Command:
     """Add ``--skills-folder`` and ``-g``, which `settings_from` applies."""
 
-    def choose(context: click.Context, _option: click.Parameter, given: Path | None) -> None:
-        if given is not None:
-            context.meta[_FOLDER] = (real_path(given.expanduser()), False)
-
-    def choose_user(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    def choose(context: click.Context, _option: click.Parameter, given: Path | bool | None) -> None:
         if given:
-            folder = user_skills_folder()
+            folder = user_skills_folder() if given is True else given
             if folder is None:
                 fail("this user has no home folder to keep skills in; use --skills-folder")
-            context.meta[_FOLDER] = (real_path(folder), True)
+            context.meta[_FOLDER] = (real_path(folder.expanduser()), given is True)
 
     folder = click.option(
         "--skills-folder",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FOLDER,
         expose_value=False,
         callback=choose,
         help="The skills folder to work on, instead of the project's.",
@@ -96,7 +98,7 @@ def folder_options(command: Command) -> Command:
         "--global",
         is_flag=True,
         expose_value=False,
-        callback=choose_user,
+        callback=choose,
         help="Work on your own skills, which every project reads.",
     )
     return folder(everywhere(command))
@@ -106,12 +108,6 @@ def chosen_folder() -> tuple[Path, bool] | None:
     """Return the skills folder that options name, and whether it is the user's; None for the project's."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_FOLDER)
-
-
-def url_option(command: Command) -> Command:
-    return click.option(
-        "--url", default=None, help=f"The engine's address.  [default: $III_URL, else {DEFAULT_URL}]"
-    )(command)
 
 
 def engine_url(given: str | None, home: Path | None = None) -> str:
@@ -252,6 +248,16 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
     """End the command with one sentence on stderr, escaped so that quoted text cannot act on a terminal."""
     click.echo(f"iii-directory: {escaped(sentence)}", err=True)
     raise SystemExit(code)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file beside the old one and put it in its place, so that no reader gets half of it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("xb") as file:
+        file.write(text.encode())
+    if path.exists():
+        draft.chmod(stat.S_IMODE(path.stat().st_mode))
+    draft.replace(path)
 
 
 def as_command(step: Step) -> str:

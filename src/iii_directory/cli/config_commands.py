@@ -47,9 +47,11 @@ def show(as_json: bool, config_path: Path, url: str | None) -> None:
     if as_json:
         print_json({"settings": [{"key": row.key, "value": row.value, "from": row.origin} for row in rows]})
     else:
-        print_table(
-            ("key", "value", "from"), [(row.key, _written(row.value), row.origin) for row in rows], whole=True
+        cells = (
+            (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), origin)
+            for key, value, origin in rows
         )
+        print_table(("key", "value", "from"), cells, whole=True)
     _warn(config_path)
     for problem in problems:
         note(f"{problem}; it is not used")
@@ -91,7 +93,11 @@ def _in_force(config_path: Path, url: str | None) -> tuple[list[config.CurrentSe
     home, file = config_path.parent, str(config_path)
     document, _ = config.read_document(config_path)
     now, _ = config.parse_settings(document, config.real_path(config_path).parent)
-    run, address = run_of(home), _engine_of(home, url)
+    run, address = run_of(home), common.engine_url(url, home)
+    homes = [run.home for run in directories() if run.url == address]
+    # Without --url, an engine that only other folders use is not asked.
+    is_of_others = bool(homes) and str(config.real_path(home)) not in homes
+    is_asked = url is not None or (not is_of_others and common.listens(address))
     waiting = _waiting(now, run)
     said = config.Origin(file, {key: value for key, value in document.items() if key not in waiting})
     usual: list[config.Origin] = []
@@ -101,7 +107,7 @@ def _in_force(config_path: Path, url: str | None) -> tuple[list[config.CurrentSe
         other = run.skills_folder != str(now.skills_folder)
         folder = {"skills_folder": run.skills_folder} if other else {}
         elsewhere.append(config.Origin(f"the start of pid {run.pid}", {**waiting, **folder}))
-    if address is not None:
+    if is_asked:
         token = engine_token(address, home, named=common.is_named(url))
         # `_configuration` reports an engine that does not answer.
         with suppress(EngineUnreachableError, RemoteError):
@@ -125,14 +131,6 @@ def _waiting(now: config.Settings, run: Run | None) -> Json:
         for key, value in config.at_next_start(now).items()
         if before.get(key, value) != value
     }
-
-
-def _engine_of(home: Path, url: str | None) -> str | None:
-    """Return the engine to ask: the named one, else this folder's; None if only other folders use it."""
-    address = common.engine_url(url, home)
-    homes = [run.home for run in directories() if run.url == address]
-    of_others = homes and str(config.real_path(home)) not in homes
-    return address if url is not None or (not of_others and common.listens(address)) else None
 
 
 def _ask(address: str, token: str | None, function_id: str, payload: Json) -> object:
@@ -166,10 +164,6 @@ def _configuration(url: str, token: str | None) -> object:
         if error.body.get("code") not in (FUNCTION_NOT_FOUND, NOT_FOUND):
             note(f"what is set on the engine cannot be used: {error}")
     return None
-
-
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _warn(config_path: Path) -> list[str]:

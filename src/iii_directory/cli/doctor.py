@@ -143,25 +143,18 @@ def _problems(config_path: Path, url: str) -> Iterator[Problem]:
 
     if is_named(None) and not listens(url):
         reason = "no engine answers there, so only the folder can be seen"
-        yield Problem(
-            "engine", shown_url(url), reason, f"nothing, or start one: {program()} up", urgent=False
-        )
-    yield from _missing_packages()
-    if shutil.which("git") is None:
-        reason = "it is not installed, so nothing can be installed from repositories"
-        yield Problem("program", "git", reason, "nothing, or install git", urgent=False)
-
-
-def _missing_packages() -> Iterator[Problem]:
+        fix = f"nothing, or start one: {program()} up"
+        yield Problem("engine", shown_url(url), reason, fix, urgent=False)
     for name, first in _PACKAGES.items():
         try:
-            found = version(name)
+            installed = version(name)
         except PackageNotFoundError:
             yield Problem("package", name, "it is not installed", "install iii-directory again")
             continue
-        numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
-        if numbers < first:
+        if tuple(int(part) for part in installed.split(".")[:2] if part.isdigit()) < first:
             wanted = ".".join(map(str, first))
-            yield Problem(
-                "package", name, f"{found} is older than {wanted}", f"install {name} {wanted} or newer"
-            )
+            reason = f"{installed} is older than {wanted}"
+            yield Problem("package", name, reason, f"install {name} {wanted} or newer")
+    if shutil.which("git") is None:
+        reason = "it is not installed, so nothing can be installed from repositories"
+        yield Problem("program", "git", reason, "nothing, or install git", urgent=False)

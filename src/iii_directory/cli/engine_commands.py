@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 _READY_SECONDS: Final = 0.5
 
 
-@click.command(
-    help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.",
-)
+@click.command(help="Run the embedded engine alone. Workers and clients connect to it as to any iii engine.")
 @common.config_option
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=49134, show_default=True, help="0 takes a free one."
-)
+@click.option("--port", type=common.PORT, default=49134, show_default=True, help="0 takes a free one.")
 @engine_options
 def engine(
     config_path: Path, host: str | None, port: int, data: Path | None, in_memory: bool, token: str | None
@@ -64,9 +60,7 @@ async def _run_engine(server: EngineServer, home: Path, kept: Path | None, rule:
         # Commands on this machine write the address so, and compare it with theirs.
         url=server.url.replace("//0.0.0.0:", "//127.0.0.1:"),
         embedded=True,
-        skills_folder=None,
         data=str(real_path(kept)) if kept else None,
-        mcp=None,
     )
     with processes.announced(run):
         output.say(f"engine at {server.url}, state {f'in {kept}' if kept else 'in memory'}. Ctrl-C stops it.")
@@ -159,8 +153,6 @@ async def _run_worker(settings: Settings, config: Path, url: str, *, named: bool
         url=url,
         embedded=False,
         skills_folder=str(settings.skills_folder),
-        data=None,
-        mcp=None,
         at_start=at_next_start(settings),
         instance=worker.instance,
         secret=worker.secret,
@@ -216,8 +208,9 @@ def status(as_json: bool, url: str | None) -> None:
 
 def _state_of(url: str, *, named: bool) -> tuple[str, str]:
     """Say what answers at an address: one word for programs, and a sentence."""
+    there = shown_url(url)
     if not common.listens(url):
-        return "nothing", f"nothing answers at {shown_url(url)}; start a directory: {common.program()} up"
+        return "nothing", f"nothing answers at {there}; start a directory: {program()} up"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
     from iii_directory.wire.protocol import FUNCTION_NOT_FOUND
 
@@ -229,17 +222,12 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
     except RemoteError as error:
         if error.body.get("code") != FUNCTION_NOT_FOUND:
             return "failing", str(error)
-        sentence = (
-            f"the engine at {shown_url(url)} has no directory; start one there: {common.program()} serve"
-        )
-        return "engine", sentence
+        return "engine", f"the engine at {there} has no directory; start one there: {program()} serve"
     run = processes.directory_at(url)
     whose = f"the directory of {run.home}" if run else "a directory"
     elsewhere = "" if not run or run.home == str(Path.cwd()) else ", which is not this folder,"
-    return (
-        "directory",
-        f"{whose}{elsewhere} answers at {shown_url(url)}: {counted(len(index['skills']), 'document')}",
-    )
+    documents = counted(len(index["skills"]), "document")
+    return "directory", f"{whose}{elsewhere} answers at {there}: {documents}"
 
 
 @click.command(
@@ -248,7 +236,15 @@ def _state_of(url: str, *, named: bool) -> tuple[str, str]:
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open nothing.")
 def open_page(as_json: bool) -> None:
     # The page is beside the MCP endpoint.
-    address = (_nearest_run().mcp or "").removesuffix("mcp")
+    pages = [
+        (run.home, run.mcp.removesuffix("mcp")) for run in processes.directories() if run.mcp is not None
+    ]
+    here = Path.cwd().resolve()
+    upward = [page for folder in (here, *here.parents) for home, page in pages if home == str(folder)]
+    if not upward and len(pages) != 1:
+        which = "no directory runs" if not pages else f"{len(pages)} directories run, none for this folder"
+        common.fail(f"{which}; start one here: {common.program()} up")
+    address = upward[0] if upward else pages[0][1]
     if as_json:
         output.print_json({"url": address})
         return
@@ -256,20 +252,6 @@ def open_page(as_json: bool) -> None:
 
     output.say(address)
     webbrowser.open(address)
-
-
-def _nearest_run() -> processes.Run:
-    """Return the directory of the nearest folder upward, or the only one that runs."""
-    found = [run for run in processes.directories() if run.mcp is not None]
-    here = Path.cwd().resolve()
-    for folder in (here, *here.parents):
-        for run in found:
-            if run.home == str(folder):
-                return run
-    if len(found) != 1:
-        which = "no directory runs" if not found else f"{len(found)} directories run, none for this folder"
-        common.fail(f"{which}; start one here: {common.program()} up")
-    return found[0]
 
 
 # Calling any function

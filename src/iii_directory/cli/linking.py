@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,7 +13,7 @@ from iii_directory.config import home_folder, real_path
 from iii_directory.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from iii_directory.config import Settings
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
 _HOSTS: Final = "claude-code, codex, cursor, gemini, vscode, goose, windsurf or agents"
 
 
-Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-
-
-def to_option(help_text: str, *, required: bool = False) -> Decorator:
+def to_option(help_text: str, *, required: bool = False) -> Callable[[common.Command], common.Command]:
     return click.option(
         "--to", "hosts", multiple=True, required=required, metavar="HOST", help=f"{help_text}: {_HOSTS}."
     )
@@ -101,10 +97,9 @@ def placed_for(settings: Settings, skills: Iterable[str], hosts: Iterable[str]) 
 
 def finish(placed: Sequence[Placed], *, as_json: bool) -> None:
     """Show what became of each place; the exit code is 1 where something was in the way."""
-    rows: list[dict[str, Any]] = [one._asdict() for one in placed]
     if as_json:
-        print_json({"places": rows})
-    elif rows:
+        print_json({"places": [one._asdict() for one in placed]})
+    elif placed:
         shown = [(one.skill, one.outcome, one.place, one.reason) for one in placed]
         print_table(("skill", "status", "place", "reason"), shown, whole=True)
     else:

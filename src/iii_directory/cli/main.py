@@ -86,9 +86,7 @@ def _dispatch(args: list[str]) -> None:
 
         complete(os.environ[COMPLETE_VARIABLE])
     if args[:1] == ["--no-pager"]:
-        from iii_directory.cli.output import use_no_pager
-
-        use_no_pager()
+        os.environ["PAGER"] = "cat"
         args = args[1:]
     if args[:1] in (["--config"], ["--url"]) and not COMMANDS.keys().isdisjoint(args[2:3]):
         # Other programs take such options before the command.

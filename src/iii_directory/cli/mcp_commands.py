@@ -53,7 +53,7 @@ def http_options(*, fixed_port: bool) -> Callable[[common.Command], common.Comma
     def add(command: common.Command) -> common.Command:
         port = click.option(
             "--http-port",
-            type=click.IntRange(0, 65535),
+            type=common.PORT,
             default=DEFAULT_PORT if fixed_port else None,
             show_default=fixed_port,
             help="The port of /mcp; 0 takes a free one."
@@ -88,7 +88,7 @@ def http_options(*, fixed_port: bool) -> Callable[[common.Command], common.Comma
 )
 @click.option(
     "--skills-folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=common.FOLDER,
     help="The folder of skills to show, with the configuration beside it.",
 )
 @click.option("--http", is_flag=True, help="Serve /mcp over HTTP instead of stdio.")
@@ -185,10 +185,9 @@ async def start_beside(
     With an engine ``inside`` this process the bridge runs on its loop; otherwise the bridge joins the engine
     at the address, with the token. With ``allow_changes`` the web page may install, update and remove.
     """
-    try:
-        listener = _listener(host, port, rule)
-    except _NotServedError as error:
-        common.log.warning("MCP is not served: %s", error)
+    listener = _listener(host, port, rule)
+    if isinstance(listener, str):
+        common.log.warning("MCP is not served: %s", listener)
         return None
     bridges = await asyncio.to_thread(import_module, "iii_directory.mcp.bridge")
     if inside is not None:
@@ -212,16 +211,11 @@ class Beside(NamedTuple):
         await asyncio.to_thread(self.bus.close)
 
 
-class _NotServedError(Exception):
-    """Why MCP cannot be served, in one sentence."""
-
-
 async def _serve_http(face: Face, host: str, port: int, rule: TokenRule) -> None:
     stopped = stop_signal()
-    try:
-        listener = _listener(host, port, rule)
-    except _NotServedError as error:
-        common.fail(str(error))
+    listener = _listener(host, port, rule)
+    if isinstance(listener, str):
+        common.fail(listener)
     async with _bridge(face) as bridge:
         await bridge.start_http(listener, connecting_lines(listener.url))
         if rule.kept_in is not None:
@@ -286,15 +280,15 @@ async def _bridge(face: Face) -> AsyncGenerator[Bridge]:
         await handover.close()
 
 
-def _listener(host: str, port: int, rule: TokenRule) -> Listener:
-    """Take the port of /mcp."""
+def _listener(host: str, port: int, rule: TokenRule) -> Listener | str:
+    """Take the port of /mcp; return a sentence if it cannot be served."""
     try:
         limits = HttpLimits(connections=socket_shares().mcp)
         return Listener(host, port, rule.token, asks_everybody=rule.asks_everybody, limits=limits)
     except ValueError as error:
-        raise _NotServedError(f"{error}. Pass --token, which may be auto, or set III_TOKEN") from None
+        return f"{error}. Pass --token, which may be auto, or set III_TOKEN"
     except OSError as error:
-        raise _NotServedError(cannot_listen(host, port, error, "--http-port")) from None
+        return cannot_listen(host, port, error, "--http-port")
 
 
 # Joining the directory of the folder, and serving it without one

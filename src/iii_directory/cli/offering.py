@@ -6,17 +6,16 @@ They edit the table ``visibility`` of the configuration and keep the rest of the
 from __future__ import annotations
 
 import io
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from iii_directory.catalog.origins import FULL, MANUAL, OFF, Levels
 from iii_directory.cli.command_help import complete_skills
-from iii_directory.cli.common import config_option, fail, settings_from
+from iii_directory.cli.common import config_option, fail, replace_file, settings_from
 from iii_directory.cli.output import note
 from iii_directory.cli.source import loaded
-from iii_directory.config import read_document, read_values
+from iii_directory.config import read_document, read_values, real_path
 from iii_directory.documents import frontmatter
 from iii_directory.documents.ids import INDEX_SUFFIX
 from iii_directory.shapes import object_of
@@ -61,8 +60,7 @@ def enable(skills: tuple[str, ...], config_path: Path) -> None:
 
 
 @click.command(
-    "show-only",
-    help="Offer these skills in full, and all others only to those who ask for them by name.",
+    "show-only", help="Offer these skills in full, and all others only to those who ask for them by name."
 )
 @_SKILLS
 @config_option
@@ -113,7 +111,7 @@ def _edit(path: Path, change: Callable[[Table], Table]) -> None:
         after = _edited(before, table)
         if not _says(after, {**document, _KEY: dict(table)}):
             fail(f"{path} is written in a way that cannot be edited here; change '{_KEY}' in it by hand")
-        _replace(path, after)
+        replace_file(real_path(path), after)
     except (OSError, UnicodeDecodeError) as error:
         fail(f"{path} cannot be written: {error}")
     note(f"wrote {path}")
@@ -177,14 +175,3 @@ def _end_of_key(lines: list[str], first: int) -> int:
         if line.strip() and line[0] != "#":
             last = number
     return min(last + 1, len(lines))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the whole file beside the old one, and put it in its place."""
-    target = os.path.realpath(path)
-    new = f"{target}.{os.getpid()}.new"
-    with open(new, "x", encoding="utf-8", newline="") as file:
-        file.write(text)
-    if os.path.exists(target):
-        os.chmod(new, os.stat(target).st_mode & 0o7777)
-    os.replace(new, target)

@@ -41,24 +41,14 @@ _STATES: Final = {
 _PATCH_STYLES: Final = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
 
-def no_pager_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add ``--no-pager``, for commands that may print more than fits on the screen."""
-
-    def choose(_context: click.Context, _option: click.Parameter, value: bool) -> None:
-        if value:
-            use_no_pager()
-
-    return click.option(
-        "--no-pager",
-        is_flag=True,
-        expose_value=False,
-        callback=choose,
-        help="Print long output at once instead of page by page.",
-    )(command)
-
-
-def use_no_pager() -> None:
-    os.environ["PAGER"] = "cat"
+# For commands that may print more than fits on the screen.
+no_pager_option = click.option(
+    "--no-pager",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda _context, _option, given: os.environ.update(PAGER="cat") if given else None,
+    help="Print long output at once instead of page by page.",
+)
 
 
 def note(sentence: str) -> None:
@@ -71,10 +61,10 @@ def say(lines: str, *, err: bool = False) -> None:
     click.echo("\n".join(map(escaped, lines.split("\n"))), err=err)
 
 
-def json_text(value: Any) -> str:
-    """Render a reply as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return json.dumps(value, indent=2) if has_unsafe(text.replace("\n", "")) else text
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """Render a value as JSON; in ASCII alone if it holds characters that act on a terminal or hide."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return json.dumps(value, indent=indent) if has_unsafe(text.replace("\n", "")) else text
 
 
 def print_json(value: Any) -> None:

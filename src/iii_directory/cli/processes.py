@@ -44,10 +44,10 @@ class Run(NamedTuple):
     """The folder of its configuration."""
     url: str
     embedded: bool
-    skills_folder: str | None
+    skills_folder: str | None = None
     """None for an engine without a directory."""
-    data: str | None
-    mcp: str | None
+    data: str | None = None
+    mcp: str | None = None
     at_start: Json | None = None
     """The settings that only a start applies, as the file had them at the start; None if not known."""
     instance: str | None = None

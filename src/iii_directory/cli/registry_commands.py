@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iii_directory.cli.command_help import CommandGroup
-from iii_directory.cli.common import as_command, config_option, fail, settings_from
-from iii_directory.cli.output import note, print_json, print_table, print_text, say
+from iii_directory.cli.common import FOLDER, PORT, as_command, config_option, fail, settings_from
+from iii_directory.cli.output import note, print_json, print_rows, print_text, say
 from iii_directory.documents.ids import OVERVIEW
 from iii_directory.errors import DirectoryError
 from iii_directory.limits import MAX_PUBLISHED_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from iii_directory.config import Settings
     from iii_directory.shapes import Json
@@ -27,13 +27,7 @@ DEFAULT_PORT = 3118
 
 
 def _registry_option(text: str, *, required: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(
-        "--registry",
-        metavar="DIR",
-        required=required,
-        type=click.Path(path_type=Path, file_okay=False),
-        help=text,
-    )
+    return click.option("--registry", metavar="DIR", required=required, type=FOLDER, help=text)
 
 
 @click.group(
@@ -45,16 +39,10 @@ def command() -> None:
     """Group the commands; they have no option in common."""
 
 
-@command.command(
-    help="Serve a folder of published workers. New versions appear at once.",
-)
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@command.command(help="Serve a folder of published workers. New versions appear at once.")
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Where to listen; 0 takes a free port.",
+    "--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="Where to listen; 0 takes a free port."
 )
 @click.option(
     "--host",
@@ -88,7 +76,7 @@ def serve(folder: Path, port: int, host: str) -> None:
     help="Publish the worker in a folder (worker.yaml or iii.worker.yaml, README.md, skills/, prompts/). A "
     "published version never changes. The name comes from worker.yaml, else from the folder.",
 )
-@click.argument("path", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("path", type=FOLDER)
 @_registry_option("The folder of published workers; made if it is missing.", required=True)
 @click.option("--version", required=True, help="The version to publish, such as 1.2.3.")
 @click.option("--tag", help="Move this tag to it; without one, latest follows the highest stable version.")
@@ -208,20 +196,16 @@ async def _published(settings: Settings, search: str | None) -> list[Json]:
 def _show(rows: list[Json], as_json: bool, empty: str) -> None:
     if as_json:
         print_json({"workers": rows})
-    elif not rows:
-        note(empty)
-    else:
-        # A folder records when a version was published; a registry over HTTP does not say.
-        dated = any("published_at" in row for row in rows)
-        columns = ("name", "version", *(("published",) if dated else ()), "downloads", "description")
-        cells = [
-            [
-                row["name"],
-                row["version"],
-                *([row.get("published_at")] if dated else []),
-                str(row.get("total_downloads", "")),
-                row.get("description"),
-            ]
-            for row in rows
-        ]
-        print_table(columns, cells)
+        return
+    # A folder records when a version was published; a registry over HTTP does not say.
+    dated = ("published",) if any("published_at" in row for row in rows) else ()
+    shown = [
+        {
+            "description": None,
+            **row,
+            "published": row.get("published_at"),
+            "downloads": str(row.get("total_downloads", "")),
+        }
+        for row in rows
+    ]
+    print_rows(shown, ("name", "version", *dated, "downloads", "description"), empty=empty)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,13 +15,15 @@ from iii_directory.cli.command_help import (
     complete_prompts,
     complete_skills,
 )
-from iii_directory.cli.common import fail, program
+from iii_directory.cli.common import FOLDER, fail, program
 from iii_directory.cli.source import answer, place_of, reading_options
 from iii_directory.documents.file_pages import media_type as media_type_of
 from iii_directory.limits import MAX_BUNDLE_BYTES
 from iii_directory.text import counted, quoted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from iii_directory.cli.source import Where
 
 
@@ -131,11 +132,9 @@ def path(skill_id: str, path: str | None, as_json: bool, where: Where) -> None:
     output.print_json(reply) if as_json else output.print_place(reply["path"])
 
 
-@skills.command(
-    help="Copy a whole skill to DIR/ID. A file there that differs is never overwritten.",
-)
+@skills.command(help="Copy a whole skill to DIR/ID. A file there that differs is never overwritten.")
 @click.argument("skill_id", metavar="ID", shell_complete=complete_skills)
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @reading_options
 def export(skill_id: str, folder: Path, as_json: bool, where: Where) -> None:
     from iii_directory.cli.inventory import write_skill
@@ -208,10 +207,9 @@ def list_prompts(as_json: bool, where: Where) -> None:
     reply = answer(where, "directory::prompts::list")
     if as_json:
         output.print_json(reply)
-    else:
-        output.print_rows(
-            output.with_sources(reply["prompts"]), ("name", "description", "source"), empty="no prompts"
-        )
+        return
+    rows = output.with_sources(reply["prompts"])
+    output.print_rows(rows, ("name", "description", "source"), empty="no prompts")
 
 
 @prompts.command("show", help="Show the template of one prompt.")

@@ -58,10 +58,6 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-class _NoDirectoryError(Exception):
-    """No directory answers at the address; the message says what is missing."""
-
-
 def answer(where: Where, function_id: str, *, once_more: bool = False, **payload: Any) -> Answer:
     """Call a reading function of the directory; a failure ends the command.
 
@@ -71,49 +67,30 @@ def answer(where: Where, function_id: str, *, once_more: bool = False, **payload
     given = {key: value for key, value in payload.items() if value is not None}
     url = common.engine_url(where.url, where.config_path.parent)
     is_verbose = where.is_verbose and not once_more
-    absence = _reason_to_read_the_folder(where, url)
-    if absence is None:
-        try:
-            reply = _ask_engine(where, url, function_id, given)
-        except _NoDirectoryError as error:
-            absence = str(error)
-        else:
-            if is_verbose:
-                note(f"the directory at {shown_url(url)} answers")
-            return {**reply, "answered_by": shown_url(url)}
+    # A sentence instead of a reply says why no directory on an engine answers.
+    reply: Answer | str = ""
+    if not common.is_named(where.url):
+        if common.chosen_folder() is not None:
+            reply = "a skills folder was chosen"
+        elif (run := directory_at(url)) is not None and run.home != str(real_path(where.config_path).parent):
+            reply = f"the directory at {shown_url(url)} is that of {run.home}"
+    reply = reply or _ask_engine(where, url, function_id, given)
+    if not isinstance(reply, str):
+        if is_verbose:
+            note(f"the directory at {shown_url(url)} answers")
+        return {**reply, "answered_by": shown_url(url)}
     if where.url is not None:
-        common.fail(f"{absence}; start one: {common.program()} up, or leave --url out to read the folder")
+        common.fail(f"{reply}; start one: {common.program()} up, or leave --url out to read the folder")
     settings = common.settings_from(where.config_path)
     if is_verbose or (common.is_named(None) and not once_more):
-        note(f"{absence}; this is read from {settings.skills_folder}")
-    reply = _answer_of_folder(settings, function_id, **given)
-    return {**reply, "answered_by": str(settings.skills_folder)}
+        note(f"{reply}; this is read from {settings.skills_folder}")
+    return {**_answer_of_folder(settings, function_id, **given), "answered_by": str(settings.skills_folder)}
 
 
-def _answer_of_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
-    try:
-        return _read_folder(settings, function_id, payload)
-    except DirectoryError as error:
-        is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not common.is_named(None)
-        hint = " Documents that running workers register are not searched here." if is_missing else ""
-        common.fail(f"{error.sentence(common.as_command)}{hint}")
-
-
-def _reason_to_read_the_folder(where: Where, url: str) -> str | None:
-    """Say why the engine at an address is not asked; None if it is asked."""
-    if common.is_named(where.url):
-        return None
-    if common.chosen_folder() is not None:
-        return "a skills folder was chosen"
-    run = directory_at(url)
-    if run is not None and run.home != str(real_path(where.config_path).parent):
-        return f"the directory at {shown_url(url)} is that of {run.home}"
-    return None
-
-
-def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> Answer:
+def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> Answer | str:
+    """Return the reply of the directory on an engine, or a sentence if no directory answers there."""
     if not common.listens(url):
-        raise _NoDirectoryError(f"no engine answers at {shown_url(url)}")
+        return f"no engine answers at {shown_url(url)}"
     from iii_directory.bus.client import EngineUnreachableError, RemoteError, call_function
 
     token = engine_token(url, where.config_path.parent, named=common.is_named(where.url))
@@ -123,12 +100,12 @@ def _ask_engine(where: Where, url: str, function_id: str, payload: Answer) -> An
         common.fail(str(error))
     except RemoteError as error:
         if error.body.get("code") == FUNCTION_NOT_FOUND:
-            raise _NoDirectoryError(f"the engine at {shown_url(url)} has no directory") from None
+            return f"the engine at {shown_url(url)} has no directory"
         known = error_of(error.body.get("data"))
         common.fail(str(error) if known is None else known.sentence(common.as_command))
 
 
-def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answer:
+def _answer_of_folder(settings: Settings, function_id: str, **payload: Any) -> Answer:
     """Answer a reading function from the folder alone, without an engine."""
     from iii_directory.catalog import skill_replies
     from iii_directory.catalog.file_replies import skill_file, skill_files
@@ -144,10 +121,15 @@ def _read_folder(settings: Settings, function_id: str, payload: Answer) -> Answe
         "directory::prompts::list": skill_replies.prompts_list,
         "directory::prompts::get": skill_replies.prompt,
     }
-    with loaded(settings) as look:
-        if function_id in answers:
-            return cast("Answer", answers[function_id](look, payload))
-        return _answer_slowly(look, settings, function_id, payload)
+    try:
+        with loaded(settings) as look:
+            if function_id in answers:
+                return cast("Answer", answers[function_id](look, payload))
+            return _answer_slowly(look, settings, function_id, payload)
+    except DirectoryError as error:
+        is_missing = error.kind in (SKILL_NOT_FOUND, PROMPT_NOT_FOUND) and not common.is_named(None)
+        hint = " Documents that running workers register are not searched here." if is_missing else ""
+        common.fail(f"{error.sentence(common.as_command)}{hint}")
 
 
 def _answer_slowly(look: CatalogueView, settings: Settings, function_id: str, payload: Answer) -> Answer:

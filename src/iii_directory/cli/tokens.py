@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.cli.common import Command, fail
+from iii_directory.cli.common import FOLDER, Command, fail
 from iii_directory.cli.output import say
 from iii_directory.cli.processes import all_runs
 from iii_directory.config import DATA_FOLDER, DEFAULT_URL, TOKEN_VARIABLE
@@ -39,14 +39,13 @@ class TokenRule(NamedTuple):
         return f"kept in {self.kept_in}; others send it as 'Authorization: Bearer …', you need none here"
 
 
-def token_option(command: Command) -> Command:
-    return click.option(
-        "--token",
-        default=None,
-        help=f"Require this token, of at least {MIN_TOKEN_CHARS} characters, from every client. '{AUTO}' "
-        "generates one, keeps it in the data directory where only you can read it, and requires it from "
-        "other users.  [default: $III_TOKEN]",
-    )(command)
+token_option = click.option(
+    "--token",
+    default=None,
+    help=f"Require this token, of at least {MIN_TOKEN_CHARS} characters, from every client. '{AUTO}' "
+    "generates one, keeps it in the data directory where only you can read it, and requires it from "
+    "other users.  [default: $III_TOKEN]",
+)
 
 
 def engine_options(command: Command) -> Command:
@@ -58,7 +57,7 @@ def engine_options(command: Command) -> Command:
     )
     data = click.option(
         "--data",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FOLDER,
         help="Where the embedded engine keeps state.  [default: .iii-directory, beside the configuration]",
     )
     in_memory = click.option("--in-memory", is_flag=True, help="Keep state in memory only.")

@@ -6,29 +6,22 @@ import asyncio
 import os
 import socket
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
-from iii_directory.cli import common, tokens
+from iii_directory.cli import common, processes, tokens
+from iii_directory.cli.common import FOLDER
 from iii_directory.cli.mcp_commands import DEFAULT_HOST, DEFAULT_PORT, http_options, start_beside
 from iii_directory.cli.output import say
-from iii_directory.cli.processes import (
-    Run,
-    announced,
-    directory_at,
-    end_on_ctrl_c,
-    reread_on_hangup,
-    run_of,
-    stop_signal,
-)
 from iii_directory.config import DEFAULT_URL, at_next_start, real_path
 from iii_directory.text import shown_url
 from iii_directory.wire.access import is_loopback
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from iii_directory.cli.mcp_commands import Beside
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
@@ -56,13 +49,6 @@ class UpOptions(NamedTuple):
     """Whether the web page may install, update and remove."""
     at_start: Json
     """The settings that only a start applies, as the file alone has them."""
-
-    def token_for(self, url: str) -> str | None:
-        """Return the token for an engine that runs already; a generated one is only for our own engine."""
-        named = self.url is not None
-        if self.rule.token and not self.rule.kept_in:
-            return tokens.withheld_from_strangers(url, self.rule.token, named=named)
-        return tokens.engine_token(url, self.config.parent, named=named)
 
 
 class EngineAddress(NamedTuple):
@@ -103,9 +89,7 @@ class RunningDirectory(NamedTuple):
 @click.option("--port", type=click.IntRange(1, 65535), help="Short for --url ws://127.0.0.1:PORT.")
 @tokens.engine_options
 @click.option(
-    "--skills-folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of skills and prompts, instead of the configured one.",
+    "--skills-folder", type=FOLDER, help="The folder of skills and prompts, instead of the configured one."
 )
 @http_options(fixed_port=False)
 @click.option(
@@ -155,13 +139,13 @@ def command(
 
 
 async def _up(options: UpOptions) -> None:
-    end_on_ctrl_c()
+    processes.end_on_ctrl_c()
     # The worker has already logged what the bridge would log about the connection.
     common.log.getChild("mcp").setLevel("WARNING")
     running = await _start(options)
-    stopped = stop_signal()
-    reread_on_hangup(running.worker.reread_settings, stopped)
-    run = Run(
+    stopped = processes.stop_signal()
+    processes.reread_on_hangup(running.worker.reread_settings, stopped)
+    run = processes.Run(
         pid=os.getpid(),
         home=str(options.config.parent),
         url=running.address.url,
@@ -173,7 +157,7 @@ async def _up(options: UpOptions) -> None:
         instance=running.worker.instance,
         secret=running.worker.secret,
     )
-    with announced(run, common.default_data(options.config.parent, options.settings.skills_folder)):
+    with processes.announced(run, common.default_data(options.config.parent, options.settings.skills_folder)):
         say(_welcome(options, running))
         await stopped.wait()
         say("stopping")
@@ -210,12 +194,12 @@ async def _address(options: UpOptions) -> EngineAddress:
     url = options.url or DEFAULT_URL
     if options.host is not None:
         return EngineAddress(url)
-    if options.url is None and (own := run_of(options.config.parent)) is not None:
+    if options.url is None and (own := processes.run_of(options.config.parent)) is not None:
         common.fail(
             f"the directory of {own.home} runs already, at {shown_url(own.url)} (pid {own.pid}); "
             "stop it first, or pass --port to run another beside it"
         )
-    run = directory_at(url)
+    run = processes.directory_at(url)
     owner, token = f"the directory of {run.home} (pid {run.pid})" if run else None, None
     if options.url is not None or owner is None:
         # Look first: where nothing listens, a withheld token is not worth a warning.
@@ -223,7 +207,12 @@ async def _address(options: UpOptions) -> EngineAddress:
             return EngineAddress(url)
         from iii_directory.bus.client import EngineUnreachableError, probe
 
-        token = options.token_for(url)
+        named = options.url is not None
+        # A generated token is only for an engine of our own.
+        if options.rule.token and not options.rule.kept_in:
+            token = tokens.withheld_from_strangers(url, options.rule.token, named=named)
+        else:
+            token = tokens.engine_token(url, options.config.parent, named=named)
         try:
             if not await asyncio.to_thread(probe, url, token=token):
                 return EngineAddress(url)
