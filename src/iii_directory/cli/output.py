@@ -41,12 +41,17 @@ _STATES: Final = {
 _PATCH_STYLES: Final = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
 
+def _choose_pager(_context: click.Context, _option: click.Parameter, is_off: bool) -> None:
+    if is_off:
+        os.environ["PAGER"] = "cat"
+
+
 # For commands that may print more than fits on the screen.
 no_pager_option = click.option(
     "--no-pager",
     is_flag=True,
     expose_value=False,
-    callback=lambda _context, _option, given: os.environ.update(PAGER="cat") if given else None,
+    callback=_choose_pager,
     help="Print long output at once instead of page by page.",
 )
 

@@ -121,6 +121,10 @@ def _read_variables(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _read_paths(value: object) -> bool | str:
+    return "auto" if value == "auto" else _read_flag(value)
+
+
 _TEXT: Final[Json] = {"type": "string"}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
 _FLAG: Final = _Type({"type": "boolean"}, _read_flag)
@@ -170,9 +174,7 @@ _SURFACES: Final = _type(
     lambda value: value == "all" or (is_text_list(value) and set(value) <= set(SURFACES)),
     lambda value: SURFACES if value == "all" else tuple(value),
 )
-_PATHS: Final = _Type(
-    {"enum": ["auto", True, False]}, lambda value: value if value == "auto" else _read_flag(value)
-)
+_PATHS: Final = _Type({"enum": ["auto", True, False]}, _read_paths)
 _TOOLS: Final = _type({"enum": ["small", "all"]}, "'small' or 'all'", lambda value: value in ("small", "all"))
 _CALLS: Final = _type(
     {"enum": ["off", "read-only", "all"]},
