@@ -8,21 +8,17 @@ from iii_directory.limits import MAX_ANSWER_CHARS, MAX_CAPABILITIES, MAX_SEARCH_
 from iii_directory.search.search_request import DEFAULT_CHARS, DEFAULT_HITS, DETAILS, KINDS
 from iii_directory.worker.surfaces import declare
 
-_FUNCTION_ID: Final = declare.text("The id of the function, such as sandbox::create.")
-_NAME: Final = declare.text("The last segment of the id.")
+_FUNCTION_ID: Final = "The id of the function, such as sandbox::create."
+_NAME: Final = "The last segment of the id."
 _WORKER_NAME: Final = declare.maybe("The worker that has it.")
 _DESCRIPTION: Final = declare.maybe("What it is for, in its owner's words.")
 _CONFIG: Final = declare.one_of_any("The configuration the subscriber gave.")
-_SEARCH: Final = declare.text("Keep rows that have this in their id, name or description, in any case.")
-_PREFIX: Final = declare.text("Keep ids that start with this.")
-_WORKER: Final = declare.text("Keep rows of this worker.")
-_IN_NAMESPACE: Final = declare.text("Keep rows of this namespace of the engine; without it, of every one.")
-_FROM_NAMESPACE: Final = declare.text(
-    "The namespace of the engine to look in, where several have one of this name."
-)
-_NAMESPACE: Final = declare.text(
-    "The namespace of the engine it is registered in, where the engine has such."
-)
+_SEARCH: Final = "Keep rows that have this in their id, name or description, in any case."
+_PREFIX: Final = "Keep ids that start with this."
+_WORKER: Final = "Keep rows of this worker."
+_IN_NAMESPACE: Final = "Keep rows of this namespace of the engine; without it, of every one."
+_FROM_NAMESPACE: Final = "The namespace of the engine to look in, where several have one of this name."
+_NAMESPACE: Final = "The namespace of the engine it is registered in, where the engine has such."
 _FILTERS: Final[declare.Fields] = {
     "search?": _SEARCH,
     "prefix?": _PREFIX,
@@ -30,20 +26,14 @@ _FILTERS: Final[declare.Fields] = {
     "namespace?": _IN_NAMESPACE,
 }
 
-_FUNCTION: Final[declare.Fields] = {
-    "function_id": _FUNCTION_ID,
+_OWNED: Final[declare.Fields] = {
     "name": _NAME,
     "worker_name": _WORKER_NAME,
     "description": _DESCRIPTION,
     "namespace?": _NAMESPACE,
 }
-_TRIGGER_TYPE: Final[declare.Fields] = {
-    "id": "The id of the trigger type.",
-    "name": _NAME,
-    "worker_name": _WORKER_NAME,
-    "description": _DESCRIPTION,
-    "namespace?": _NAMESPACE,
-}
+_FUNCTION: Final[declare.Fields] = {"function_id": _FUNCTION_ID, **_OWNED}
+_TRIGGER_TYPE: Final[declare.Fields] = {"id": "The id of the trigger type.", **_OWNED}
 _BINDING: Final[declare.Fields] = {
     "id": "The id of the binding.",
     "trigger_type": "The trigger type it is bound to.",
@@ -63,15 +53,6 @@ _WORKER_ROW: Final[declare.Fields] = {
     "function_count": declare.count("How many functions it registered."),
     "namespace?": _NAMESPACE,
 }
-_GUIDE: Final = declare.obj(
-    {
-        "skill_id": "The id of the how-to.",
-        "title": "Its title.",
-        "body": "Its markdown.",
-        "provenance": declare.PROVENANCE,
-    },
-    "The how-to about this function, when there is one.",
-)
 _ABOUT: Final[declare.Fields] = {
     "id": "The id of the skill.",
     "title": "Its title.",
@@ -93,16 +74,20 @@ def _function_detail(named: declare.Fields) -> declare.Fields:
             "The triggers that call it.",
         ),
         "namespace?": _NAMESPACE,
-        "how_guide?": _GUIDE,
+        "how_guide?": declare.obj(
+            {
+                "skill_id": "The id of the how-to.",
+                "title": "Its title.",
+                "body": "Its markdown.",
+                "provenance": declare.PROVENANCE,
+            },
+            "The how-to about this function, when there is one.",
+        ),
         "related_skills?": declare.table(_ABOUT, "What else is written about it."),
     }
 
 
 _ONE_FUNCTION: Final[declare.Fields] = {"function_id": _FUNCTION_ID, "namespace?": _FROM_NAMESPACE}
-_FUNCTIONS_AT_ONCE: Final[declare.Fields] = {
-    **_ONE_FUNCTION,
-    "function_ids?": declare.texts("Several, at most 32; wins over function_id."),
-}
 
 FUNCTIONS: Final = (
     *declare.function(
@@ -111,7 +96,10 @@ FUNCTIONS: Final = (
         description="Everything about one function before you call it: its schemas, the worker that has it, "
         "the triggers that call it, and the how-to and related skills about it when there are any. With "
         "function_ids, several in one call: {functions: [...]}.",
-        request=_FUNCTIONS_AT_ONCE,
+        request={
+            **_ONE_FUNCTION,
+            "function_ids?": declare.texts("Several, at most 32; wins over function_id."),
+        },
         response=_function_detail({}),
         example={"function_id": "directory::skills::get"},
     ),
@@ -213,8 +201,7 @@ FUNCTIONS: Final = (
             "registered_triggers": declare.table(_BINDING, "What calls it."),
             "skills": declare.table(_ABOUT, "The skills of its namespace."),
             "prompts": declare.table(
-                {"name": "The name of the prompt.", "description": "What it is for."},
-                "Its prompts.",
+                {"name": "The name of the prompt.", "description": "What it is for."}, "Its prompts."
             ),
         },
         example={"name": "greeter"},
@@ -325,11 +312,7 @@ SEARCH: Final = (
                 {
                     "namespace": "The first segment of the ids.",
                     "functions": declare.table(
-                        {
-                            "function_id": "The id.",
-                            "description": "At most 160 characters.",
-                        },
-                        "Best first.",
+                        {"function_id": "The id.", "description": "At most 160 characters."}, "Best first."
                     ),
                 },
                 "At most six, with at most twelve functions together.",

@@ -9,15 +9,14 @@ from iii_directory.documents.payload_fields import PROMPTS_CHANGED, SKILLS_CHANG
 from iii_directory.worker.change_events import PROMPTS, PROMPTS_WRITTEN, SKILLS, SKILLS_WRITTEN
 from iii_directory.worker.surfaces import declare
 
-_NAME: Final = declare.text("The name of the prompt: what a person types after the slash.")
-_DESCRIPTION: Final = declare.text("What the prompt is for.")
+_NAME: Final = "The name of the prompt: what a person types after the slash."
+_DESCRIPTION: Final = "What the prompt is for."
 _ROW: Final[declare.Fields] = {
     "name": _NAME,
     "description": _DESCRIPTION,
     "modified_at": declare.MODIFIED_AT,
     "provenance": declare.PROVENANCE,
 }
-_LISTED: Final[declare.Fields] = {**_ROW, "connected?": declare.CONNECTED}
 _PLAIN_ROW: Final[declare.Fields] = {
     **_ROW,
     "function_id": declare.maybe("The function that renders it; null for a template in the folder."),
@@ -47,7 +46,7 @@ _MCP_ROW: Final[declare.Fields] = {
     "_meta": declare.META,
 }
 _NAMED: Final[declare.Fields] = {"name": _NAME}
-_NEW_ID: Final = declare.text(
+_NEW_ID: Final = (
     "Segments of lowercase letters, digits, '-' and '_' joined by '/', such as resend/email/send. The first "
     "is your worker's name; it may not be 'fn'."
 )
@@ -58,7 +57,11 @@ FUNCTIONS: Final = (
         ids={"directory::prompts::list": (declare.V08,)},
         reply=skill_replies.prompts_list,
         description="List the prompts, slash-command templates for people: name, description, modified_at.",
-        response={"prompts": declare.table(_LISTED, "One row per prompt, sorted by name.")},
+        response={
+            "prompts": declare.table(
+                {**_ROW, "connected?": declare.CONNECTED}, "One row per prompt, sorted by name."
+            )
+        },
     ),
     *declare.function(
         ids={"directory::prompts::get": (declare.V08,), "prompts::get": (declare.V04,)},

@@ -6,8 +6,8 @@ from typing import Final
 
 from iii_directory.worker.surfaces import declare
 
-_VERSION: Final = declare.text("An exact version. Not together with tag.")
-_TAG: Final = declare.text("A tag, such as latest, which is the default. Not together with version.")
+_VERSION: Final = "An exact version. Not together with tag."
+_TAG: Final = "A tag, such as latest, which is the default. Not together with version."
 
 _AUTHOR: Final[declare.Fields] = {
     "name?": declare.maybe("What the publisher is called."),
@@ -29,17 +29,6 @@ _WORKER: Final[declare.Fields] = {
     "supported_targets?": declare.texts("The platforms it runs on."),
     "total_downloads?": declare.count("How often it was downloaded."),
 }
-_PAGE: Final[declare.Fields] = {
-    "workers": declare.table(_WORKER, "The rows of this page."),
-    "pagination": declare.obj(
-        {
-            "next_cursor?": declare.maybe("What to pass as cursor for the next page; null on the last."),
-            "has_more?": declare.flag("Whether there is a next page."),
-            "page_size?": declare.count("How many rows a page has; the registry decides."),
-        },
-        "Where this page stands.",
-    ),
-}
 _API_FUNCTION: Final[declare.Fields] = {
     "name": "The id of the function.",
     "description?": declare.maybe("What it does."),
@@ -54,18 +43,6 @@ _API_TRIGGER: Final[declare.Fields] = {
     "return_schema?": declare.one_of_any("The JSON Schema of what a subscriber answers."),
     "metadata?": declare.one_of_any("What its owner attached."),
 }
-_TREE: Final = declare.obj(
-    {
-        "skills?": declare.table(
-            {"path": "The path of a document."}, "The documents a download would bring."
-        ),
-        "prompts?": declare.table(
-            {"name": "The name of a prompt.", "description?": declare.maybe("What it is for.")},
-            "The prompts a download would bring.",
-        ),
-    },
-    "What directory::skills::download_from_registry would install.",
-)
 _INFO: Final[declare.Fields] = {
     "worker": declare.obj(_WORKER, "Its row, as directory::registry::workers::list has it."),
     "readme?": "Its README, in markdown.",
@@ -76,7 +53,18 @@ _INFO: Final[declare.Fields] = {
         },
         "What it offers, with schemas: the same as after installing it.",
     ),
-    "skills_tree": _TREE,
+    "skills_tree": declare.obj(
+        {
+            "skills?": declare.table(
+                {"path": "The path of a document."}, "The documents a download would bring."
+            ),
+            "prompts?": declare.table(
+                {"name": "The name of a prompt.", "description?": declare.maybe("What it is for.")},
+                "The prompts a download would bring.",
+            ),
+        },
+        "What directory::skills::download_from_registry would install.",
+    ),
     "versions?": declare.table(
         {
             "version": "A version that is offered.",
@@ -86,36 +74,15 @@ _INFO: Final[declare.Fields] = {
         "The versions, newest first; left out where the registry does not name them.",
     ),
 }
-_LIST_REQUEST: Final[declare.Fields] = {
-    "search?": "Free text; the registry ranks by similarity. Leave it out to browse by downloads.",
-    "cursor?": "pagination.next_cursor of the page before. Leave it out for the first page.",
-}
-_INFO_REQUEST: Final[declare.Fields] = {
-    "name": "The name of the worker in the registry.",
-    "version?": _VERSION,
-    "tag?": _TAG,
-    "schemas?": declare.flag("False leaves the schemas and metadata of its functions out.", default=True),
-    "readme?": declare.flag("False leaves the README out.", default=True),
-}
-
-_WORKER_NAME: Final = declare.text("The name of a worker in the registry. Goes with version or tag.")
-_REPO: Final = declare.text(
+_WORKER_NAME: Final = "The name of a worker in the registry. Goes with version or tag."
+_REPO: Final = (
     "The address of a git repository: https://, ssh:// or git@; or of a SKILL.md, .zip or .tar.gz. Goes with "
     "skill."
 )
-_FOLDER: Final = declare.text(
-    "The folder below skills/ in the repository; also the namespace it is installed as."
-)
-_BRANCH: Final = declare.text("A branch, a tag or a full commit id; main by default. Goes with repo.")
-_PUBLISHED: Final[declare.Fields] = {"worker": _WORKER_NAME, "version?": _VERSION, "tag?": _TAG}
-_EITHER: Final[declare.Fields] = {
-    "repo?": _REPO,
-    "skill?": _FOLDER,
-    "branch?": _BRANCH,
-    "worker?": _WORKER_NAME,
-    "version?": _VERSION,
-    "tag?": _TAG,
-}
+_FOLDER: Final = "The folder below skills/ in the repository; also the namespace it is installed as."
+_BRANCH: Final = "A branch, a tag or a full commit id; main by default. Goes with repo."
+_WHICH: Final[declare.Fields] = {"version?": _VERSION, "tag?": _TAG}
+_PUBLISHED: Final[declare.Fields] = {"worker": _WORKER_NAME, **_WHICH}
 _INSTALLED: Final[declare.Fields] = {
     "namespace": "The folder below the skills folder that was written.",
     "skills_written": declare.texts("The paths of the skills, below the namespace."),
@@ -133,17 +100,6 @@ _CHANGES: Final = declare.some_object(
     "Paths by what happens to them: added, replaced, overwritten, kept (edited by hand), left_behind, "
     "removed, unchanged; only those that there are."
 )
-_PLAN: Final[declare.Fields] = {
-    "namespace": "The folder below the skills folder that would be written.",
-    "installed": declare.maybe("The version that is installed now; null where none is."),
-    "resolved": "The version that would be installed.",
-    "changes": _CHANGES,
-    "left_out": declare.texts("Files that would not be installed."),
-    "diff": "The changes of the files as a patch, cut where it grows long.",
-    "new_facts": declare.some_object(
-        "What it can do that the installed version cannot, by kind; may be empty."
-    ),
-}
 _ALL_OR_NOTHING: Final = (
     "All or nothing; what it brings replaces files of the same path and leaves the others."
 )
@@ -154,8 +110,23 @@ FUNCTIONS: Final = (
         handler=lambda services: services.registry.workers,
         description="Browse or search the public workers registry, a page at a time: pass "
         "pagination.next_cursor back as cursor for the next. Answers are kept for registry_cache_ttl_ms.",
-        request=_LIST_REQUEST,
-        response=_PAGE,
+        request={
+            "search?": "Free text; the registry ranks by similarity. Leave it out to browse by downloads.",
+            "cursor?": "pagination.next_cursor of the page before. Leave it out for the first page.",
+        },
+        response={
+            "workers": declare.table(_WORKER, "The rows of this page."),
+            "pagination": declare.obj(
+                {
+                    "next_cursor?": declare.maybe(
+                        "What to pass as cursor for the next page; null on the last."
+                    ),
+                    "has_more?": declare.flag("Whether there is a next page."),
+                    "page_size?": declare.count("How many rows a page has; the registry decides."),
+                },
+                "Where this page stands.",
+            ),
+        },
         example={"search": "memory"},
     ),
     *declare.function(
@@ -164,7 +135,14 @@ FUNCTIONS: Final = (
         description="Everything published about one worker, installed or not: its row, README, functions and "
         "triggers with schemas, and the documents a download would bring. Pass version or tag; latest is the "
         "default.",
-        request=_INFO_REQUEST,
+        request={
+            "name": "The name of the worker in the registry.",
+            **_WHICH,
+            "schemas?": declare.flag(
+                "False leaves the schemas and metadata of its functions out.", default=True
+            ),
+            "readme?": declare.flag("False leaves the README out.", default=True),
+        },
         response=_INFO,
         example={"name": "agent-memory"},
     ),
@@ -173,7 +151,7 @@ FUNCTIONS: Final = (
         handler=lambda services: services.downloads.from_registry,
         description="Install a published worker's skills and prompts. Pass version for an exact one, or tag "
         f"(latest). {_ALL_OR_NOTHING} To see first what there is, call directory::registry::workers::info.",
-        request={"worker": _WORKER_NAME, "version?": _VERSION, "tag?": _TAG},
+        request=_PUBLISHED,
         response=_INSTALLED,
         example={"worker": "agent-memory"},
     ),
@@ -183,7 +161,17 @@ FUNCTIONS: Final = (
         description="Say what directory::skills::install would change, as a patch, and what the new version "
         "can do that the installed one cannot. Nothing is written.",
         request=_PUBLISHED,
-        response=_PLAN,
+        response={
+            "namespace": "The folder below the skills folder that would be written.",
+            "installed": declare.maybe("The version that is installed now; null where none is."),
+            "resolved": "The version that would be installed.",
+            "changes": _CHANGES,
+            "left_out": declare.texts("Files that would not be installed."),
+            "diff": "The changes of the files as a patch, cut where it grows long.",
+            "new_facts": declare.some_object(
+                "What it can do that the installed version cannot, by kind; may be empty."
+            ),
+        },
         example={"worker": "agent-memory"},
     ),
     *declare.function(
@@ -223,7 +211,7 @@ FUNCTIONS: Final = (
         description="Install skills and prompts from one of two sources: {repo, skill, branch?} or {worker, "
         f"version?|tag?}}. {_ALL_OR_NOTHING} The two explicit functions, download_from_registry and "
         "download_from_repo, cannot be mixed up.",
-        request=_EITHER,
+        request={"repo?": _REPO, "skill?": _FOLDER, "branch?": _BRANCH, "worker?": _WORKER_NAME, **_WHICH},
         response=_INSTALLED,
         example={"worker": "agent-memory", "tag": "latest"},
     ),

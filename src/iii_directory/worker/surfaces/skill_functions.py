@@ -7,23 +7,21 @@ from typing import Final
 from iii_directory.catalog import skill_replies
 from iii_directory.worker.surfaces import declare
 
-_TITLE: Final = declare.text("The front matter's title, else the first heading, else the id.")
+_TITLE: Final = "The front matter's title, else the first heading, else the id."
 _TYPE: Final = declare.maybe("The front matter's type, such as index, how-to or reference; null without one.")
 _FUNCTION_ID: Final = declare.maybe(
     "The function this skill documents: what to call. Null when it is about more than one, or none."
 )
-_DESCRIPTION: Final = declare.text(
-    "The front matter's description, else the first paragraph. Empty when it was not asked for."
-)
-_PLACE: Final = declare.text(
-    "Where it is on the worker's machine; only with show_paths in the configuration."
-)
+_PLACE: Final = "Where it is on the worker's machine; only with show_paths in the configuration."
+_OF_SKILL: Final = "The skill, as in directory::skills::get."
 _ROW: Final[declare.Fields] = {
     "id": declare.SKILL_ID,
     "title": _TITLE,
     "type?": _TYPE,
     "function_id?": _FUNCTION_ID,
-    "description": _DESCRIPTION,
+    "description": (
+        "The front matter's description, else the first paragraph. Empty when it was not asked for."
+    ),
     "bytes": declare.count("The size of the file, or of the registered body, in bytes."),
     "modified_at": declare.MODIFIED_AT,
     "provenance": declare.PROVENANCE,
@@ -146,9 +144,7 @@ READING: Final = (
         reply=skill_replies.skills_hidden,
         description="List the skills that the setting visibility keeps out of lists, the index and search. "
         "They are read by their names, with directory::skills::get.",
-        request={},
         response={"skills": declare.table(_ROW, "One row per skill, sorted by id.")},
-        example={},
     ),
     *declare.function(
         ids={"directory::skills::get": (declare.V08,)},
@@ -175,7 +171,7 @@ READING: Final = (
         handler=lambda services: services.reading.files,
         description="Every file of a skill with its size, kind and hash: documents, scripts, references, "
         "assets. Ask with the id of the skill or of any of its pages. Read one with directory::skills::file.",
-        request={"id": "The skill, as in directory::skills::get."},
+        request={"id": _OF_SKILL},
         response={
             "id": declare.SKILL_ID,
             "uri": "The address of its overview.",
@@ -191,7 +187,7 @@ READING: Final = (
         description="Read one file of a skill, text or binary, in pages: scripts and references that its "
         "documents speak of. directory::skills::files names them. To run a script, use the folder itself.",
         request={
-            "id": "The skill, as in directory::skills::get.",
+            "id": _OF_SKILL,
             "path?": "The path below the skill's folder, such as scripts/thumbnail.py. Without it the id is "
             "that of the skill with the path behind it, such as pptx/scripts/thumbnail.py.",
             "offset?": declare.count("The byte to start at: next_offset of the page before."),
@@ -282,7 +278,7 @@ FOR_HOSTS: Final = (
         handler=lambda services: services.hosts.archive,
         description="Get a whole skill as one .tar.gz, to unpack and run its scripts. The same skill always "
         "has the same bytes. directory::skills::files names what is in it.",
-        request={"id": "The skill, as in directory::skills::get."},
+        request={"id": _OF_SKILL},
         response={
             "id": declare.SKILL_ID,
             "content": "The archive, in base64.",

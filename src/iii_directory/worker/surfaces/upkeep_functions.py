@@ -57,8 +57,7 @@ _FACTS: Final[declare.Fields] = {
     ),
     "skills": declare.texts("Other skills it names."),
     "unread": declare.table(
-        {"path": "The file.", "reason": "Why it was not read."},
-        "Files that could not be looked into.",
+        {"path": "The file.", "reason": "Why it was not read."}, "Files that could not be looked into."
     ),
 }
 _COST: Final[declare.Fields] = {
@@ -98,8 +97,7 @@ ADVICE: Final = (
             "attention?": declare.flag("Only what needs attention.", default=False),
             "limit?": declare.count("At most so many findings, what needs attention first."),
             "check?": declare.flag(
-                "True adds what the Agent Skills standard and hosts object to in each skill.",
-                default=False,
+                "True adds what the Agent Skills standard and hosts object to in each skill.", default=False
             ),
         },
         response={
