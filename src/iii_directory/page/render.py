@@ -35,24 +35,8 @@ if TYPE_CHECKING:
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _TAGS: Final = {
     *("a", "b", "br", "code", "del", "em", "i", "img", "s", "span", "strong", "sub", "sup"),
-    *(
-        "blockquote",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "ul",
-    ),
+    *("blockquote", "dd", "div", "dl", "dt", "h2", "h3", "h4", "h5", "h6"),
+    *("hr", "li", "ol", "p", "pre", "ul"),
     *("table", "tbody", "td", "th", "thead", "tr"),
 }
 _ATTRIBUTES: Final = {
@@ -65,13 +49,7 @@ _ATTRIBUTES: Final = {
     "td": {"class"},
     "th": {"class"},
 }
-_SECONDS: Final = (
-    ("year", 31_536_000),
-    ("month", 2_592_000),
-    ("day", 86_400),
-    ("hour", 3_600),
-    ("minute", 60),
-)
+_SECONDS: Final = {"year": 31_536_000, "month": 2_592_000, "day": 86_400, "hour": 3_600, "minute": 60}
 _DIFF_LINES: Final = (("+++", "meta"), ("---", "meta"), ("@@", "hunk"), ("+", "plus"), ("-", "minus"))
 
 
@@ -122,7 +100,7 @@ def _environment() -> Environment:
         "part": partial(quote, safe=""),
         "shell": shlex.quote,
         "document": document_html,
-        "code": code_html,
+        "code": lambda text, name: _markup(_highlighted(text, name)),
         "diff": diff_html,
         "calls": calls,
         "pretty": partial(json.dumps, indent=2, ensure_ascii=False),
@@ -152,7 +130,7 @@ def ago(moment: Any) -> str:
     if nanoseconds is None:
         return "at an unknown time"
     seconds = int(datetime.now(UTC).timestamp()) - nanoseconds // 1_000_000_000
-    for name, length in _SECONDS:
+    for name, length in _SECONDS.items():
         if seconds >= length:
             number = seconds // length
             return f"{number} {name}{'s' if number > 1 else ''} ago"
@@ -209,11 +187,6 @@ def _document(text: str, folder: str) -> str:
     )
 
 
-def code_html(text: str, name: str) -> Any:
-    """Highlight the text of a file."""
-    return _markup(_highlighted(text, name))
-
-
 def _highlighted(text: str, name: str, _: str = "") -> str:
     """Highlight code by the language of a file name or fence; unknown languages stay plain."""
     from pygments import highlight, lexers
@@ -234,32 +207,24 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlighted})
     parser.enable(["table", "strikethrough"])
-    rules = {
-        "link_open": _link,
-        "heading_open": _heading,
-        "heading_close": _heading,
-        "image": _image,
-        "td_open": _cell,
-        "th_open": _cell,
-        "text": _text,
-    }
-    for name, rule in rules.items():
-        parser.add_render_rule(name, rule)
+    for name in ("link_open", "heading_open", "heading_close", "td_open", "th_open"):
+        parser.add_render_rule(name, _tag)
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("text", _text)
     return parser
 
 
-def _link(self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _tag(self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """Render the tag of a link, a heading or a cell, adapted to the page."""
     token = tokens[index]
-    token.attrSet("href", _target(str(token.attrGet("href") or ""), str(env.get("folder", ""))))
-    return self.renderToken(tokens, index, options, env)
-
-
-def _heading(
-    self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
-    """Move headings one level down, because the title of the view is the only first-level heading."""
-    token = tokens[index]
-    token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+    if token.type == "link_open":
+        token.attrSet("href", _target(str(token.attrGet("href") or ""), str(env.get("folder", ""))))
+    elif token.type.startswith("heading"):
+        # One level down, because the title of the view is the only first-level heading.
+        token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+    elif style := str(token.attrs.pop("style", "")):
+        # The page's policy forbids the style of an aligned cell, so a class says how it is aligned.
+        token.attrSet("class", style.rpartition(":")[2])
     return self.renderToken(tokens, index, options, env)
 
 
@@ -273,15 +238,6 @@ def _image(
     if target.startswith("/files/"):
         return f'<img src="{escape(target)}?raw=1" alt="{escape(words)}">'
     return f'<a href="{escape(target)}">{escape(words)}</a>'
-
-
-def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    """Replace the style attribute of an aligned cell, which the page's policy forbids, by a class."""
-    token = tokens[index]
-    style = str(token.attrs.pop("style", ""))
-    if style:
-        token.attrSet("class", style.rpartition(":")[2])
-    return self.renderToken(tokens, index, options, env)
 
 
 def _text(_: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType) -> str:

@@ -95,12 +95,13 @@ class Listing(NamedTuple):
         )
 
 
+@dataclass(eq=False)
 class Views:
     """Makes the views out of calls."""
 
-    def __init__(self, call: Caller) -> None:
-        self._call = call
-        self._listed: tuple[object, Listing] = (None, Listing.of([]))
+    _call: Caller
+    _listed: tuple[object, Listing] | None = None
+    """The rows of the last list, and the rows in order."""
 
     async def overview(self) -> View:
         """Count everything, with what needs attention and what changed last."""
@@ -368,7 +369,7 @@ class Views:
         longer than everything else of a view.
         """
         skills = object_of(answer).get("skills")
-        if skills is not self._listed[0]:
+        if self._listed is None or skills is not self._listed[0]:
             self._listed = skills, Listing.of(rows_of(answer, "skills"))
         return self._listed[1]
 
