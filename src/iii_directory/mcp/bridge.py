@@ -75,7 +75,7 @@ class Bridge:
         self._announcer = Announcer(
             lambda uri: upstream.call(RESOURCES_READ, read_payload(uri), repeatable=True)
         )
-        tools = request_handlers.Tools(upstream, expose, show_all=show_all)
+        tools = request_handlers.Tools(upstream, expose, show_all)
         self._endpoint: HttpEndpoint | None = None
         changed = self._changed
         upstream.listen("skills-changed", SKILLS_CHANGED, lambda _: changed([Change.RESOURCES]))

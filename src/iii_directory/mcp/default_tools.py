@@ -20,6 +20,7 @@ from iii_directory.text import cut_at_word, visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from iii_directory.mcp.exposure import Exposed
 
 Row = dict[str, Any]
 CALL: Final = "directory__function__call"
@@ -126,27 +127,6 @@ class DefaultTool(NamedTuple):
         if self.function_id == LIST and not payload.get("search") and not payload.get("prefix"):
             payload.setdefault("kind", "skill")
         return payload
-
-
-def call_tool_row(setting: str) -> Row:
-    """Describe the tool that calls a function; its hints depend on what may be called."""
-    only_reads = setting == READ_ONLY
-    hints = Hints(read_only=only_reads, destructive=not only_reads, idempotent=only_reads)
-    which = "a function that only reads" if only_reads else "any function that search finds"
-    return {
-        "name": CALL,
-        "title": "Call a function",
-        "description": f"Call {which}, and get what it answers. search shows which functions can be called.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "function_id": {"type": "string", "description": "The id, such as mail::send."},
-                "payload": {"type": "object", "description": "What the function takes."},
-            },
-            "required": ["function_id"],
-        },
-        "annotations": hints.as_annotations(),
-    }
 
 
 # How answers read
@@ -339,3 +319,22 @@ TOOLS: Final = (
     ),
 )
 BY_FUNCTION: Final = {tool.function_id: tool for tool in TOOLS}
+
+
+def default_of(tool: Exposed) -> DefaultTool | None:
+    """Return the default tool that an exposed function is; None if it is shown like any other function."""
+    default = BY_FUNCTION.get(tool.function_id)
+    return default if default is not None and default.name == tool.name else None
+
+
+def call_tool_row(setting: str) -> Row:
+    """Describe the tool that calls a function; its hints depend on what may be called."""
+    only_reads = setting == READ_ONLY
+    which = "a function that only reads" if only_reads else "any function that search finds"
+    words = f"Call {which}, and get what it answers. search shows which functions can be called."
+    properties = {
+        "function_id": {"type": "string", "description": "The id, such as mail::send."},
+        "payload": {"type": "object", "description": "What the function takes."},
+    }
+    tool = DefaultTool(CALL, "", "Call a function", words, properties, ("function_id",), _got)
+    return tool.row(Hints(read_only=only_reads, destructive=not only_reads, idempotent=only_reads))

@@ -22,7 +22,6 @@ from iii_directory.text import cut, visible
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-
 Row = dict[str, Any]
 
 # The functions of the directory and of the engine that the bridge calls.
@@ -137,7 +136,7 @@ def exposed(
 
 DEFAULTS: Final[Mapping[str, Row]] = {
     # A model reads the names first; the schemas of one worker alone may take 65 KB.
-    "directory::registry::workers::info": {"schemas": False, "readme": False},
+    "directory::registry::workers::info": {"schemas": False, "readme": False}
 }
 """The defaults of a tool's arguments, where they differ from those of its function."""
 

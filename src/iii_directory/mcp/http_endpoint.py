@@ -16,7 +16,7 @@ import base64
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -72,13 +72,13 @@ class _SessionUse:
     under_way: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class Ledger:
     """Which client has which sessions. Times are seconds of any clock that does not go back."""
 
-    def __init__(self, most: int = limits.MAX_CLIENT_MCP_SESSIONS) -> None:
-        self._most = most
-        self._sessions: dict[str, _SessionUse] = {}
-        self._opening: Counter[Hashable] = Counter()
+    _most: int
+    _sessions: dict[str, _SessionUse] = field(default_factory=dict[str, _SessionUse])
+    _opening: Counter[Hashable] = field(default_factory=Counter["Hashable"])
 
     def room_for(self, client: Hashable, now: float) -> list[str] | None:
         """Return the sessions to end before the client opens one more; None if all are in use.

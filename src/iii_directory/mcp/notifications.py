@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -184,14 +184,14 @@ class Announcer:
             await self._bus.publish(ResourceUpdated(uri))
 
 
+@dataclass(slots=True, eq=False)
 class _Subscriber:
     """One 2025 client. A task of its own tells it, so that a client that does not read delays no other."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._untold: set[tuple[str, str | None]] = set()
-        self._news = asyncio.Event()
-        self.uris: set[str] = set()
+    _connection: Connection
+    _untold: set[tuple[str, str | None]] = field(default_factory=set[tuple[str, str | None]])
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    uris: set[str] = field(default_factory=set[str])
 
     def note(self, messages: Iterable[tuple[str, str | None]]) -> None:
         """Keep messages until the client takes them; equal ones are told once."""

@@ -12,6 +12,7 @@ import logging
 import os
 import time
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,15 @@ from iii_directory.bus.message_bus import current_trace
 from iii_directory.documents.uris import INSTANCE_FUNCTION, LOCAL, READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import MAX_FUNCTION_BATCH, MCP_ENGINE_SECONDS, MCP_PROGRESS_SECONDS
 from iii_directory.mcp import exposure
-from iii_directory.mcp.default_tools import BY_FUNCTION, CALL, OFF, ClientView, ToolAnswer, call_tool_row
+from iii_directory.mcp.default_tools import (
+    BY_FUNCTION,
+    CALL,
+    OFF,
+    ClientView,
+    ToolAnswer,
+    call_tool_row,
+    default_of,
+)
 from iii_directory.mcp.notifications import Change
 from iii_directory.mcp.upstream import INTERNAL_ERROR, INVALID_PARAMS, POLL_SECONDS, BridgeError
 from iii_directory.shapes import object_of, rows_of
@@ -69,23 +78,23 @@ _TEMPLATE_WORDS: Final = {
 }
 
 
+@dataclass(eq=False)
 class Tools:
-    """What is exposed; ``globs`` are the function ids that were asked for beyond the directory's own."""
+    """What is exposed: functions of the directory, and those that match the ``_globs`` of the operator."""
 
-    def __init__(self, upstream: Upstream, globs: Sequence[str], *, show_all: bool = False) -> None:
-        self._upstream = upstream
-        self._globs = tuple(globs)
-        self._show_all = show_all
-        self.exposed: dict[str, Exposed] = {}
-        """The tools by their names, as of the last list of functions or event."""
-        self.view = ClientView()
-        """What clients can use, as of the last list of functions or event."""
-        self.schemas: dict[str, Row] = {}
-        """The input schemas that clients were shown, by the names of the tools."""
-        self._listed: set[str] | None = None
-        """The names that a client may have seen, and the setting for calls; None before the first list."""
-        self._there: set[str] | None = None
-        """The functions behind the other lists, as of the last event; None before the first."""
+    _upstream: Upstream
+    _globs: Sequence[str]
+    _show_all: bool = False
+    exposed: dict[str, Exposed] = field(default_factory=dict[str, "Exposed"])
+    """The tools by their names, as of the last list of functions or event."""
+    view: ClientView = field(default_factory=ClientView)
+    """What clients can use, as of the last list of functions or event."""
+    schemas: dict[str, Row] = field(default_factory=dict[str, "Row"])
+    """The input schemas that clients were shown, by the names of the tools."""
+    _listed: set[str] | None = None
+    """The names that a client may have seen, and the setting for calls; None before the first list."""
+    _there: set[str] | None = None
+    """The functions behind the other lists, as of the last event; None before the first."""
 
     async def listed(self) -> list[Row]:
         """Return every tool as a client sees it, sorted by name."""
@@ -93,8 +102,7 @@ class Tools:
         listing: list[Row] = []
         others: dict[str, Exposed] = {}
         for tool in self.exposed.values():
-            default = BY_FUNCTION.get(tool.function_id)
-            if default is None or default.name != tool.name:
+            if (default := default_of(tool)) is None:
                 others[tool.function_id] = tool
             else:
                 listing.append(default.row(tool.hints))
@@ -167,12 +175,12 @@ class UriParams(types.RequestParams):
     cursor: str | None = None
 
 
+@dataclass(eq=False)
 class Handlers:
     """One method for each request. No method keeps anything of a session, so one instance serves all."""
 
-    def __init__(self, upstream: Upstream, tools: Tools) -> None:
-        self._upstream = upstream
-        self._tools = tools
+    _upstream: Upstream
+    _tools: Tools
 
     # Resources
 
@@ -239,9 +247,7 @@ class Handlers:
             if tool is None:
                 problem = f"unknown tool {quoted(params.name)}; tools/list names all tools"
                 raise MCPError(INVALID_PARAMS, problem)
-            default = BY_FUNCTION.get(tool.function_id)
-            default = default if default is not None and default.name == tool.name else None
-            payload = arguments
+            default, payload = default_of(tool), arguments
             # A client over stdio has started this very process; only HTTP has requests.
             is_mine = ctx.request is None or ctx.request.scope.get(USER) == os.getuid()
             if default is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from iii_directory import errors, limits
 from iii_directory.bus.seam import CallError, own_namespace
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.mcp.default_tools import ClientView
-
 
 Blame = Literal["not_found", "request", "server"]
 """Whose fault it is: something asked for is not there, the request is wrong, or the other side failed."""
@@ -132,12 +131,6 @@ def unreachable(url: str | None) -> BridgeError:
     )
 
 
-class _Listener(NamedTuple):
-    purpose: str
-    trigger_types: tuple[str, ...]
-    heard: Callable[[Payload], None]
-
-
 class Upstream:
     """Calls functions of the directory and hears of its changes, over one bus at a time."""
 
@@ -153,7 +146,7 @@ class Upstream:
         self._missed_something = False
         self.on_back: Callable[[], None] | None = None
         """What to run when a bus is ready after events or requests may have been lost."""
-        self._listeners: list[_Listener] = []
+        self._listeners: list[tuple[str, tuple[str, ...], Callable[[Payload], None]]] = []
         self._under_way: Counter[WorkerBus] = Counter()
         self.namespace = own_namespace(None)
         """The namespace of the functions that are called."""
@@ -162,12 +155,21 @@ class Upstream:
 
     def listen(self, purpose: str, trigger_types: tuple[str, ...], heard: Callable[[Payload], None]) -> None:
         """Hear the events of trigger types on every bus that is attached later."""
-        self._listeners.append(_Listener(purpose, trigger_types, heard))
+        self._listeners.append((purpose, trigger_types, heard))
 
     def attach(self, bus: WorkerBus) -> None:
         """Register the listeners on a bus, follow its connection and start it."""
-        for listener in self._listeners:
-            self._register(bus, listener)
+        for purpose, trigger_types, heard in self._listeners:
+            function_id = f"{bus.name}::{purpose}"
+            bus.register_listener(
+                function_id,
+                # During a change of buses both tell of the same folder.
+                lambda event, heard=heard: heard(event) if bus is self._bus else None,
+                description=f"Tells the MCP clients of {bus.name} what changed.",
+                hears_workers=True,
+            )
+            for trigger_type in trigger_types:
+                bus.bind(trigger_type, function_id, {})
 
         async def connected() -> None:
             self._connected.add(bus)
@@ -234,23 +236,6 @@ class Upstream:
             finally:
                 if bus in self._under_way:
                     self._under_way[bus] -= 1
-
-    def _register(self, bus: WorkerBus, listener: _Listener) -> None:
-        function_id = f"{bus.name}::{listener.purpose}"
-
-        def heard(event: Payload) -> None:
-            # During a change of buses both tell of the same folder.
-            if bus is self._bus:
-                listener.heard(event)
-
-        bus.register_listener(
-            function_id,
-            heard,
-            description=f"Tells the MCP clients of {bus.name} what changed.",
-            hears_workers=True,
-        )
-        for trigger_type in listener.trigger_types:
-            bus.bind(trigger_type, function_id, {})
 
     async def _current(self) -> WorkerBus:
         """Return the bus once it is connected."""
