@@ -232,7 +232,7 @@ def questions() -> list[str]:
 
 def asked_of(index: Index) -> Measurement:
     """How long a question takes of the processor: the median of all questions, once a round."""
-    asked, known = questions(), index.ids()
+    asked, known = questions(), list(index.numbers)
     words = [parse_question(question).words for question in asked]
     taken: list[float] = []
 

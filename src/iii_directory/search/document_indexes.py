@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from iii_directory.catalog.snapshot import Snapshot
     from iii_directory.catalog.view import CatalogueView
 
-
 # A search reads at most so many changed bodies before it answers, about a millisecond each.
 _AT_ONCE: Final = 100
 # A search waits for at most so many vectors, about a tenth of a millisecond each; more are made in the

@@ -115,11 +115,10 @@ def find(
         if kind in wanted and index:
             among = None
             if shown is not None:
-                numbers = map(index.number, index.ids())
-                among = frozenset(number for number in numbers if shown(index.document(number)))
+                among = frozenset(one for one in index.numbers.values() if shown(index.document(one)))
             exact = index.called(question.text) or (exactly and exactly(kind, question.text))
             rankings = [Ranking(index, one, unknown, among) for one in questions]
-            typed = index.number(exact) if exact and index.find(exact) else None
+            typed = index.numbers.get(exact or "")
             if among is not None and typed not in among:
                 typed = None
             found.append(_KindResult(kind, index, rankings, typed, skill_of if kind == "skill" else None))

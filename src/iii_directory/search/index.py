@@ -34,7 +34,6 @@ _MANY_WORDS: Final = 64
 _ENOUGH: Final = 100
 _LAST_CHARACTER: Final = "\U0010ffff"
 
-
 # What was read from a file stays where it was read to, until it changes.
 Numbers: TypeAlias = "array[int] | memoryview[int]"
 
@@ -59,7 +58,8 @@ class Index:
         self.by_meaning = True
         """False while the vectors of many documents are still being made: then only words count."""
         self._entries: dict[int, _Entry] = {}
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+        """The documents' own numbers by their ids. Never change it."""
         self._words: dict[str, int] = {}
         """The place of each word in the next two lists; places of words that are gone are used again."""
         self._spelt: list[str] = []
@@ -95,19 +95,19 @@ class Index:
             words.append(place << _FIELD_BITS | field)
             insort(self._changeable(place), (STRONGEST - strength) << _NUMBER_BITS | number)
         self._entries[number] = _Entry(document, array("I", words), weighed.strengths, weighed.pairs)
-        self._numbers[document.id] = number
+        self.numbers[document.id] = number
         self._without_vector[number] = None
         name = _last_part(document.id)
         self._named[name] = (*self._named.get(name, ()), document.id)
 
     def relabel(self, document: Document) -> None:
         """Replace what is known of a document whose words are the same, such as its source."""
-        number = self._numbers[document.id]
+        number = self.numbers[document.id]
         self._entries[number] = self._entries[number]._replace(document=document)
 
     def drop(self, document_id: str) -> None:
         """Remove a document, if it is here."""
-        number = self._numbers.pop(document_id, None)
+        number = self.numbers.pop(document_id, None)
         if number is None:
             return
         self.remembered.clear()
@@ -133,24 +133,17 @@ class Index:
         return self._entries[number].document
 
     def find(self, document_id: str) -> Document | None:
-        number = self._numbers.get(document_id)
+        number = self.numbers.get(document_id)
         return None if number is None else self._entries[number].document
 
     def called(self, name: str) -> str | None:
         """Return the id that is typed so, in any case, or the only one whose last part is."""
-        if name in self._numbers:
+        if name in self.numbers:
             return name
         folded, last = name.casefold(), _last_part(name)
         named = self._named.get(last, ())
         found = [one for one in named if one.casefold() == folded] or (named if last == folded else ())
         return found[0] if len(found) == 1 else None
-
-    def ids(self) -> Sequence[str]:
-        """Return every id, in any order."""
-        return list(self._numbers)
-
-    def number(self, document_id: str) -> int:
-        return self._numbers[document_id]
 
     # Scores
 
@@ -338,7 +331,7 @@ class Index:
         index._entries = dict(zip(blocks[4].cast("Q"), map(_Entry._make, rows), strict=True))
         for number, entry in index._entries.items():
             document_id = entry.document.id
-            index._numbers[document_id] = number
+            index.numbers[document_id] = number
             name = _last_part(document_id)
             index._named[name] = (*index._named.get(name, ()), document_id)
         index._vectors = DocumentVectors(*blocks[10:])

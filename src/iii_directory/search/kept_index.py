@@ -90,10 +90,9 @@ def _filled(view: CatalogueView, data: Path | None) -> tuple[IndexedKind, Indexe
                 blocks = kept[at * _BLOCKS + 1 : (at + 1) * _BLOCKS]
                 listed = [found.get(key) or Document(key) for key in known]
                 kind.index = Index.restored(thesaurus(), blocks, listed)
-            same = {key for key in kind.index.ids() if known[key] == keys.get(key)}
-            for key in kind.index.ids():
-                if key not in same:
-                    kind.index.drop(key)
+            same = {key for key in kind.index.numbers if known[key] == keys.get(key)}
+            for key in kind.index.numbers.keys() - same:
+                kind.index.drop(key)
             kind.known |= {key: records[key] for key in same}
             is_same = is_same and len(same) == len(known) == len(records)
         for key in records.keys() - kind.known.keys():
@@ -138,7 +137,7 @@ def _write(data: Path, kinds: tuple[IndexedKind, IndexedKind], keys_of: Sequence
     """Write the file for the next command; if that is not possible, the next command indexes again."""
     blocks: list[bytes] = []
     for kind, keys in zip(kinds, keys_of, strict=True):
-        rows = [f"{keys[key]}{key}" for key in kind.index.ids()]
+        rows = [f"{keys[key]}{key}" for key in kind.index.numbers]
         if any(len(row.splitlines()) != 1 for row in rows):
             return
         blocks += ["\n".join(rows).encode("utf-8", "surrogatepass"), *kind.index.blocks()]

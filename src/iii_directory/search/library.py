@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from iii_directory.catalog.resolve import normalise
@@ -33,19 +34,17 @@ _NEARLY: Final = 0.7
 """Another skill with so much of a description would be found in its place."""
 
 
+@dataclass(eq=False)
 class IndexedKind:
     """The skills, or the prompts, that are indexed, by the ids callers see."""
 
-    def __init__(
-        self, document_of: Callable[[str, Any], Document], body_of: Callable[[CatalogueView, Any], str]
-    ) -> None:
-        self.index = Index(thesaurus())
-        self.known: dict[str, Any] = {}
-        """The records of the catalogue that are indexed."""
-        self.unread: dict[str, Any] = {}
-        """Those that are indexed without their bodies so far."""
-        self.document_of = document_of
-        self._body_of = body_of
+    document_of: Callable[[str, Any], Document]
+    _body_of: Callable[[CatalogueView, Any], str]
+    index: Index = field(default_factory=lambda: Index(thesaurus()))
+    known: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The records of the catalogue that are indexed."""
+    unread: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Those that are indexed without their bodies so far."""
 
     def put(self, key: str, record: Any, view: CatalogueView | None) -> None:
         """Index a record; without a view its body is left for later."""

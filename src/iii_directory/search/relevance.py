@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from iii_directory.search.meaning import Vector
     from iii_directory.search.search_request import Question
 
-
 NEIGHBOURS: Final = 0.3
 """What two words beside one another add, as a share of what the more ordinary of them tells."""
 # In a script without spaces every other pair of characters belongs to two words, so that no document has it.

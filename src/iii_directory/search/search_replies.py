@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Payload = Mapping[str, Any]
 
-
 Row = dict[str, Any]
 DESCRIPTION_CHARS: Final = 160
 TITLE_CHARS: Final = 80

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.bus.tasks import Tasks, each_in_turns
@@ -41,20 +42,14 @@ _ASK_AGAIN_SECONDS: Final = 5.0
 _PUBLISHED_SECONDS: Final = 300.0
 
 
+@dataclass(eq=False)
 class Searching:
     """Answers ``directory::search`` and ``directory::search_functions``."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        documents: DocumentIndexes,
-        engine: EngineIndexes,
-        may_know_paths: Callable[[Payload], bool],
-    ) -> None:
-        self._catalogue = catalogue
-        self._documents = documents
-        self._engine = engine
-        self._may_know_paths = may_know_paths
+    _catalogue: Catalogue
+    _documents: DocumentIndexes
+    _engine: EngineIndexes
+    _may_know_paths: Callable[[Payload], bool]
 
     async def search(self, payload: Payload) -> dict[str, Any]:
         started = time.perf_counter()
@@ -165,9 +160,7 @@ class EngineIndexes:
 
     async def _take_functions(self, *, described_anew: bool) -> bool:
         """Index the functions; return whether the engine lists others than before."""
-        listed: dict[str, Row] = {
-            str(row["function_id"]): row for row in await self._engine.listed_functions()
-        }
+        listed = {str(row["function_id"]): row for row in await self._engine.listed_functions()}
         changed = [one for one, row in listed.items() if self._listed.get(one) != row]
         gone = self._listed.keys() - listed.keys()
         wanted = list(listed) if described_anew else changed

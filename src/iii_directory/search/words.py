@@ -40,18 +40,7 @@ _SIGNS: Final = "\u0900-\u0963\u0966-\u0dff\u0f00-\u0f03\u0f10-\u0fff"
 _MARKS: Final = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )
-_SAME: Final = str.maketrans(
-    {
-        "\u0649": "\u064a",
-        "\u0629": "\u0647",
-        "\u0131": "i",
-        "\u2019": "'",
-        "ø": "o",
-        "Ø": "O",
-        "ł": "l",
-        "Ł": "L",
-    }
-)
+_SAME: Final = str.maketrans("\u0649\u0629\u0131\u2019øØłŁ", "\u064a\u0647i'oOlL")
 
 _NAMED: Final = re.compile(r"\bc\+\+|\b[cf]#|(?<!\w)\.net\b", re.IGNORECASE)
 _NAMES: Final = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
