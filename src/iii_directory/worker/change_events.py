@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from iii_directory.catalog.view import CatalogueView
     from iii_directory.disk.install_record import LockFile, NamespaceChange
     from iii_directory.install.reports import Installation
+    from iii_directory.worker.services import Services
 
     Digests = tuple[str | None, ...]
     """Hashes of contents; None is that of a file that is not there."""
-
 
 # What each trigger type reports: the older ones only the changes they always had.
 SKILLS: Final = "skills"
@@ -166,11 +166,11 @@ class InstallEvents:
         """Note that the skills of a worker could not be fetched."""
         reason = f"its skills could not be fetched: {error.problem}"
         fix = f"try again: iii-directory skills add {worker}, or directory::skills::download_from_registry"
-        self._notes.put(_failure_of(worker), Finding("download", worker, reason, fix))
+        self._notes.put(f"failed {worker} ", Finding("download", worker, reason, fix))
 
     def nothing_to_fetch(self, worker: str) -> None:
         """Clear the failure note for this worker."""
-        self._notes.drop(_failure_of(worker))
+        self._notes.drop(f"failed {worker} ")
 
     def tell(self, look: CatalogueView) -> None:
         """Announce every namespace that was installed since the last time."""
@@ -197,15 +197,14 @@ class DiskEditEvents:
                     says what belongs there comes last; not for ever)────────> changed
         compared ──(otherwise)───────────────────────────────────────────────> announced, forgotten
 
-    ``under_way`` returns the namespaces that are being installed into.
     """
 
     def __init__(
-        self, catalogue: Catalogue, events: ChangeEvents, under_way: Callable[[], Awaitable[Collection[str]]]
+        self, catalogue: Catalogue, events: ChangeEvents, services: Callable[[], Awaitable[Services]]
     ) -> None:
         self._catalogue = catalogue
         self._events = events
-        self._under_way = under_way
+        self._services = services
         self._ours: dict[str, Digests] = {}
         """What calls and installs put at a path, the newest last, until something else is seen there."""
         self._writing: Counter[str] = Counter()
@@ -272,7 +271,7 @@ class DiskEditEvents:
             await self._quiet()
             changed, self._changed = self._changed, set()
             # Asked before the look, which then knows the record of every install that is over by now.
-            busy = await self._under_way()
+            busy = await asyncio.to_thread((await self._services()).edits.under_way)
             theirs = await self._not_ours(changed)
             waiting = {path for path in theirs if path.partition("/")[0] in busy}
             self._postponed = Counter({path: self._postponed[path] + 1 for path in waiting})
@@ -336,10 +335,6 @@ def _digests(look: CatalogueView, paths: Collection[str]) -> dict[str, str | Non
         except DirectoryError:
             found[path] = None
     return found
-
-
-def _failure_of(worker: str) -> str:
-    return f"failed {worker} "
 
 
 def _left_out_of(namespace: str) -> str:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from iii_directory.catalog.view import CatalogueView
     from iii_directory.config import Settings
     from iii_directory.engine.server import EngineServer
-    from iii_directory.install.reports import Installation
     from iii_directory.worker.services import Services
     from iii_directory.worker.surfaces.declare import FunctionRow
 
@@ -93,21 +92,19 @@ class DirectoryWorker:
             bus, self._events, self._registered, settings, follow=self._follow_state, namespace=bus.namespace
         )
         self.installs = InstallEvents(self.catalogue, self._notes, self._events)
-        self.disk_edits = DiskEditEvents(self.catalogue, self._events, self._namespaces_under_way)
+        self.disk_edits = DiskEditEvents(self.catalogue, self._events, self._made_services)
         self._conflicts = RegistrationConflicts(
             bus,
             calls,
             self.catalogue,
             self._notes,
             self._events,
-            listeners=(FUNCTIONS_CHANGED, WORKERS_CHANGED, FOLLOWER, HINT_LISTENER, SETTINGS_LISTENER),
-            learn=self._learn,
+            frozenset((FUNCTIONS_CHANGED, WORKERS_CHANGED, FOLLOWER, HINT_LISTENER, SETTINGS_LISTENER)),
+            self._learn,
         )
         # The older generations have no automatic downloads, and no function that the engine could call.
         wanted = settings.auto_download if "v0.8" in settings.surfaces else False
-        self.auto_download = AutoDownload(
-            bus, self._download_skills_of, self.installs, self.installed, wanted=wanted
-        )
+        self.auto_download = AutoDownload(bus, self._made_services, self.installs, self.installed, wanted)
         self._live = LiveSettings(settings, config, bus, calls, self._notes, changed=self._settings_changed)
         self.metrics = CallMetrics()
         self.usage = Usage(settings, self.catalogue, data)
@@ -249,14 +246,6 @@ class DirectoryWorker:
     async def _make_services_later(self) -> None:
         await asyncio.sleep(AFTER_START_SECONDS)
         await self._made_services()
-
-    async def _namespaces_under_way(self) -> set[str]:
-        """Return the namespaces that any process is installing into."""
-        services = await self._made_services()
-        return await asyncio.to_thread(services.edits.under_way)
-
-    async def _download_skills_of(self, worker: str) -> Installation | None:
-        return await (await self._made_services()).installer.auto_download(worker)
 
     # Starting and stopping
 

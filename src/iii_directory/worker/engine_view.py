@@ -164,15 +164,12 @@ class EngineView:
         name = text_of(health)
         if name is None:
             return []
-        return [
-            Finding(
-                "unavailable",
-                "iii-state",
-                f"the engine's state database was damaged; what was found is kept as {escaped(name)} in the "
-                "data directory, and what could be read goes on",
-                "look whether registrations are missing, register them again, and then delete the file",
-            )
-        ]
+        reason = (
+            f"the engine's state database was damaged; what was found is kept as {escaped(name)} in the data "
+            "directory, and what could be read goes on"
+        )
+        fix = "look whether registrations are missing, register them again, and then delete the file"
+        return [Finding("unavailable", "iii-state", reason, fix)]
 
     # Inner workings
 

@@ -16,6 +16,8 @@ import asyncio
 import logging
 import os
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from iii_directory.bus.seam import Bus, Payload, WorkerBus
-    from iii_directory.install.reports import Installation
     from iii_directory.shapes import Json
     from iii_directory.worker.change_events import InstallEvents
+    from iii_directory.worker.services import Services
 
 INSTALLED_TIMEOUT_MS: Final = 5_000
 COMPOSE: Final = "compose::status"
@@ -89,20 +91,11 @@ class InstalledWorkers(InstalledSource):
         self._asked_at: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._worth_waiting = True
-        self.names: frozenset[str] | None = None
-        """The workers whose namespaces are shown, in every spelling; None when the engine cannot say."""
         self.is_current = False
-        """False when a reader must await `known` first: nothing was heard yet, or it is out of date."""
         self._expiry: asyncio.TimerHandle | None = None
-        self.are_all = False
-        """Whether `names` is complete, so that documents of other workers may be hidden."""
         self.reported: frozenset[str] = frozenset()
         """The packages that a daemon reports as installed, without workers that are only connected."""
-        self.left: frozenset[str] = frozenset()
-        """Workers that were connected when the engine was asked before, and have left."""
         self._met: dict[str, None] = {}
-        self.connected: Mapping[str, str | None] | None = None
-        """The names of the connected workers by their ids; None when the engine does not tell."""
         self._naming = asyncio.Lock()
         self._changed = asyncio.Event()
         """Set when workers came, went or changed their names, and replaced by a new one."""
@@ -341,6 +334,7 @@ ADDED: Final = "directory::__on_worker_added"
 _HEALTH_TIMEOUT_MS: Final = 5_000
 
 
+@dataclass(eq=False)
 class AutoDownload:
     """Binds to the ``worker`` trigger type and catches up at every connect, if it is switched on.
 
@@ -348,26 +342,17 @@ class AutoDownload:
     the registry must not learn the names of workers that are only connected.
     """
 
-    def __init__(
-        self,
-        bus: WorkerBus,
-        fetch: Callable[[str], Awaitable[Installation | None]],
-        installs: InstallEvents,
-        installed: InstalledWorkers,
-        *,
-        wanted: bool | None,
-    ) -> None:
-        self._bus = bus
-        self._fetch_skills = fetch
-        self._installs = installs
-        self._installed = installed
-        self._wanted = wanted
-        self._on = False
-        self._bound = False
-        self._catching_up = False
-        self._turn = asyncio.Semaphore(limits.PARALLEL_DOWNLOADS)
-        self._waiting: set[str] = set()
-        self._tasks = Tasks()
+    _bus: WorkerBus
+    _services: Callable[[], Awaitable[Services]]
+    _installs: InstallEvents
+    _installed: InstalledWorkers
+    _wanted: bool | None
+    _on: bool = False
+    _bound: bool = False
+    _catching_up: bool = False
+    _turn: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, limits.PARALLEL_DOWNLOADS))
+    _waiting: set[str] = field(default_factory=set[str])
+    _tasks: Tasks = field(default_factory=Tasks)
 
     async def connected(self) -> None:
         """Find out whether to download on this engine; if so, fetch what installed workers lack."""
@@ -436,7 +421,7 @@ class AutoDownload:
             # Another worker than the daemon said so. The registry must not learn names of other workers.
             return
         try:
-            done = await self._fetch_skills(name)
+            done = await (await self._services()).installer.auto_download(name)
         except DirectoryError as error:
             self._installs.failed(name, error)
             return

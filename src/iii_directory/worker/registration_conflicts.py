@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
 from iii_directory.documents.model import Finding
 from iii_directory.limits import LOOK_SECONDS, MAX_SUGGESTIONS, OFFER_PAUSE_SECONDS
@@ -21,7 +21,7 @@ from iii_directory.text import quoted
 from iii_directory.worker.engine_view import function_row
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from iii_directory.bus.seam import Payload, WorkerBus
     from iii_directory.catalog.catalogue import Catalogue
@@ -37,36 +37,26 @@ _STOP_ONE: Final = (
 )
 
 
+@dataclass(eq=False)
 class RegistrationConflicts:
     """Registers again what the engine refused or lost. Belongs to the bus's event loop.
 
     One round at a time finds what is missing and registers it again: when a function was refused, when a
-    worker disconnected, and once a minute. ``learn`` is awaited before functions are taken over whose
+    worker disconnected, and once a minute. ``_learn`` is awaited before functions are taken over whose
     listeners were refused too, so that our answers know what the other worker knew.
     """
 
-    def __init__(
-        self,
-        bus: WorkerBus,
-        engine: EngineCalls,
-        catalogue: Catalogue,
-        notes: Notes,
-        events: ChangeEvents,
-        *,
-        listeners: Iterable[str],
-        learn: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._bus = bus
-        self._engine = engine
-        self._catalogue = catalogue
-        self._notes = notes
-        self._events = events
-        self._listeners = frozenset(listeners)
-        self._learn = learn
-        self._wanted = asyncio.Event()
-        self._tasks = Tasks()
-        self._refused: frozenset[str] = frozenset()
-        """The functions that were still refused after the last round."""
+    _bus: WorkerBus
+    _engine: EngineCalls
+    _catalogue: Catalogue
+    _notes: Notes
+    _events: ChangeEvents
+    _listeners: frozenset[str]
+    _learn: Callable[[], Awaitable[None]]
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: Tasks = field(default_factory=Tasks)
+    _refused: frozenset[str] = frozenset()
+    """The functions that were still refused after the last round."""
 
     def connected(self) -> None:
         """Start the rounds on a new connection."""
@@ -136,13 +126,10 @@ class RegistrationConflicts:
         """
         if not withheld:
             return withheld
-        try:
-            rows = rows_of(
-                await self._engine.call("engine::functions::list", {"include_internal": True}), "functions"
-            )
-        except CallError:
+        answer = await self._engine.find("engine::functions::list", {"include_internal": True})
+        if answer is None:
             return frozenset()
-        here = self._bus.namespace
+        rows, here = rows_of(answer, "functions"), self._bus.namespace
         held = {function_row(row)["function_id"] for row in rows if row.get("namespace", here) == here}
         # Asked after the list: a worker that is there now was there when the functions were listed.
         owners = {"", *await self._names()}
@@ -151,11 +138,10 @@ class RegistrationConflicts:
 
     async def _types_of_others(self) -> tuple[list[str], dict[str, str]]:
         """Return our trigger types without a provider, and the other workers that provide some of them."""
-        try:
-            rows = rows_of(await self._engine.call("engine::triggers::list", {}), "triggers")
-        except CallError:
+        answer = await self._engine.find("engine::triggers::list", {})
+        if answer is None:
             return [], {}
-        here = self._bus.namespace
+        rows, here = rows_of(answer, "triggers"), self._bus.namespace
         names = {row.get("id"): row.get("worker_name") for row in rows if row.get("namespace", here) == here}
         missing = [type_id for type_id in self._events.types if type_id not in names]
         owners = {type_id: text_of(names.get(type_id)) for type_id in self._events.types}
@@ -191,8 +177,5 @@ class RegistrationConflicts:
 
     async def _names(self) -> dict[str, str]:
         """Return the workers' names by the ids of their connections; empty if the engine does not answer."""
-        try:
-            rows = rows_of(await self._engine.call("engine::workers::list", {}), "workers")
-        except CallError:
-            return {}
+        rows = rows_of(await self._engine.find("engine::workers::list", {}), "workers")
         return {str(row.get("id")): name for row in rows if (name := text_of(row.get("name")))}

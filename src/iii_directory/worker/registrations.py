@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import logging
 import time
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ from iii_directory.shapes import is_count, object_of, rows_of, text_of
 from iii_directory.wire.access import REGISTRANTS_KEY
 from iii_directory.wire.ownership import ExposedError, made_secret, new_secret
 from iii_directory.wire.protocol import DEFAULT_NAMESPACE
+from iii_directory.worker.change_events import PROMPTS, SKILLS
 from iii_directory.worker.engine_view import EngineCalls
 from iii_directory.worker.shared_state import Hint, SharedStateHints, StateHome, find_state_home
 
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Author
     from iii_directory.worker.change_events import ChangeEvents
 
-
 log = logging.getLogger("iii_directory.worker")
 
 FOLLOWER: Final = "directory::__on_state_changed"
@@ -50,38 +51,26 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 _MOST_LOOKS: Final = 7
 
 
+@dataclass(eq=False)
 class RegisteredCollection:
     """The registered skills, or the registered prompts. Belongs to the bus's event loop."""
 
-    def __init__(
-        self,
-        scope: str,
-        table: Table,
-        topic: str,
-        *,
-        engine: EngineCalls,
-        events: ChangeEvents,
-        hints: SharedStateHints,
-        look_again: Callable[[], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self.scope = scope
-        self._table = table
-        self._topic = topic
-        self._engine = engine
-        self._events = events
-        self._hints = hints
-        self._look_again = look_again
-        self._clock = clock
-        self._asking = Tasks()
-        self._settling: dict[str, asyncio.Task[None]] = {}
-        """The one task for each doubtful key that asks the state for it."""
+    _engine: EngineCalls
+    _events: ChangeEvents
+    _hints: SharedStateHints
+    _look_again: Callable[[], None]
+    scope: str
+    _table: Table
+    _topic: str
+    _asking: Tasks = field(default_factory=Tasks)
+    _settling: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    """The one task for each doubtful key that asks the state for it."""
 
     # Writing
 
     async def register(self, fields: dict[str, Any], author: Author = NO_AUTHOR) -> str:
         """Store checked fields as a record of this author; the answer is its ``registered_at``."""
-        record = self._table.draft(fields, self._clock(), author)
+        record = self._table.draft(fields, time.time_ns(), author)
         registered_at, sent = record.registered_at, time.monotonic()
         hint = Hint(self.scope, record.key, registered_at)
         try:
@@ -196,15 +185,13 @@ class RegisteredCollection:
         try:
             return await self._engine.call(function_id, {"scope": hint.scope, "key": hint.key, **more})
         except CallError as error:
-            if not error.may_be_done:
-                raise DirectoryError(
-                    ENGINE_FAILED, f"iii-state did not do it, and nothing was changed: {error}"
-                ) from None
-            self._hints.wrote(hint._replace(at=""))
-            self._learned(hint.key, self._table.doubt(hint.key))
-            raise DirectoryError(
-                OUTCOME_UNKNOWN, f"iii-state did not say whether it was done, and it may have been: {error}"
-            ) from None
+            kind, problem = ENGINE_FAILED, "iii-state did not do it, and nothing was changed"
+            if error.may_be_done:
+                self._hints.wrote(hint._replace(at=""))
+                self._learned(hint.key, self._table.doubt(hint.key))
+                kind = OUTCOME_UNKNOWN
+                problem = "iii-state did not say whether it was done, and it may have been"
+            raise DirectoryError(kind, f"{problem}: {error}") from None
 
 
 class Registrations:
@@ -219,7 +206,6 @@ class Registrations:
         *,
         follow: Callable[[], None] = lambda: None,
         namespace: str = DEFAULT_NAMESPACE,
-        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._engine = EngineCalls(bus, settings)
         self._hints = SharedStateHints(self._engine)
@@ -231,21 +217,9 @@ class Registrations:
         self._source = source
         self._namespace = namespace
         self._follow = follow
-
-        def collection(scope: str, table: Table, topic: str) -> RegisteredCollection:
-            return RegisteredCollection(
-                scope,
-                table,
-                topic,
-                engine=self._engine,
-                events=events,
-                hints=self._hints,
-                look_again=self._look_wanted.set,
-                clock=clock,
-            )
-
-        self.skills = collection(settings.scopes.skills, source.skills, "skills")
-        self.prompts = collection(settings.scopes.prompts, source.prompts, "prompts")
+        shared = self._engine, events, self._hints, self._look_wanted.set
+        self.skills = RegisteredCollection(*shared, settings.scopes.skills, source.skills, SKILLS)
+        self.prompts = RegisteredCollection(*shared, settings.scopes.prompts, source.prompts, PROMPTS)
         self._both = self.skills, self.prompts
         self.scopes = tuple(collection.scope for collection in self._both)
         """The scopes of the state whose events :meth:`state_changed` takes."""

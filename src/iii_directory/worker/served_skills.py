@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory import limits
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Skill
 
     Row = dict[str, Any]
+    Targets = tuple[object, frozenset[str]]
+    """What changes with a document, and where its links lead."""
 
 # Addresses are also written without the brackets of a link.
 _ADDRESS: Final = re.compile(r"\biii://[\w./-]+")
@@ -83,13 +85,24 @@ def budget(view: CatalogueView, tools: Sequence[Row]) -> Row:
     known = every_skill(view.listed)
     lines = {key: f"- {key}: {plain_line(skill.description)}\n" for key, skill in known}
     listed = {key: lines[key] for key, skill in known if not skill.disable_model_invocation}
+    ends = list(accumulate(map(len, listed.values())))
+    used = ends[-1] if ends else 0
     by_cost = sorted(known, key=lambda one: (-len(lines[one[0]]), one[0]))
     return {
         "estimate": ESTIMATE,
         "index": _size(len(workers_index(view.listed).body)),
         "tools": _size(len(_json({"tools": tools}))),
         "resources": _size(len(_json({"resources": resource_rows(view.listed)}))),
-        "hosts": [_host(name, room, listed) for name, room in HOSTS.items()],
+        "hosts": [
+            {
+                "name": name,
+                "limit_chars": room,
+                "used_chars": used,
+                "fits": used <= room,
+                "cut": [key for key, end in zip(listed, ends, strict=True) if end > room],
+            }
+            for name, room in HOSTS.items()
+        ],
         "skills": [
             {"id": key, "line": _size(len(lines[key])), **_sizes(view, skill)} for key, skill in by_cost
         ],
@@ -108,45 +121,39 @@ def facts(view: CatalogueView, payload: Mapping[str, Any], functions: Collection
     return {"id": shown, **reply}
 
 
-class Links:
-    """Finds the documents that link to a document. A document that did not change is not read again."""
+def linking(view: CatalogueView, payload: Mapping[str, Any], kept: dict[str, Targets]) -> Row:
+    """Answer ``directory::skills::links``; ``kept`` is what an earlier call read, by the ids of documents."""
+    found = resolve_skill(view.snapshot, text(payload, "id"), view.installed or frozenset())
+    if not isinstance(found, Found) or found.note is not None:
+        raise not_found(view.snapshot, text(payload, "id"))
+    key = view.snapshot.display_id(found.skill)
+    names = {key, found.skill.id, found.skill.path}
+    listed = list(zip(view.listed.skills.keys, view.listed.skills.items, strict=True))
+    read = {one.id: _targets_of(view, one, kept.get(one.id)) for _, one in listed}
+    kept.clear()
+    kept.update(read)
+    rows = [
+        {"id": other, "title": one.title, "provenance": one.provenance.as_json()}
+        for other, one in listed
+        if one is not found.skill and not names.isdisjoint(read[one.id][1])
+    ]
+    left_out = len(rows) - limits.MAX_LINKING_DOCUMENTS
+    more = {"left_out": left_out} if left_out > 0 else {}
+    return {"id": key, "documents": rows[: limits.MAX_LINKING_DOCUMENTS], **more}
 
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[object, frozenset[str]]] = {}
-        """By id: what changes with the document, and where its links lead."""
 
-    def answer(self, view: CatalogueView, payload: Mapping[str, Any]) -> Row:
-        """Answer ``directory::skills::links``."""
-        found = resolve_skill(view.snapshot, text(payload, "id"), view.installed or frozenset())
-        if not isinstance(found, Found) or found.note is not None:
-            raise not_found(view.snapshot, text(payload, "id"))
-        key = view.snapshot.display_id(found.skill)
-        names = {key, found.skill.id, found.skill.path}
-        listed = list(zip(view.listed.skills.keys, view.listed.skills.items, strict=True))
-        self._kept = {one.id: self._links_of(view, one) for _, one in listed}
-        rows = [
-            {"id": other, "title": one.title, "provenance": one.provenance.as_json()}
-            for other, one in listed
-            if one is not found.skill and not names.isdisjoint(self._kept[one.id][1])
-        ]
-        left_out = len(rows) - limits.MAX_LINKING_DOCUMENTS
-        more = {"left_out": left_out} if left_out > 0 else {}
-        return {"id": key, "documents": rows[: limits.MAX_LINKING_DOCUMENTS], **more}
-
-    def _links_of(self, view: CatalogueView, skill: Skill) -> tuple[object, frozenset[str]]:
-        state = (skill.modified_at, skill.bytes, skill.path)
-        kept = self._kept.get(skill.id)
-        if kept is not None and kept[0] == state:
-            return kept
-        try:
-            body = view.read_skill(skill)
-        except DirectoryError:
-            return state, frozenset()
-        found = {target.partition("#")[0] for target in links_of(body)} | set(_ADDRESS.findall(body))
-        base = posixpath.dirname(skill.path or skill.id)
-        return state, frozenset(
-            _document_named(one, base) for one in islice(found, limits.MAX_LINKS_OF_DOCUMENT)
-        )
+def _targets_of(view: CatalogueView, skill: Skill, kept: Targets | None) -> Targets:
+    """Return where the links of a document lead; a document that did not change is not read again."""
+    state = (skill.modified_at, skill.bytes, skill.path)
+    if kept is not None and kept[0] == state:
+        return kept
+    try:
+        body = view.read_skill(skill)
+    except DirectoryError:
+        return state, frozenset()
+    found = {target.partition("#")[0] for target in links_of(body)} | set(_ADDRESS.findall(body))
+    base = posixpath.dirname(skill.path or skill.id)
+    return state, frozenset(_document_named(one, base) for one in islice(found, limits.MAX_LINKS_OF_DOCUMENT))
 
 
 def _document_named(target: str, base: str) -> str:
@@ -171,17 +178,6 @@ def _content(view: CatalogueView, file: SkillFile) -> FileContent:
     except DirectoryError:
         return FileContent(b"", is_whole=False)
     return FileContent(part.raw, file.executable, len(part.raw) == part.size)
-
-
-def _host(name: str, room: int, lines: Mapping[str, str]) -> Row:
-    """Count how many characters of the list a host uses, and name the skills that it cuts."""
-    used = 0
-    cut: list[str] = []
-    for key, line in lines.items():
-        used += len(line)
-        if used > room:
-            cut.append(key)
-    return {"name": name, "limit_chars": room, "used_chars": used, "fits": used <= room, "cut": cut}
 
 
 def _sizes(view: CatalogueView, skill: Skill) -> Row:

@@ -44,13 +44,10 @@ class Services:
         self.document_indexes = DocumentIndexes(lambda: catalogue.activity)
         self.engine_indexes = EngineIndexes(worker.engine, self.registry_client)
         publisher = Publisher()
-        self.reading = ReadHandlers(
-            catalogue, worker.bus, worker.engine, settings, publisher, worker.may_know_paths
-        )
+        may_know = worker.may_know_paths
+        self.reading = ReadHandlers(catalogue, worker.bus, worker.engine, settings, publisher, may_know)
         self.hosts = HostHandlers(catalogue, publisher)
-        self.searching = Searching(
-            catalogue, self.document_indexes, self.engine_indexes, worker.may_know_paths
-        )
+        self.searching = Searching(catalogue, self.document_indexes, self.engine_indexes, may_know)
         self.engine = EngineHandlers(worker.engine, catalogue)
         self.upkeep = UpkeepHandlers(
             catalogue, worker.engine, self.edits, worker.installed, worker.functions, worker.metrics
@@ -60,14 +57,8 @@ class Services:
         self.downloads = DownloadHandlers(
             self.installer, worker.installs, worker.auto_download, settings, worker.is_our_bridge
         )
-        self.writing = WriteHandlers(
-            catalogue,
-            self.installer.writes,
-            worker.installs,
-            worker.disk_edits,
-            worker.installed,
-            settings,
-        )
+        writes, edits = self.installer.writes, worker.disk_edits
+        self.writing = WriteHandlers(catalogue, writes, worker.installs, edits, worker.installed, settings)
         self.registry = RegistryHandlers(self.registry_client)
 
     def settings_changed(self) -> None:

@@ -12,7 +12,8 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory import limits
 from iii_directory.catalog.resolve import resolve_skill
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     Noter = Callable[[Payload, Any], None]
     Metric = dict[str, Any]
 
-
 FILE_NAME: Final = "usage.json"
 # Answers are held for so long before they are noted: longer than a caller takes to get one.
 _NOTE_SECONDS: Final = 0.01
@@ -53,12 +53,11 @@ class UsageTable:
         """How often nothing was found for some words, and when last; the newest are at the end."""
         document = object_of(said)
         for day, skills in sorted(object_of(document.get("days")).items()):
-            known = {
+            self.days[day] = {
                 key: [int(str(number)) for number in items_of(counts)]
                 for key, counts in object_of(skills).items()
                 if is_list(counts) and len(counts) == len(KINDS) and all(map(is_count, counts))
             }
-            self.days[day] = known
         for row in rows_of(document, "misses"):
             words, count, last = row.get("words"), row.get("count"), row.get("last")
             if isinstance(words, str) and is_count(count) and isinstance(last, str):
@@ -76,10 +75,8 @@ class UsageTable:
         self.misses[words] = count + times, now
 
     def as_dict(self) -> Row:
-        misses = [
-            {"words": words, "count": count, "last": last} for words, (count, last) in self.misses.items()
-        ]
-        return {"days": self.days, "misses": misses}
+        rows = [{"words": key, "count": count, "last": last} for key, (count, last) in self.misses.items()]
+        return {"days": self.days, "misses": rows}
 
     def reply(self, known: Iterable[str] = ()) -> Row:
         """Return the answer of ``directory::skills::usage``, with unused skills of ``known``."""
@@ -107,12 +104,18 @@ class UsageTable:
             del self.misses[words]
 
 
-class _Noted(NamedTuple):
-    lists: list[tuple[list[Row], int]]
-    indexes: int
-    found: Counter[tuple[str, str]]
-    missed: dict[str, int]
-    by_kind: dict[str, dict[str, int]]
+class _Notes:
+    """What calls answered since it was counted last."""
+
+    def __init__(self) -> None:
+        self.lists: dict[int, tuple[list[Row], int]] = {}
+        """Lists that were answered, which calls share, and how often."""
+        self.indexes = 0
+        self.found: Counter[tuple[str, str]] = Counter()
+        """How often a kind of use was made of what an id, a path or an address stands for."""
+        self.missed: Counter[str] = Counter()
+        """How often nothing was found for some words, the newest at the end."""
+        self.by_kind: dict[str, Counter[str]] = {"read": Counter(), "used": Counter()}
 
 
 class Usage:
@@ -123,15 +126,7 @@ class Usage:
         self._catalogue = catalogue
         self._path = None if data is None else data / FILE_NAME
         self._table: UsageTable | None = None
-        self._lists: dict[int, tuple[list[Row], int]] = {}
-        """Lists that were answered, which calls share, and how often."""
-        self._indexes = 0
-        self._found: Counter[tuple[str, str]] = Counter()
-        """How often a kind of use was made of what an id, a path or an address stands for."""
-        self._missed: dict[str, int] = {}
-        """How often nothing was found for some words, the newest at the end."""
-        self._read: dict[str, int] = {}
-        self._used: dict[str, int] = {}
+        self._notes = _Notes()
         self.unnoted: list[tuple[Noter, Payload, Any]] = []
         """Answers that are noted in a moment, when their callers have them."""
         self._waiting: asyncio.Task[None] | None = None
@@ -196,21 +191,21 @@ class Usage:
         skill = answer["id"] if "encoding" in answer else answer.get("skill")
         if skill is not None:
             is_file = "encoding" in answer or answer["type"] == "file"
-            counts = self._used if is_file else self._read
-            counts[skill] = counts.get(skill, 0) + 1
+            self._notes.by_kind["used" if is_file else "read"][skill] += 1
 
     def _note_list(self, _: Payload, answer: Any) -> None:
         rows: list[Row] = answer["skills"]
-        if len(self._lists) < limits.MAX_USAGE_NOTES:
-            self._lists[id(rows)] = rows, self._lists.get(id(rows), (rows, 0))[1] + 1
+        lists = self._notes.lists
+        if len(lists) < limits.MAX_USAGE_NOTES:
+            lists[id(rows)] = rows, lists.get(id(rows), (rows, 0))[1] + 1
 
     def _note_index(self, _: Payload, _answer: Any) -> None:
-        self._indexes += 1
+        self._notes.indexes += 1
 
     def _note_fetch(self, payload: Payload, _: Any) -> None:
         uris = [payload.get("uri"), *items_of(payload.get("uris"))]
-        if len(self._found) < limits.MAX_USAGE_NOTES:
-            self._found.update(("read", uri) for uri in dict.fromkeys(map(str, filter(None, uris))))
+        if len(self._notes.found) < limits.MAX_USAGE_NOTES:
+            self._notes.found.update(("read", uri) for uri in dict.fromkeys(map(str, filter(None, uris))))
 
     def _note_search(self, _: Payload, answer: Row) -> None:
         ids: dict[str, None] = {}
@@ -220,8 +215,8 @@ class Usage:
                     ids.update((str(hit.get("id")), None) for hit in rows_of(section, "hits"))
             if not result.get("fits"):
                 words = cut(one_line(str(result.get("capability"))), limits.QUOTED_CHARS)
-                self._missed[words] = self._missed.pop(words, 0) + 1
-        self._found.update(("offered", one) for one in ids)
+                self._notes.missed[words] = self._notes.missed.pop(words, 0) + 1
+        self._notes.found.update(("offered", one) for one in ids)
 
     async def _write_soon(self) -> None:
         await asyncio.sleep(limits.USAGE_SECONDS)
@@ -234,21 +229,18 @@ class Usage:
             if self._path is not None:
                 await asyncio.to_thread(_replace, self._path, table)
 
-    def _taken(self) -> _Noted:
+    def _taken(self) -> _Notes:
         """Take what was noted; calls note anew from now on."""
-        by_kind = {"read": self._read, "used": self._used}
-        taken = _Noted(list(self._lists.values()), self._indexes, self._found, self._missed, by_kind)
-        self._lists, self._indexes, self._read, self._used = {}, 0, {}, {}
-        self._found, self._missed = Counter(), {}
+        taken, self._notes = self._notes, _Notes()
         return taken
 
-    def _count(self, look: CatalogueView, noted: _Noted) -> UsageTable:
+    def _count(self, look: CatalogueView, noted: _Notes) -> UsageTable:
         """Turn what was noted into counts, in a thread; a call counts a skill once."""
         if self._table is None:
             self._table = read_usage(self._path)
         table, now = self._table, rfc3339(time.time_ns())
         day = now[:10]
-        for rows, times in noted.lists:
+        for rows, times in noted.lists.values():
             table.add(day, "offered", self._skills_in(look.snapshot, rows), times)
         if noted.indexes:
             table.add(day, "offered", [key for key, _ in topmost_skills(look.listed)], noted.indexes)
@@ -275,13 +267,11 @@ class Usage:
 
 def read_usage(path: Path | None) -> UsageTable:
     """Read the counts that are kept in a file; one that cannot be read counts as empty."""
-    if path is None:
-        return UsageTable()
-    try:
-        with path.open("rb") as file:
-            return UsageTable(json.loads(file.read(limits.MAX_USAGE_BYTES)))
-    except (OSError, ValueError):
-        return UsageTable()
+    said = None
+    if path is not None:
+        with suppress(OSError, ValueError), path.open("rb") as file:
+            said = json.loads(file.read(limits.MAX_USAGE_BYTES))
+    return UsageTable(said)
 
 
 def _uses(look: CatalogueView, kind: str, name: str) -> Iterator[tuple[str, str]]:
@@ -303,14 +293,12 @@ def _uses(look: CatalogueView, kind: str, name: str) -> Iterator[tuple[str, str]
 def _replace(path: Path, table: UsageTable) -> None:
     """Write the counts to their file, which is whole at every moment."""
     content = json.dumps(table.as_dict(), ensure_ascii=False).encode()
-    try:
+    # A full or missing disk must not fail calls; the next second tries again.
+    with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{os.getpid()}")
         new.write_bytes(content)
         os.replace(new, path)
-    except OSError:
-        # A full or missing disk must not fail calls; the next second tries again.
-        return
 
 
 # Upper bounds of the histogram in seconds: a read, a search, an engine that answers, an install.

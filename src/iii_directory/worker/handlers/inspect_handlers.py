@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from iii_directory.catalog.explain import explanation
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from iii_directory.install.writes import Edits
     from iii_directory.worker.engine_view import Row
     from iii_directory.worker.installed_workers import InstalledWorkers
-    from iii_directory.worker.served_skills import Links
+    from iii_directory.worker.served_skills import Targets
     from iii_directory.worker.usage import CallMetrics
-
 
 HOW_TO: Final = "how-to"
 LISTS: Final[Mapping[str, tuple[Callable[[EngineView], Awaitable[list[Row]]], str, tuple[str, ...]]]] = {
@@ -43,14 +43,14 @@ LISTS: Final[Mapping[str, tuple[Callable[[EngineView], Awaitable[list[Row]]], st
 _SECTION_LINK: Final = re.compile(r"iii://fn/([a-z0-9_/-]+)")
 
 
+@dataclass(eq=False)
 class EngineHandlers:
     """Answers ``directory::*-list|-info`` and ``directory::engine::functions::info``."""
 
-    def __init__(self, engine: EngineView, catalogue: Catalogue) -> None:
-        self._engine = engine
-        self._catalogue = catalogue
-        self._linked_in: Snapshot | None = None
-        self._links: dict[str, list[Skill]] = {}
+    _engine: EngineView
+    _catalogue: Catalogue
+    _links: tuple[Snapshot | None, dict[str, list[Skill]]] = (None, {})
+    """How-tos of a snapshot by the functions their bodies link to."""
 
     def lister(self, what: str) -> Handler:
         """Return what answers a list of ``LISTS``: the rows that pass every filter, sorted by name and id."""
@@ -115,7 +115,9 @@ class EngineHandlers:
             snapshot.documenting(function_id),
             key=lambda s: (s.provenance.order, s.type != HOW_TO, s.function_id != function_id, s.id),
         )
-        linking = [s for s in (await self._linking(look)).get(function_id, ()) if s not in about]
+        if self._links[0] is not snapshot:
+            self._links = snapshot, await asyncio.to_thread(_read_links, look)
+        linking = [s for s in self._links[1].get(function_id, ()) if s not in about]
         guide = next((s for s in about + linking if s.type == HOW_TO), None)
         found: dict[str, Any] = {}
         if guide is not None:
@@ -133,13 +135,6 @@ class EngineHandlers:
         if related:
             found["related_skills"] = _brief(snapshot, related)
         return found
-
-    async def _linking(self, look: CatalogueView) -> dict[str, list[Skill]]:
-        """Return how-tos by the functions their bodies link to; read once for each snapshot, in a thread."""
-        if self._linked_in is not look.listed:
-            self._links = await asyncio.to_thread(_read_links, look)
-            self._linked_in = look.listed
-        return self._links
 
 
 def _read_links(look: CatalogueView) -> dict[str, list[Skill]]:
@@ -164,27 +159,20 @@ def _brief(snapshot: Snapshot, skills: Iterable[Skill]) -> list[Row]:
     ]
 
 
+@dataclass(eq=False)
 class UpkeepHandlers:
     """Answers ``directory::diagnostics`` and ``metrics``, ``skills::explain``, ``budget`` and ``facts``."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        engine: EngineView,
-        edits: Edits,
-        installed: InstalledWorkers,
-        functions: Collection[Function],
-        metrics: CallMetrics,
-    ) -> None:
-        self._catalogue = catalogue
-        self._engine = engine
-        self._edits = edits
-        self._installed = installed
-        self._functions = functions
-        self._metrics = metrics
-        self._links: Links | None = None
-        self._reading = asyncio.Lock()
-        """Held by the one call that reads all texts of all skills: other readers need the threads."""
+    _catalogue: Catalogue
+    _engine: EngineView
+    _edits: Edits
+    _installed: InstalledWorkers
+    _functions: Collection[Function]
+    _metrics: CallMetrics
+    _links: dict[str, Targets] = field(default_factory=dict[str, "Targets"])
+    """Where the links of each document lead."""
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one call that reads all texts of all skills: other readers need the threads."""
 
     async def diagnostics(self, payload: Payload) -> Row:
         with_check = flag(payload, "check", default=False)
@@ -206,9 +194,8 @@ class UpkeepHandlers:
         from iii_directory.worker.served_skills import budget
 
         async with self._reading:
-            return await asyncio.to_thread(
-                budget, await self._catalogue.current(), tool_rows(self._functions)
-            )
+            look = await self._catalogue.current()
+            return await asyncio.to_thread(budget, look, tool_rows(self._functions))
 
     async def facts(self, payload: Payload) -> Row:
         from iii_directory.worker.served_skills import facts
@@ -219,12 +206,10 @@ class UpkeepHandlers:
             return await asyncio.to_thread(facts, look, payload, functions)
 
     async def links(self, payload: Payload) -> Row:
-        from iii_directory.worker.served_skills import Links
+        from iii_directory.worker.served_skills import linking
 
-        if self._links is None:
-            self._links = Links()
         async with self._reading:
-            return await asyncio.to_thread(self._links.answer, await self._catalogue.current(), payload)
+            return await asyncio.to_thread(linking, await self._catalogue.current(), payload, self._links)
 
     async def metrics(self, _: Payload) -> Row:
         look = await self._catalogue.current()
@@ -235,7 +220,7 @@ class UpkeepHandlers:
             "iii_directory_installed_namespaces": ("Installed namespaces.", len(look.lockfile.namespaces)),
             "iii_directory_connections": (
                 "Workers that are connected to the engine.",
-                sum(1 for row in workers if row.get("status") == "connected"),
+                sum(row.get("status") == "connected" for row in workers),
             ),
         }
         return {"metrics": self._metrics.report(gauges)}

@@ -11,6 +11,7 @@ import json
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory import errors, limits
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from iii_directory.documents.model import Provenance, Skill
     from iii_directory.worker.engine_view import EngineView
 
-
 Row = dict[str, Any]
 _BETWEEN: Final = "\n\n---\n\n"
 
@@ -62,24 +62,16 @@ class _Fetched(NamedTuple):
     provenance: Provenance | None
 
 
+@dataclass(eq=False)
 class ReadHandlers:
     """Answers ``directory::skills::get``, every fetch, and the reads of MCP bridges."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        bus: Bus,
-        engine: EngineView,
-        settings: Settings,
-        publisher: Publisher,
-        may_know_paths: Callable[[Payload], bool],
-    ) -> None:
-        self._publisher = publisher
-        self._may_know_paths = may_know_paths
-        self._catalogue = catalogue
-        self._bus = bus
-        self._engine = engine
-        self._settings = settings
+    _catalogue: Catalogue
+    _bus: Bus
+    _engine: EngineView
+    _settings: Settings
+    _publisher: Publisher
+    _may_know_paths: Callable[[Payload], bool]
 
     async def get(self, payload: Payload) -> Row:
         found = skill_replies.skill(await self._look(payload), payload)
@@ -272,14 +264,11 @@ class ReadHandlers:
         try:
             return await self._bus.call(function_id, payload, timeout_ms=self._settings.state_timeout_ms)
         except CallError as error:
-            if error.code == FUNCTION_NOT_FOUND:
-                raise DirectoryError(
-                    errors.ENGINE_NOT_FOUND, f"function {quoted(function_id)} not found on the engine"
-                ) from None
-            reason = cut(one_line(str(error)), limits.MAX_RELAYED_CHARS)
-            raise DirectoryError(
-                errors.ENGINE_FAILED, f"function {quoted(function_id)} failed: {reason}"
-            ) from None
+            kind, outcome = errors.ENGINE_NOT_FOUND, "not found on the engine"
+            if error.code != FUNCTION_NOT_FOUND:
+                reason = cut(one_line(str(error)), limits.MAX_RELAYED_CHARS)
+                kind, outcome = errors.ENGINE_FAILED, f"failed: {reason}"
+            raise DirectoryError(kind, f"function {quoted(function_id)} {outcome}") from None
 
 
 def file_content(look: CatalogueView, publisher: Publisher, path: str) -> Content:
@@ -328,48 +317,42 @@ def user_message(content: str) -> Row:
     return {"role": "user", "content": {"type": "text", "text": content}}
 
 
+@dataclass(eq=False)
 class HostHandlers:
     """Answers ``directory::mcp::…`` and ``directory::skills::archive``. Files are read in a thread."""
 
-    def __init__(self, catalogue: Catalogue, publisher: Publisher) -> None:
-        self._catalogue = catalogue
-        self._publisher = publisher
+    _catalogue: Catalogue
+    _publisher: Publisher
 
     async def skills(self, payload: Payload) -> Row:
         uri, cursor = optional_text(payload, "uri"), optional_text(payload, "cursor")
-        publisher = self._publisher
         if uri is not None:
-            return await self._in_thread(lambda look: publisher.skill(look, uri))
+            return await self._in_thread(self._publisher.skill, uri)
         look = await self._catalogue.current()
-        if publisher.is_ready(look):
-            return publisher.page(look, cursor)
-        return await asyncio.to_thread(publisher.page, look, cursor)
+        if self._publisher.is_ready(look):
+            return self._publisher.page(look, cursor)
+        return await asyncio.to_thread(self._publisher.page, look, cursor)
 
     async def resources(self, _: Payload) -> Row:
-        return {"resources": await self._in_thread(self._resources)}
+        """List the index, then the skills, then every document."""
+
+        def rows(look: CatalogueView) -> list[Row]:
+            documents = filter(None, look.listed.skills.column(_document_row))
+            return [INDEX_RESOURCE, *self._publisher.resources(look), *documents]
+
+        return {"resources": await self._in_thread(rows)}
 
     async def folder(self, payload: Payload) -> Row:
-        uri = text(payload, "uri")
-        return await self._in_thread(lambda look: self._publisher.folder(look, uri))
+        return await self._in_thread(self._publisher.folder, text(payload, "uri"))
 
     async def index(self, _: Payload) -> Row:
         return {"skills": await self._in_thread(self._publisher.index)}
 
     async def archive(self, payload: Payload) -> Row:
-        asked = text(payload, "id")
-        return await self._in_thread(lambda look: self._publisher.archive(look, asked))
+        return await self._in_thread(self._publisher.archive, text(payload, "id"))
 
-    def _resources(self, look: CatalogueView) -> list[Row]:
-        """Return the index, then the skills, then every document."""
-        documents = look.listed.skills.column(_document_row)
-        return [
-            INDEX_RESOURCE,
-            *self._publisher.resources(look),
-            *(row for row in documents if row is not None),
-        ]
-
-    async def _in_thread(self, work: Callable[[CatalogueView], Any]) -> Any:
-        return await asyncio.to_thread(work, await self._catalogue.current())
+    async def _in_thread(self, work: Callable[..., Any], *asked: str) -> Any:
+        return await asyncio.to_thread(work, await self._catalogue.current(), *asked)
 
 
 def _document_row(key: str, skill: Skill) -> Row | None:

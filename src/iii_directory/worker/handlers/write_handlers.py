@@ -5,11 +5,11 @@ The functions of the workers registry are answered here as well.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from base64 import b64decode
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from iii_directory.catalog import resolve
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from iii_directory.worker.registrations import Registrations
 
 
-log = logging.getLogger("iii_directory.worker")
-
-
 async def author_of(payload: Payload, workers: InstalledWorkers) -> Author:
     """Return the worker that made a call; unknown if the engine does not say."""
     worker_id = text_of(payload.get(CALLER))
@@ -62,12 +59,12 @@ _DIGEST: Final = "sha256:"
 _HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(eq=False)
 class RegistrationHandlers:
     """Answers ``skills::register|unregister`` and ``prompts::register|unregister``."""
 
-    def __init__(self, registrations: Registrations, workers: InstalledWorkers) -> None:
-        self._registrations = registrations
-        self._workers = workers
+    _registrations: Registrations
+    _workers: InstalledWorkers
 
     async def register_skill(self, payload: Payload) -> dict[str, Any]:
         fields = payload_fields.skill_fields(payload, check_new_skill_id)
@@ -78,8 +75,7 @@ class RegistrationHandlers:
     async def unregister_skill(self, payload: Payload) -> dict[str, Any]:
         skill_id = payload_fields.text(payload, "id")
         check_skill_id(skill_id)
-        removed = await self._registrations.skills.unregister(skill_id)
-        return {"id": skill_id, "removed": removed}
+        return {"id": skill_id, "removed": await self._registrations.skills.unregister(skill_id)}
 
     async def register_prompt(self, payload: Payload) -> dict[str, Any]:
         fields = payload_fields.prompt_fields(payload)
@@ -90,27 +86,19 @@ class RegistrationHandlers:
     async def unregister_prompt(self, payload: Payload) -> dict[str, Any]:
         name = payload_fields.text(payload, "name")
         check_prompt_name(name)
-        removed = await self._registrations.prompts.unregister(name)
-        return {"name": name, "removed": removed}
+        return {"name": name, "removed": await self._registrations.prompts.unregister(name)}
 
 
+@dataclass(eq=False)
 class DownloadHandlers:
-    """``directory::skills::download*``, ``skills::download`` and what the ``worker`` trigger calls."""
+    """Answers ``directory::skills::download*|plan|install|remove`` and what the ``worker`` trigger calls."""
 
-    def __init__(
-        self,
-        installer: Installer,
-        installs: InstallEvents,
-        automatic: AutoDownload,
-        settings: Settings,
-        is_our_page: Callable[[Payload], bool],
-    ) -> None:
-        self._is_our_page = is_our_page
-        """Returns whether a call is of the web page that was started with this directory."""
-        self._installer = installer
-        self._installs = installs
-        self._automatic = automatic
-        self._settings = settings
+    _installer: Installer
+    _installs: InstallEvents
+    _automatic: AutoDownload
+    _settings: Settings
+    _is_our_page: Callable[[Payload], bool]
+    """Returns whether a call is of the web page that was started with this directory."""
 
     async def download(self, payload: Payload) -> dict[str, Any]:
         return await self._install(any_download(payload, allow_file=self._settings.allow_file_repos))
@@ -127,15 +115,12 @@ class DownloadHandlers:
         return {"ok": True}
 
     async def plan(self, payload: Payload) -> dict[str, Any]:
-        """Answer ``directory::skills::plan``."""
         return (await self._installer.preview(registry_download(payload), edited="keep")).as_dict()
 
     async def install(self, payload: Payload) -> dict[str, Any]:
-        """Answer ``directory::skills::install``."""
         return await self._install(registry_download(payload), "keep")
 
     async def remove(self, payload: Payload) -> dict[str, Any]:
-        """Answer ``directory::skills::remove``; edited files stay."""
         if not self._settings.allow_writing and not self._is_our_page(payload):
             way = Step("run iii-directory skills remove, or set allow_writing: true in the configuration")
             raise DirectoryError(READ_ONLY_SKILL, "removing skills is switched off here", next_steps=(way,))
@@ -149,26 +134,18 @@ class DownloadHandlers:
         return done.reply
 
 
+@dataclass(eq=False)
 class WriteHandlers:
     """Answers ``directory::skills::create|update|delete``: documents and files of the skills folder."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        writes: Writes,
-        installs: InstallEvents,
-        edits: DiskEditEvents,
-        workers: InstalledWorkers,
-        settings: Settings,
-    ) -> None:
-        self._catalogue = catalogue
-        self._writes = writes
-        self._installs = installs
-        self._edits = edits
-        self._workers = workers
-        self._settings = settings
-        self._under_way: dict[str, int] = {}
-        """The sizes of documents that are being written, by their paths."""
+    _catalogue: Catalogue
+    _writes: Writes
+    _installs: InstallEvents
+    _edits: DiskEditEvents
+    _workers: InstalledWorkers
+    _settings: Settings
+    _under_way: dict[str, int] = field(default_factory=dict[str, int])
+    """The sizes of documents that are being written, by their paths."""
 
     async def create(self, payload: Payload) -> dict[str, Any]:
         """Create a document, or with ``path`` a file of a skill that exists."""
@@ -322,11 +299,11 @@ def _expected(payload: Payload) -> str | None:
     return _DIGEST + digits
 
 
+@dataclass(eq=False)
 class RegistryHandlers:
     """Answers ``directory::registry::workers::list|info`` and their v0.4 names."""
 
-    def __init__(self, client: RegistryClient) -> None:
-        self._client = client
+    _client: RegistryClient
 
     async def workers(self, payload: Payload) -> dict[str, Any]:
         return await self._client.workers(page_request(payload))
