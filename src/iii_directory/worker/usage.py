@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Noter = Callable[[Payload, Any], None]
     Metric = dict[str, Any]
+    Samples = list[tuple[dict[str, str], float]]
 
 FILE_NAME: Final = "usage.json"
 # Answers are held for so long before they are noted: longer than a caller takes to get one.
@@ -133,7 +134,7 @@ class Usage:
         self._writing = asyncio.Lock()
         self._expanded: tuple[list[Row], list[str]] | None = None
         """The list that was counted last, and its skills."""
-        self._noters: Mapping[str, Noter] = {
+        self.noters: Mapping[str, Noter] = {
             "directory::skills::list": self._note_list,
             "skills::list": self._note_list,
             "directory::skills::index": self._note_index,
@@ -145,28 +146,17 @@ class Usage:
             "directory::skills::fetch-skill": self._note_fetch,
             "skills::resources-read": self._note_fetch,
         }
-
-    def noter(self, function_id: str) -> Noter | None:
-        """Return what notes the answers of a function that offers, reads or uses skills; None for others."""
-        note = self._noters.get(function_id)
-        if note is None:
-            return None
-        settings = self._settings
-
-        def noting(payload: Payload, answer: Any) -> None:
-            if settings.usage and not payload.get(LOOKING):
-                note(payload, answer)
-                if self._waiting is None:
-                    self._waiting = asyncio.get_running_loop().create_task(self._write_soon())
-
-        return noting
+        """What notes the answers of the functions that offer, read or use skills."""
 
     def note_answers(self) -> None:
         """Note the answers of the last moment."""
         answers = self.unnoted.copy()
         self.unnoted.clear()
         for note, payload, answer in answers:
-            note(payload, answer)
+            if self._settings.usage and not payload.get(LOOKING):
+                note(payload, answer)
+                if self._waiting is None:
+                    self._waiting = asyncio.get_running_loop().create_task(self._write_soon())
 
     async def reply(self, _: Payload) -> Row:
         """Answer ``directory::skills::usage``."""
@@ -316,7 +306,7 @@ class CallMetrics:
 
     def measured(self, function_id: str, handler: Handler, usage: Usage | None = None) -> Handler:
         """Wrap the handler of a function so that its calls are counted, and its answers noted."""
-        note = None if usage is None else usage.noter(function_id)
+        note = None if usage is None else usage.noters.get(function_id)
         counts = self._durations.setdefault(function_id, [0] * (len(BUCKETS) + 1))
         seconds, outcomes = self._seconds, self._outcomes
         clock = time.perf_counter
@@ -348,30 +338,29 @@ class CallMetrics:
 
     def report(self, gauges: Mapping[str, tuple[str, float]]) -> list[Metric]:
         """Return every metric with its samples; ``gauges`` maps a name to its help text and value."""
+        calls: Samples = [
+            ({"function": function_id, "outcome": outcome}, count)
+            for (function_id, outcome), count in sorted(self._outcomes.items())
+        ]
+        searches: Samples = [({"status": status}, count) for status, count in sorted(self._searches.items())]
+        metrics: list[tuple[str, str, str, Samples]] = [
+            ("calls_total", "counter", "Calls of the directory's functions by outcome.", calls),
+            ("call_seconds", "histogram", "Duration of calls in seconds.", self._histogram()),
+            ("searches_total", "counter", "Searches by whether anything fitted.", searches),
+            *((name, "gauge", about, [({}, value)]) for name, (about, value) in gauges.items()),
+        ]
         return [
-            _metric(
-                "iii_directory_calls_total",
-                "counter",
-                "Calls of the directory's functions by outcome.",
-                [
-                    ({"function": function_id, "outcome": outcome}, count)
-                    for (function_id, outcome), count in sorted(self._outcomes.items())
-                ],
-            ),
-            _metric(
-                "iii_directory_call_seconds", "histogram", "Duration of calls in seconds.", self._histogram()
-            ),
-            _metric(
-                "iii_directory_searches_total",
-                "counter",
-                "Searches by whether anything fitted.",
-                [({"status": status}, count) for status, count in sorted(self._searches.items())],
-            ),
-            *(_metric(name, "gauge", about, [({}, value)]) for name, (about, value) in gauges.items()),
+            {
+                "name": f"iii_directory_{name}",
+                "type": kind,
+                "help": about,
+                "samples": [{"labels": labels, "value": value} for labels, value in samples],
+            }
+            for name, kind, about, samples in metrics
         ]
 
-    def _histogram(self) -> list[tuple[dict[str, str], float]]:
-        found: list[tuple[dict[str, str], float]] = []
+    def _histogram(self) -> Samples:
+        found: Samples = []
         for function_id, counts in sorted(self._durations.items()):
             total = 0
             if not any(counts):
@@ -382,12 +371,3 @@ class CallMetrics:
             found.append(({"function": function_id, "part": "sum"}, self._seconds[function_id]))
             found.append(({"function": function_id, "part": "count"}, total))
         return found
-
-
-def _metric(name: str, kind: str, about: str, samples: list[tuple[dict[str, str], float]]) -> Metric:
-    return {
-        "name": name,
-        "type": kind,
-        "help": about,
-        "samples": [{"labels": labels, "value": value} for labels, value in samples],
-    }

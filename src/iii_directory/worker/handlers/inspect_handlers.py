@@ -64,9 +64,8 @@ class EngineHandlers:
         return listed
 
     async def function_info(self, payload: Payload) -> Row:
-        detail = await self._engine.function(
-            text(payload, "function_id"), optional_word(payload, "namespace")
-        )
+        namespace = optional_word(payload, "namespace")
+        detail = await self._engine.function(text(payload, "function_id"), namespace)
         return {**detail, **await self._documents(detail)}
 
     async def engine_function_info(self, payload: Payload) -> Row:
@@ -215,10 +214,10 @@ class UpkeepHandlers:
         look = await self._catalogue.current()
         workers = await self._engine.workers()
         gauges: dict[str, tuple[str, float]] = {
-            "iii_directory_documents": ("Documents that are served.", len(look.snapshot.skills)),
-            "iii_directory_prompts": ("Prompts that are served.", len(look.snapshot.prompts)),
-            "iii_directory_installed_namespaces": ("Installed namespaces.", len(look.lockfile.namespaces)),
-            "iii_directory_connections": (
+            "documents": ("Documents that are served.", len(look.snapshot.skills)),
+            "prompts": ("Prompts that are served.", len(look.snapshot.prompts)),
+            "installed_namespaces": ("Installed namespaces.", len(look.lockfile.namespaces)),
+            "connections": (
                 "Workers that are connected to the engine.",
                 sum(row.get("status") == "connected" for row in workers),
             ),
