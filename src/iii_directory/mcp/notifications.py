@@ -15,14 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
-)
+from mcp.server import subscriptions
 from mcp.shared.exceptions import MCPError
 
 from iii_directory.bus.tasks import Tasks
@@ -49,9 +42,9 @@ class Change(Enum):
 
 EVERYTHING: Final = tuple(Change)
 _EVENTS: Final[dict[Change, ServerEvent]] = {
-    Change.RESOURCES: ResourcesListChanged(),
-    Change.PROMPTS: PromptsListChanged(),
-    Change.TOOLS: ToolsListChanged(),
+    Change.RESOURCES: subscriptions.ResourcesListChanged(),
+    Change.PROMPTS: subscriptions.PromptsListChanged(),
+    Change.TOOLS: subscriptions.ToolsListChanged(),
 }
 
 
@@ -72,8 +65,8 @@ class Announcer:
 
     def __init__(self, read: Callable[[str], Awaitable[Any]]) -> None:
         self._read = read
-        self._bus = InMemorySubscriptionBus()
-        self._streams = ListenHandler(self._bus, max_subscriptions=MAX_MCP_CONNECTIONS)
+        self._bus = subscriptions.InMemorySubscriptionBus()
+        self._streams = subscriptions.ListenHandler(self._bus, max_subscriptions=MAX_MCP_CONNECTIONS)
         self._sessions: dict[Connection, _Subscriber] = {}
         self._watched: dict[str, _Watch] = {}
         self._pending: set[Change] = set()
@@ -181,7 +174,7 @@ class Announcer:
             for session in self._sessions.values():
                 if uri in session.uris:
                     session.note([("notifications/resources/updated", uri)])
-            await self._bus.publish(ResourceUpdated(uri))
+            await self._bus.publish(subscriptions.ResourceUpdated(uri))
 
 
 @dataclass(slots=True, eq=False)

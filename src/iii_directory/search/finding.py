@@ -11,15 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iii_directory.limits import MAX_CORRECTED_WORDS
-from iii_directory.search.relevance import (
-    HIGH_LEAD,
-    HIGH_SHARE,
-    MANUAL_ORDER,
-    Evidence,
-    Ranking,
-    corrected,
-    merged,
-)
+from iii_directory.search import relevance
+from iii_directory.search.relevance import MANUAL_ORDER, Evidence, Ranking, corrected, merged
 from iii_directory.search.search_request import KINDS, parse_question, parts_of
 
 if TYPE_CHECKING:
@@ -191,7 +184,7 @@ class _KindResult:
             key = self._skill_of(match.id)
             if key not in rows:
                 others = (one.match.score for one in self._ranked if self._skill_of(one.match.id) != key)
-                is_ahead = not rows and match.score - next(others, 0.0) >= HIGH_LEAD
+                is_ahead = not rows and match.score - next(others, 0.0) >= relevance.HIGH_LEAD
                 rows[key] = self._hit(ranked, key, is_ahead=is_ahead)
         return list(rows.values())
 
@@ -218,7 +211,7 @@ class _KindResult:
             _why(reasons) or "alike in meaning",
             found,
             tuple(reason.word for reason in reasons),
-            high=is_ahead and found.share >= HIGH_SHARE,
+            high=is_ahead and found.share >= relevance.HIGH_SHARE,
             only_body=bool(reasons) and all(reason.field == "body" for reason in reasons),
         )
 

@@ -7,17 +7,9 @@ from collections import Counter
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from iii_directory import limits
 from iii_directory.documents.payload_fields import flag, optional_text, optional_texts
 from iii_directory.errors import invalid_field
-from iii_directory.limits import (
-    MAX_ANSWER_CHARS,
-    MAX_ASKED_CHARS,
-    MAX_CAPABILITIES,
-    MAX_QUESTION_CHARS,
-    MAX_QUESTION_WORDS,
-    MAX_SEARCH_HITS,
-    MAX_WORDS_OF_PARTS,
-)
 from iii_directory.search.words import content, units, whole
 from iii_directory.shapes import is_count
 
@@ -65,10 +57,10 @@ def parse_request(payload: Payload) -> SearchRequest:
         raise invalid_field("query", "given, as a string, or capabilities as a list of them, but not both")
     asked = [query] if query is not None else several or []
     field = "query" if query is not None else "capabilities"
-    if any(len(text) > MAX_ASKED_CHARS for text in asked):
-        raise invalid_field(field, f"at most {MAX_ASKED_CHARS} characters long")
-    if not 1 <= len(asked) <= MAX_CAPABILITIES or not all(text.strip() for text in asked):
-        words = "in words" if query is not None else f"1 to {MAX_CAPABILITIES} strings of words"
+    if any(len(text) > limits.MAX_ASKED_CHARS for text in asked):
+        raise invalid_field(field, f"at most {limits.MAX_ASKED_CHARS} characters long")
+    if not 1 <= len(asked) <= limits.MAX_CAPABILITIES or not all(text.strip() for text in asked):
+        words = "in words" if query is not None else f"1 to {limits.MAX_CAPABILITIES} strings of words"
         raise invalid_field(field, words)
     detail = optional_text(payload, "detail") or "brief"
     if detail not in DETAILS:
@@ -80,9 +72,9 @@ def parse_request(payload: Payload) -> SearchRequest:
         _kinds(payload),
         optional_text(payload, "worker"),
         optional_text(payload, "prefix"),
-        _number(payload, "limit", DEFAULT_HITS, MAX_SEARCH_HITS),
+        _number(payload, "limit", DEFAULT_HITS, limits.MAX_SEARCH_HITS),
         detail,
-        _number(payload, "budget_chars", _BRIEF_CHARS if brief else DEFAULT_CHARS, MAX_ANSWER_CHARS),
+        _number(payload, "budget_chars", _BRIEF_CHARS if brief else DEFAULT_CHARS, limits.MAX_ANSWER_CHARS),
         by_name and payload.get("installable") is not False,
     )
 
@@ -129,7 +121,7 @@ class Question(NamedTuple):
 def parse_question(text: str) -> Question:
     """Read any text: what is not a word is passed over, and mere words of grammar are taken literally."""
     asked = text.strip()
-    read = asked[:MAX_QUESTION_CHARS]
+    read = asked[: limits.MAX_QUESTION_CHARS]
     if read.startswith(("{", "[")):
         read = _JSON_KEY.sub(" ", read)
     found = list(units(read))
@@ -144,16 +136,16 @@ def parse_question(text: str) -> Question:
         if len(unit) > 1 and (one := whole(unit)):
             for part in unit:
                 together.setdefault(part, {})[one] = True
-    for left, right in pairwise(sequence[: MAX_QUESTION_WORDS + 1]):
+    for left, right in pairwise(sequence[: limits.MAX_QUESTION_WORDS + 1]):
         for part in (left, right):
             together.setdefault(part, {}).setdefault(left + right, False)
     return Question(
         text=asked,
-        words=words[:MAX_QUESTION_WORDS],
-        neighbours=tuple(dict.fromkeys(pairwise(sequence)))[:MAX_QUESTION_WORDS],
+        words=words[: limits.MAX_QUESTION_WORDS],
+        neighbours=tuple(dict.fromkeys(pairwise(sequence)))[: limits.MAX_QUESTION_WORDS],
         joined={part: tuple(wholes.items()) for part, wholes in together.items()},
         all_words=tuple(word for word, count in counted.items() for _ in range(min(count, 2))),
-        unread=len(asked) > MAX_QUESTION_CHARS or len(words) > MAX_QUESTION_WORDS,
+        unread=len(asked) > limits.MAX_QUESTION_CHARS or len(words) > limits.MAX_QUESTION_WORDS,
     )
 
 
@@ -172,8 +164,8 @@ def parts_of(question: Question) -> list[Question]:
     """Return what a long question asks for one by one; nothing for a short one."""
     if len(question.words) < _LONG:
         return []
-    pieces = _BETWEEN_PARTS.split(question.text[:MAX_QUESTION_CHARS])
+    pieces = _BETWEEN_PARTS.split(question.text[: limits.MAX_QUESTION_CHARS])
     parts = [part for part in map(parse_question, pieces) if len(part.words) >= _SHORTEST_PART]
     ends = accumulate(len(part.words) for part in parts)
-    parts = [part for part, end in zip(parts, ends, strict=True) if end <= MAX_WORDS_OF_PARTS]
+    parts = [part for part, end in zip(parts, ends, strict=True) if end <= limits.MAX_WORDS_OF_PARTS]
     return parts[:_MOST_PARTS] if len(parts) > 1 else []

@@ -243,7 +243,5 @@ def _of_binding(row: Row) -> Document:
 
 def of_worker(row: Row, functions: Iterable[str] = ()) -> Document:
     """Describe a worker that is connected or could be installed; names of functions count like arguments."""
-    name = str(row["name"])
-    return Document(
-        name, description=text_of(row.get("description")) or "", worker=name, arguments=tuple(functions)
-    )
+    name, said = str(row["name"]), text_of(row.get("description")) or ""
+    return Document(name, description=said, worker=name, arguments=tuple(functions))

@@ -17,12 +17,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from iii_directory.limits import (
-    MAX_ALTERNATIVES,
-    MAX_CONTINUATIONS,
-    MAX_REMEMBERED_WORDS,
-    MAX_SPELLING_CANDIDATES,
-)
+from iii_directory import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -306,9 +301,9 @@ def alternatives(index: Index, word: str, *, maybe_misspelt: bool) -> dict[str, 
     found.update({other: weight for other, weight in spelt.items() if weight > found.get(other, 0.0)})
     for other in synonyms(index, word):
         found.setdefault(other, SYNONYM)
-    if len(index.remembered) >= MAX_REMEMBERED_WORDS:
+    if len(index.remembered) >= limits.MAX_REMEMBERED_WORDS:
         index.remembered.clear()
-    index.remembered[asked] = dict(list(found.items())[:MAX_ALTERNATIVES])
+    index.remembered[asked] = dict(list(found.items())[: limits.MAX_ALTERNATIVES])
     return index.remembered[asked]
 
 
@@ -321,11 +316,8 @@ def _continuations(index: Index, word: str) -> list[str]:
         start = word[: len(word) - ending]
         if ending and len(start) < _SHORTEST_KNOWN_START:
             break
-        longer = [
-            (-index.count(other), other)
-            for other in index.words_from(start, MAX_CONTINUATIONS)
-            if other != start
-        ]
+        found = index.words_from(start, limits.MAX_CONTINUATIONS)
+        longer = [(-index.count(other), other) for other in found if other != start]
         if longer:
             return [other for _, other in sorted(longer)[:_CONTINUATIONS]]
     return []
@@ -342,7 +334,8 @@ def _spellings(index: Index, word: str) -> dict[str, float]:
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    alike = [w for start in {word[0], word[1]} for w in index.words_from(start, MAX_SPELLING_CANDIDATES)]
+    most = limits.MAX_SPELLING_CANDIDATES
+    alike = [one for start in {word[0], word[1]} for one in index.words_from(start, most)]
     allowed = 2 if len(word) >= _SHORTEST_TWICE_MISSPELT else 1
     found = process.extract(word, alike, scorer=OSA.distance, score_cutoff=allowed, limit=None)
     near = {other: slips for other, slips, _ in found if slips == found[0][1]}

@@ -13,19 +13,9 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from iii_directory import config
 from iii_directory.bus.seam import CallError
 from iii_directory.bus.tasks import Tasks
-from iii_directory.config import (
-    CONFIGURATION_ID,
-    SETTINGS,
-    load_settings,
-    read_document,
-    read_values,
-    real_path,
-    remote_schema,
-    reread_settings,
-    set_on_engine,
-)
 from iii_directory.disk.files import stamp_of
 from iii_directory.documents.model import Finding
 from iii_directory.limits import CONFIG_LOOK_SECONDS
@@ -68,7 +58,7 @@ class LiveSettings:
         self._settings = settings
         self._of_file = replace(settings)
         """What would be in force without an engine's configuration."""
-        self._at_start = replace(settings) if path is None else load_settings(path)[0]
+        self._at_start = replace(settings) if path is None else config.load_settings(path)[0]
         self._path = path
         self._bus = bus
         self._engine = engine
@@ -104,11 +94,12 @@ class LiveSettings:
         if self._path is None:
             return
         correct = "correct it; iii-directory config check tells the same"
-        document, problem = read_document(self._path)
+        document, problem = config.read_document(self._path)
         if problem is not None:
             self._note("file", self._path.name, [f"it {problem}; what was before is kept"], correct)
             return
-        found = reread_settings(self._of_file, self._at_start, document, real_path(self._path).parent)
+        folder = config.real_path(self._path).parent
+        found = config.reread_settings(self._of_file, self._at_start, document, folder)
         self._note("file", self._path.name, found.warnings, correct)
         waiting = [f"'{key}' was changed and takes effect at the next start" for key in found.waiting]
         self._note("waiting", self._path.name, waiting, "start the worker again")
@@ -128,7 +119,7 @@ class LiveSettings:
         ]
         unset = "nothing, if you set it there; else take it out with configuration::set"
         self._note("overridden", _ON_ENGINE, overridden, unset, urgent=False)
-        hot = {setting.key: getattr(self._of_file, setting.key) for setting in SETTINGS if setting.hot}
+        hot = {setting.key: getattr(self._of_file, setting.key) for setting in config.SETTINGS if setting.hot}
         wanted = hot | self._of_engine
         changed = {name: value for name, value in wanted.items() if value != getattr(self._settings, name)}
         for name, value in changed.items():
@@ -157,10 +148,10 @@ class LiveSettings:
 
     async def _register(self) -> None:
         entry = {
-            "id": CONFIGURATION_ID,
-            "name": CONFIGURATION_ID,
+            "id": config.CONFIGURATION_ID,
+            "name": config.CONFIGURATION_ID,
             "description": "Settings of the directory that apply at once; config.yaml has all of them.",
-            "schema": remote_schema(),
+            "schema": config.remote_schema(),
         }
         try:
             await self._engine.call("configuration::register", entry)
@@ -170,12 +161,12 @@ class LiveSettings:
             return
         if not self._bound:
             self._bound = True
-            config = {"configuration_id": CONFIGURATION_ID, "event_types": ["configuration:updated"]}
-            self._bus.bind("configuration", LISTENER, config)
+            wanted = {"configuration_id": config.CONFIGURATION_ID, "event_types": ["configuration:updated"]}
+            self._bus.bind("configuration", LISTENER, wanted)
         await self._look_up()
 
     async def _look_up(self) -> None:
-        asked = {"id": CONFIGURATION_ID}
+        asked = {"id": config.CONFIGURATION_ID}
         try:
             # Before anything was set, only the raw value can be read: null does not fit the schema.
             answer = await self._engine.call("configuration::get", {**asked, "raw": True})
@@ -186,11 +177,10 @@ class LiveSettings:
             reason = f"what is set there cannot be used: {quoted(str(error))}"
             self._untold(error, () if unknown else (reason,))
             return
-        remote, alone = set_on_engine(answer)
-        values, wrong, _ = read_values(remote)
-        self._note_on_engine(
-            alone, [f"'{key}' must be {expected}; it is not used" for key, expected in wrong.items()]
-        )
+        remote, alone = config.set_on_engine(answer)
+        values, wrong, _ = config.read_values(remote)
+        unusable = [f"'{key}' must be {expected}; it is not used" for key, expected in wrong.items()]
+        self._note_on_engine(alone, unusable)
         self._of_engine = values
         self._apply()
 
