@@ -13,7 +13,7 @@ from iii_directory.documents.model import META_KEY, Provenance
 from iii_directory.documents.uris import READ_ONLY, SCHEME, UNREADABLE, is_guarded, says_it_only_reads
 from iii_directory.errors import INVALID_FIELD, DirectoryError, Step
 from iii_directory.limits import MAX_LIST_DESCRIPTION_CHARS, MAX_LISTED_CHARS, MAX_LISTED_DOCUMENT_CHARS
-from iii_directory.mcp.exposure import FETCH, READS, SEARCH, Hints, is_internal
+from iii_directory.mcp.exposure import FETCH, SEARCH, Hints, is_internal
 from iii_directory.shapes import object_of, rows_of
 from iii_directory.text import cut_at_word, visible
 
@@ -106,7 +106,7 @@ class DefaultTool(NamedTuple):
     fixed: Mapping[str, Any] = {}
     """Fields that every call of the function has."""
 
-    def row(self, hints: Hints = READS) -> Row:
+    def row(self, hints: Hints) -> Row:
         """Describe the tool as ``tools/list`` shows it."""
         schema: Row = {"type": "object", "properties": self.properties}
         if self.required:
@@ -147,9 +147,7 @@ def _searched(answer: Any, _: Row, view: ClientView) -> ToolAnswer:
         fits = result.get("fits") is True
         if not fits:
             nearest = [(str(hit.get("kind")), hit) for hit in rows_of(result, "nearest")]
-            lines.append(
-                "Nothing fits. These are the nearest, and may not help:" if nearest else "Nothing fits."
-            )
+            lines.append("Nothing fits." + (" These are the nearest, and may not help:" if nearest else ""))
             found += nearest
         lines += [_hit_line(kind, hit, view) for kind, hit in found]
         for hit in (hit for kind, hit in found if kind == "skill"):
@@ -185,9 +183,8 @@ def _hit_line(kind: str, hit: Row, view: ClientView) -> str:
         line += f" [{hit['confidence']}: {visible(str(hit.get('why') or ''))}]"
     title = visible(str(hit.get("title") or ""))
     said = cut_at_word(visible(str(hit.get("description") or "")), _HIT_CHARS)
-    told = ". ".join(
-        part for part in (title if kind == "skill" and title.lower() != hit.get("id") else "", said) if part
-    )
+    shown = title if kind == "skill" and title.lower() != hit.get("id") else ""
+    told = ". ".join(filter(None, (shown, said)))
     line += f": {told}" if told else ""
     if hit.get("path"):
         line += f" Lies at {hit['path']}"
@@ -206,10 +203,8 @@ def _source(row: Row) -> str:
 
 def _listed(answer: Any, arguments: Row, _: ClientView) -> ToolAnswer:
     rows = rows_of(answer, "skills")
-    documents = bool(
-        arguments.get("search") or arguments.get("prefix") or arguments.get("kind") == "document"
-    )
-    room = MAX_LISTED_DOCUMENT_CHARS if documents else MAX_LISTED_CHARS
+    by_document = arguments.get("search") or arguments.get("prefix") or arguments.get("kind") == "document"
+    room = MAX_LISTED_DOCUMENT_CHARS if by_document else MAX_LISTED_CHARS
     after = arguments.get("cursor")
     lines: list[str] = []
     last = None
@@ -217,9 +212,8 @@ def _listed(answer: Any, arguments: Row, _: ClientView) -> ToolAnswer:
         key = str(row.get("id"))
         if isinstance(after, str) and key <= after:
             continue
-        said = cut_at_word(
-            visible(str(row.get("description") or row.get("title") or "")), MAX_LIST_DESCRIPTION_CHARS
-        )
+        words = visible(str(row.get("description") or row.get("title") or ""))
+        said = cut_at_word(words, MAX_LIST_DESCRIPTION_CHARS)
         line = f"{visible(key)}{_source(row)}: {said}" if said else f"{visible(key)}{_source(row)}"
         room -= len(line) + 1
         if room < 0:

@@ -16,7 +16,7 @@ from iii_directory import limits
 from iii_directory.documents.ids import segments_problem
 from iii_directory.documents.model import META_KEY
 from iii_directory.documents.uris import READ_ONLY, SCHEME, WRITING, is_guarded
-from iii_directory.shapes import is_count, is_object, is_text_list, object_of, rows_of
+from iii_directory.shapes import is_count, is_object, is_text_list, object_of, rows_of, text_of
 from iii_directory.text import cut, visible
 
 if TYPE_CHECKING:
@@ -147,10 +147,7 @@ def tool_row(tool: Exposed, detail: Mapping[str, Any]) -> Row:
     properties = object_of(schema.get("properties"))
     defaults = DEFAULTS.get(tool.function_id, {})
     told = {key: {**properties[key], "default": defaults[key]} for key in defaults if key in properties}
-    description = detail.get("description")
-    known = (
-        visible(cut(description, limits.MAX_TOOL_DESCRIPTION_CHARS)) if isinstance(description, str) else ""
-    )
+    known = visible(cut(text_of(detail.get("description")) or "", limits.MAX_TOOL_DESCRIPTION_CHARS))
     return {
         "name": tool.name,
         "inputSchema": {**schema, "properties": {**properties, **told}} if told else schema,

@@ -182,10 +182,8 @@ class HttpEndpoint:
             await refuse(whole, send, (b"connection", b"close"))
             return
         if scope["path"] != MCP_PATH:
-            application = (
-                self._discovery if scope["path"].startswith((WELL_KNOWN, _LLMS, _LLMS_FULL)) else self._page
-            )
-            await application(scope, whole, send)
+            is_discovery = scope["path"].startswith((WELL_KNOWN, _LLMS, _LLMS_FULL))
+            await (self._discovery if is_discovery else self._page)(scope, whole, send)
             return
         # Of a header that comes twice the first counts, as for the SDK.
         headers = {name: value.decode("latin-1") for name, value in reversed(scope["headers"])}
@@ -343,9 +341,8 @@ class Discovery:
         return _Download(body, "application/gzip", f"sha256:{answer['sha256']}")
 
     async def _file(self, row: dict[str, Any], inner: str) -> _Download:
-        (content,) = rows_of(
-            await self._read(RESOURCES_READ, read_payload(f"skill://{row['path']}/{inner}")), "contents"
-        )
+        payload = read_payload(f"skill://{row['path']}/{inner}")
+        (content,) = rows_of(await self._read(RESOURCES_READ, payload), "contents")
         text = content.get("text")
         body = text.encode() if isinstance(text, str) else base64.b64decode(content["blob"])
         kind = _MARKDOWN if inner.endswith(".md") else media_type(inner)

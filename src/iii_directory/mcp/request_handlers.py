@@ -24,16 +24,8 @@ from pydantic import ValidationError
 from iii_directory.bus.message_bus import current_trace
 from iii_directory.documents.uris import INSTANCE_FUNCTION, LOCAL, READ_ONLY, SECTION_TEMPLATE, SKILL_TEMPLATE
 from iii_directory.limits import MAX_FUNCTION_BATCH, MCP_ENGINE_SECONDS, MCP_PROGRESS_SECONDS
-from iii_directory.mcp import exposure
-from iii_directory.mcp.default_tools import (
-    BY_FUNCTION,
-    CALL,
-    OFF,
-    ClientView,
-    ToolAnswer,
-    call_tool_row,
-    default_of,
-)
+from iii_directory.mcp import default_tools, exposure
+from iii_directory.mcp.default_tools import CALL, OFF, ClientView, ToolAnswer, call_tool_row, default_of
 from iii_directory.mcp.notifications import Change
 from iii_directory.mcp.upstream import INTERNAL_ERROR, INVALID_PARAMS, POLL_SECONDS, BridgeError
 from iii_directory.shapes import object_of, rows_of
@@ -162,7 +154,7 @@ class Tools:
         known = {str(row.get("function_id")): row for row in rows if row.get("namespace", here) == here}
         told = object_of(object_of(known.get(INSTANCE_FUNCTION)).get("metadata"))
         shows_all = self._show_all or told.get("mcp_tools") == "all"
-        offered = exposure.OFFERED.keys() if shows_all else BY_FUNCTION.keys()
+        offered = exposure.OFFERED.keys() if shows_all else default_tools.BY_FUNCTION.keys()
         self.exposed = {tool.name: tool for tool in exposure.exposed(rows, self._globs, here, offered)}
         names = {tool.function_id: name for name, tool in self.exposed.items()}
         self.view = ClientView(str(told.get("mcp_calls") or OFF), known, names)

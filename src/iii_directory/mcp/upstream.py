@@ -16,14 +16,7 @@ from iii_directory import errors, limits
 from iii_directory.bus.seam import CallError, own_namespace
 from iii_directory.errors import DirectoryError
 from iii_directory.text import cut, visible
-from iii_directory.wire.protocol import (
-    CONNECTION_LOST,
-    FUNCTION_NOT_FOUND,
-    INVALID_ARGUMENTS,
-    INVOCATION_STOPPED,
-    NOT_FOUND,
-    TIMEOUT,
-)
+from iii_directory.wire import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +37,7 @@ POLL_SECONDS: Final = 0.1
 log = logging.getLogger("iii_directory.mcp")
 _RETRIES: Final = 2
 # The engine lost the answer, or it or the worker left meanwhile; a read is worth another try after any of it.
-_WORTH_A_RETRY: Final = (TIMEOUT, INVOCATION_STOPPED, CONNECTION_LOST)
+_WORTH_A_RETRY: Final = (protocol.TIMEOUT, protocol.INVOCATION_STOPPED, protocol.CONNECTION_LOST)
 _DIRECTORY: Final = ("skills::", "prompts::", "skill::", "directory::")
 # By the class of an error of the directory, else by the error's code; never by the words of another worker.
 _BLAMES: Final[dict[str, Blame]] = {
@@ -52,8 +45,8 @@ _BLAMES: Final[dict[str, Blame]] = {
     "invalid_input": "request",
     "forbidden": "request",
     # The engine's own functions have codes of their own.
-    NOT_FOUND: "not_found",
-    INVALID_ARGUMENTS: "request",
+    protocol.NOT_FOUND: "not_found",
+    protocol.INVALID_ARGUMENTS: "request",
     "FORBIDDEN": "request",
 }
 
@@ -101,17 +94,15 @@ def remote_failure(function_id: str, error: CallError) -> BridgeError:
     included, so only one cleaned, bounded line is passed on; so is an error of the directory behind an engine
     that drops the data.
     """
-    if error.code == FUNCTION_NOT_FOUND:
-        steps = (errors.Step("start iii-directory on that engine with: iii-directory serve"),)
+    if error.code == protocol.FUNCTION_NOT_FOUND:
+        start = errors.Step("start iii-directory on that engine with: iii-directory serve")
+        steps = (start,) if function_id.startswith(_DIRECTORY) else None
         problem = f"function '{function_id}' not found on the engine"
-        is_ours = function_id.startswith(_DIRECTORY)
-        return BridgeError(
-            DirectoryError(errors.ENGINE_NOT_FOUND, problem, next_steps=steps if is_ours else None)
-        )
-    if error.code in (CONNECTION_LOST, INVOCATION_STOPPED):
+        return BridgeError(DirectoryError(errors.ENGINE_NOT_FOUND, problem, next_steps=steps))
+    if error.code in (protocol.CONNECTION_LOST, protocol.INVOCATION_STOPPED):
         problem = f"the engine or its worker went away while '{function_id}' ran; whether it ran is not known"
         return BridgeError(DirectoryError(errors.ENGINE_FAILED, problem))
-    if error.code == TIMEOUT:
+    if error.code == protocol.TIMEOUT:
         return BridgeError(DirectoryError(errors.ENGINE_FAILED, f"'{function_id}' did not answer in time"))
     if (known := errors.error_of(error.data)) is not None:
         return BridgeError(known)
@@ -122,13 +113,11 @@ def remote_failure(function_id: str, error: CallError) -> BridgeError:
 
 def unreachable(url: str | None) -> BridgeError:
     """Make the error for a missing engine; without an address the directory of the folder is not ready."""
-    if url is None:
-        problem = "the directory of this folder has not started yet"
-        return BridgeError(DirectoryError(errors.ENGINE_FAILED, problem))
-    steps = (errors.Step("start one with: iii-directory up"), errors.RETRY)
-    return BridgeError(
-        DirectoryError(errors.ENGINE_FAILED, f"no iii engine answers at {url}", next_steps=steps)
-    )
+    problem, steps = "the directory of this folder has not started yet", None
+    if url is not None:
+        problem = f"no iii engine answers at {url}"
+        steps = (errors.Step("start one with: iii-directory up"), errors.RETRY)
+    return BridgeError(DirectoryError(errors.ENGINE_FAILED, problem, next_steps=steps))
 
 
 class Upstream:
@@ -216,7 +205,8 @@ class Upstream:
         retries = _RETRIES if repeatable else 0
         # A directory that leaves takes its functions away before its connection or its engine tells so.
         wait = limits.MCP_ENGINE_SECONDS if function_id.startswith(_DIRECTORY) else 0.0
-        until = asyncio.get_running_loop().time() + wait
+        clock = asyncio.get_running_loop().time
+        until = clock() + wait
         while True:
             bus = await self._current()
             self._under_way[bus] += 1
@@ -224,13 +214,13 @@ class Upstream:
                 return await bus.call(function_id, payload, timeout_ms=int(seconds * 1000))
             except CallError as error:
                 settled_at = max(self._ready_at + limits.MCP_SETTLE_SECONDS, until)
-                if error.code == FUNCTION_NOT_FOUND and asyncio.get_running_loop().time() < settled_at:
+                if error.code == protocol.FUNCTION_NOT_FOUND and clock() < settled_at:
                     # The worker of the function may not have come back to the engine yet.
                     await asyncio.sleep(POLL_SECONDS)
                 elif error.code in _WORTH_A_RETRY and retries:
                     retries -= 1
                 else:
-                    if error.code == FUNCTION_NOT_FOUND:
+                    if error.code == protocol.FUNCTION_NOT_FOUND:
                         self.missing.add(function_id)
                     raise remote_failure(function_id, error) from None
             finally:

@@ -235,9 +235,8 @@ class Page:
         return response
 
     async def _not_found(self, request: Request, _: Exception) -> Response:
-        return self._response(
-            request, _message("Nothing is here", "This address has no page; MCP is at /mcp.", 404)
-        )
+        view = _message("Nothing is here", "This address has no page; MCP is at /mcp.", 404)
+        return self._response(request, view)
 
     # Forms
 
@@ -331,9 +330,8 @@ class Page:
                     return
                 part = await self._views.file(asked, part["next_offset"])
 
-        response = StreamingResponse(
-            pieces(), media_type=media_type if is_image else "application/octet-stream"
-        )
+        sent_as = media_type if is_image else "application/octet-stream"
+        response = StreamingResponse(pieces(), media_type=sent_as)
         response.headers["content-security-policy"] = _FILE_POLICY
         if not is_image:
             response.headers["content-disposition"] = "attachment"

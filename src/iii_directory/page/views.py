@@ -80,20 +80,6 @@ class Listing(NamedTuple):
     facets: dict[str, Counter[str]]
     installed: dict[str, Json]
 
-    @classmethod
-    def of(cls, skills: list[Json]) -> Listing:
-        """Put the rows of ``directory::skills::list`` in order."""
-        order = {source: place for place, source in enumerate(SOURCES)}
-        rows = [_with_source(row) for row in skills]
-        rows.sort(key=lambda row: (order[row["source"]], row["id"]))
-        return cls(
-            rows,
-            nlargest(_LATEST, rows, key=lambda row: str(row.get("modified_at"))),
-            sum(int(row.get("documents", 1)) for row in rows),
-            {facet: Counter(str(row[facet]) for row in rows if row.get(facet)) for facet in _FACETS},
-            installed_workers(rows),
-        )
-
 
 @dataclass(eq=False)
 class Views:
@@ -279,9 +265,8 @@ class Views:
             if row.get("connected") is False
         )
         left = [{"name": name, "skills": number} for name, number in sorted(gone.items()) if name not in here]
-        installed = [
-            {"name": name, **known} for name, known in installed_workers(skills).items() if name not in here
-        ]
+        there = installed_workers(skills).items()
+        installed = [{"name": name, **known} for name, known in there if name not in here]
         return View("workers", "Workers", {"workers": rows, "installed": installed, "gone": left})
 
     async def worker(self, name: str) -> View:
@@ -370,7 +355,17 @@ class Views:
         """
         skills = object_of(answer).get("skills")
         if self._listed is None or skills is not self._listed[0]:
-            self._listed = skills, Listing.of(rows_of(answer, "skills"))
+            order = list(SOURCES)
+            rows = [_with_source(row) for row in rows_of(answer, "skills")]
+            rows.sort(key=lambda row: (order.index(row["source"]), row["id"]))
+            listing = Listing(
+                rows,
+                nlargest(_LATEST, rows, key=lambda row: str(row.get("modified_at"))),
+                sum(int(row.get("documents", 1)) for row in rows),
+                {facet: Counter(str(row[facet]) for row in rows if row.get(facet)) for facet in _FACETS},
+                installed_workers(rows),
+            )
+            self._listed = skills, listing
         return self._listed[1]
 
     async def _rows(self, function_id: str, key: str, **payload: Any) -> list[Json]:
@@ -401,9 +396,8 @@ def _with_source(row: Json) -> Json:
     """Add the fields that facets filter by: the kind of source and the worker."""
     known = object_of(row.get("provenance") or object_of(row.get("_meta")).get(META_KEY))
     kind = str(known.get("kind") or ("file" if row.get("root") else "registered"))
-    worker = known.get("worker") or (
-        str(row.get("id", "")).partition("/")[0] if kind == "registered" else None
-    )
+    namespace = str(row.get("id", "")).partition("/")[0]
+    worker = known.get("worker") or (namespace if kind == "registered" else None)
     source = kind if kind in SOURCES else "registered"
     return {**row, "provenance": known, "source": source, "worker": worker}
 

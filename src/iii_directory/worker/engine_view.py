@@ -100,14 +100,9 @@ class EngineView:
         """Return one trigger type in full."""
         found = await self._find("engine::triggers::info", {"id": type_id, **_in(namespace)})
         if found is not None:
-            return {
-                **found,
-                **function_row(found, "id"),
-                "configuration_schema": found.get("configuration_schema"),
-                "request_schema": found.get("request_schema"),
-                "response_schema": found.get("response_schema"),
-                "instance_count": found.get("instance_count", 0),
-            }
+            schemas = ("configuration_schema", "request_schema", "response_schema")
+            row = {**found, **function_row(found, "id"), **{key: found.get(key) for key in schemas}}
+            return {**row, "instance_count": found.get("instance_count", 0)}
         known = {row["id"] for row in await self.trigger_types()}
         raise _not_found("trigger type", type_id, known, "directory::trigger-list")
 
@@ -242,9 +237,7 @@ def _function_detail(row: Row) -> Row:
     return {
         **row,
         **function_row(row),
-        "request_schema": row.get("request_schema"),
-        "response_schema": row.get("response_schema"),
-        "metadata": row.get("metadata"),
+        **{key: row.get(key) for key in ("request_schema", "response_schema", "metadata")},
         "registered_triggers": [
             {key: binding.get(key) for key in ("id", "trigger_type", "config")}
             for binding in rows_of(row, "registered_triggers")

@@ -115,18 +115,14 @@ class InstalledWorkers(InstalledSource):
             self._task = asyncio.get_running_loop().create_task(self._ask())
         if self._worth_waiting and self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
-        self._keep_current()
+        if self._asked_at is not None and self._task is not None and self._task.done():
+            # Readers use the last answer without asking this object, until it is out of date.
+            self.is_current = True
+            if self._expiry is not None:
+                self._expiry.cancel()
+            seconds = self.ttl_seconds - (self._clock() - self._asked_at)
+            self._expiry = asyncio.get_running_loop().call_later(max(seconds, 0), self._expire)
         return self.names
-
-    def _keep_current(self) -> None:
-        """Let readers use the last answer without asking this object, until it is out of date."""
-        if self._asked_at is None or self._task is None or not self._task.done():
-            return
-        self.is_current = True
-        if self._expiry is not None:
-            self._expiry.cancel()
-        seconds = self.ttl_seconds - (self._clock() - self._asked_at)
-        self._expiry = asyncio.get_running_loop().call_later(max(seconds, 0), self._expire)
 
     def _expire(self) -> None:
         self.is_current = False
@@ -137,7 +133,7 @@ class InstalledWorkers(InstalledSource):
         SDKs may send the name of a worker just after its first call, and engines do not list a worker before
         that, so a caller that is not listed is looked up again when the engine reports a change of workers.
         """
-        name = self._listed_name(worker_id)
+        name = (self.connected or {}).get(worker_id)
         if name is None and worker_id not in self._unlisted:
             with suppress(TimeoutError):
                 async with asyncio.timeout(NAME_SECONDS):
@@ -155,18 +151,13 @@ class InstalledWorkers(InstalledSource):
     async def _asked_name(self, worker_id: str) -> str | None:
         # One at a time, so that many newcomers at once are found by one question.
         async with self._naming:
-            name = self._listed_name(worker_id)
-            if name is None:
+            if (self.connected or {}).get(worker_id) is None:
                 self.forget()
                 await self.known()
                 while self._task is not None and not self._task.done():
                     # Another question replaced ours, and only the answer to the last one is taken.
                     await asyncio.shield(self._task)
-                name = self._listed_name(worker_id)
-        return name
-
-    def _listed_name(self, worker_id: str) -> str | None:
-        return None if self.connected is None else self.connected.get(worker_id)
+            return (self.connected or {}).get(worker_id)
 
     def workers_changed(self) -> None:
         """Note that workers came, went or changed their names: the next reader asks again."""
@@ -213,20 +204,16 @@ class InstalledWorkers(InstalledSource):
                 self.connected = by_id
         daemons = sorted(joined.get(_DAEMON, ()))
         all_queries = queries(self._bus.namespace, self._environment, self._bus.name, daemons)
+        found, told, names = None, InstalledAnswer(frozenset()), None
         for query in all_queries if self._query is None else (self._query,):
-            told = await self._asked(query)
-            if told is not None:
-                self._learned(query, told, every_spelling(told.packages | told.others | connected))
-                return
-        self._learned(None, InstalledAnswer(frozenset()), None)
-
-    def _learned(
-        self, query: InstalledQuery | None, told: InstalledAnswer, names: frozenset[str] | None
-    ) -> None:
-        """Take an answer, unless a later question is on its way: this answer may be outdated."""
+            if (answer := await self._asked(query)) is not None:
+                found, told = query, answer
+                names = every_spelling(told.packages | told.others | connected)
+                break
+        # While a later question is on its way, this answer may be outdated.
         if self._task is asyncio.current_task():
-            self._query, self.reported, self.names = query, told.packages, names
-            self.are_all = query is not None and not told.others
+            self._query, self.reported, self.names = found, told.packages, names
+            self.are_all = found is not None and not told.others
 
     async def _asked(self, query: InstalledQuery) -> InstalledAnswer | None:
         try:
@@ -285,9 +272,7 @@ def composed(answer: object, declared: Json) -> InstalledAnswer | None:
     specs = {name: object_of(declared.get(name)) or rows.get(name, {}) for name in containers}
     packages = {name: _package(name, spec.get("worker")) for name, spec in specs.items()}
     unknown = frozenset(name for name, package in packages.items() if package is None)
-    return InstalledAnswer(
-        frozenset(package for package in packages.values() if package is not None), unknown
-    )
+    return InstalledAnswer(frozenset(one for one in packages.values() if one is not None), unknown)
 
 
 def every_spelling(names: frozenset[str]) -> frozenset[str]:

@@ -143,11 +143,9 @@ class RegistrationConflicts:
             return [], {}
         rows, here = rows_of(answer, "triggers"), self._bus.namespace
         names = {row.get("id"): row.get("worker_name") for row in rows if row.get("namespace", here) == here}
-        missing = [type_id for type_id in self._events.types if type_id not in names]
-        owners = {type_id: text_of(names.get(type_id)) for type_id in self._events.types}
-        return missing, {
-            type_id: name for type_id, name in owners.items() if name not in (None, self._bus.name)
-        }
+        missing = [key for key in self._events.types if key not in names]
+        owners = {key: name for key in self._events.types if (name := text_of(names.get(key))) is not None}
+        return missing, {key: name for key, name in owners.items() if name != self._bus.name}
 
     def _say(self, names: dict[str, str], taken: dict[str, str]) -> None:
         """Note every conflict for the diagnostics, and log what was taken over."""

@@ -103,9 +103,7 @@ def budget(view: CatalogueView, tools: Sequence[Row]) -> Row:
             }
             for name, room in HOSTS.items()
         ],
-        "skills": [
-            {"id": key, "line": _size(len(lines[key])), **_sizes(view, skill)} for key, skill in by_cost
-        ],
+        "skills": [{"id": key, "line": _size(len(lines[key])), **_sizes(view, one)} for key, one in by_cost],
     }
 
 

@@ -205,9 +205,8 @@ class WriteHandlers:
         path = place.whole_path
         # A document that becomes smaller is never refused: that is a way back below the quota.
         if size > used.get(path, -1):
-            resolve.check_quota(
-                used | {path: size}, self._settings.max_written_skills, self._settings.max_written_bytes
-            )
+            settings = self._settings
+            resolve.check_quota(used | {path: size}, settings.max_written_skills, settings.max_written_bytes)
         self._under_way[path] = size
         try:
             yield
