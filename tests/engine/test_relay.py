@@ -139,7 +139,7 @@ def backlog(engine: EngineThread) -> tuple[int, int]:
 
     async def look() -> tuple[int, int]:
         relays = engine.server._relays._relays.values()
-        return max(len(r._waiting) for r in relays), max(r._waiting_size for r in relays)
+        return max(len(r.waiting) for r in relays), max(r.waiting_size for r in relays)
 
     return asyncio.run_coroutine_threadsafe(look(), engine.loop).result(WAIT)
 

@@ -11,7 +11,8 @@ from tests.registered.stage import House, SdkClient, on_every_engine
 from tests.support.engine import RawClient
 from tests.support.reader import until
 
-from iii_directory.engine import router
+from iii_directory.engine.engine_state import EngineState
+from iii_directory.wire.messages import RegistrationRejected
 from iii_directory.worker.registration_conflicts import RegistrationConflicts
 from iii_directory.worker.registrations import FOLLOWER
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.support.engine import EngineThread
     from tests.support.real_engine import MortalEngine
+
+    from iii_directory.wire.messages import Message
 
 RECORD = {"id": "early", "skill": "# early", "registered_at": "2026-01-01T00:00:00Z"}
 
@@ -117,12 +120,14 @@ def test_a_function_that_a_worker_gives_up_is_taken_over_though_it_keeps_our_lis
 def test_where_an_engine_names_no_owners_what_one_worker_leaves_does_not_wait_for_another(
     build: Callable[..., House], engine: EngineThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = router._rejected
+    really = EngineState.send
 
-    def without_owner(namespace: str, function_id: str, _: str, *rest: Any) -> Any:
-        return really(namespace, function_id, "", *rest)
+    def without_owner(state: EngineState, to: str, message: Message, **given: Any) -> None:
+        if isinstance(message, RegistrationRejected):
+            message.owner_worker_id = ""
+        really(state, to, message, **given)
 
-    monkeypatch.setattr(router, "_rejected", without_owner)
+    monkeypatch.setattr(EngineState, "send", without_owner)
     with RawClient(engine.url, name="hearer") as hearer:
         hearer.send(type="registerfunction", id=FOLLOWER)
         assert hearer.result("engine::workers::list")

@@ -253,7 +253,7 @@ class CallTable:
             data = {key: field for key, field in fields.items() if key not in kept.names}
         if takes_long(data):
             raise too_long(f"{function.id} reads what a call carries")
-        payload = {} if data is None else whole(data)
+        payload: object = {} if data is None else whole(data)
         if not is_object(payload):
             raise bad_input(function.id, "expected an object")
         if fields is not None:

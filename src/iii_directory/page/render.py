@@ -100,7 +100,7 @@ def _environment() -> Environment:
         "part": partial(quote, safe=""),
         "shell": shlex.quote,
         "document": document_html,
-        "code": lambda text, name: _markup(_highlighted(text, name)),
+        "code": code_html,
         "diff": diff_html,
         "calls": calls,
         "pretty": partial(json.dumps, indent=2, ensure_ascii=False),
@@ -185,6 +185,11 @@ def _document(text: str, folder: str) -> str:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
+
+
+def code_html(text: str, name: str) -> Any:
+    """Highlight the text of a file."""
+    return _markup(_highlighted(text, name))
 
 
 def _highlighted(text: str, name: str, _: str = "") -> str:

@@ -115,14 +115,19 @@ class InstalledWorkers(InstalledSource):
             self._task = asyncio.get_running_loop().create_task(self._ask())
         if self._worth_waiting and self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
-        if self._asked_at is not None and self._task is not None and self._task.done():
-            # Readers use the last answer without asking this object, until it is out of date.
-            self.is_current = True
-            if self._expiry is not None:
-                self._expiry.cancel()
-            seconds = self.ttl_seconds - (self._clock() - self._asked_at)
-            self._expiry = asyncio.get_running_loop().call_later(max(seconds, 0), self._expire)
+        self._keep_current()
         return self.names
+
+    def _keep_current(self) -> None:
+        """Let readers use the last answer without asking this object, until it is out of date."""
+        # While the answer was awaited, `forget` may have been called.
+        if self._asked_at is None or self._task is None or not self._task.done():
+            return
+        self.is_current = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        seconds = self.ttl_seconds - (self._clock() - self._asked_at)
+        self._expiry = asyncio.get_running_loop().call_later(max(seconds, 0), self._expire)
 
     def _expire(self) -> None:
         self.is_current = False
