@@ -11,11 +11,11 @@ import iii_directory
 
 PACKAGE: Final = Path(iii_directory.__file__).parent
 AT_MOST: Final = {
-    "lines": 44_700,
+    "lines": 42_950,
     "modules": 160,
     "packages": 15,
-    "functions per 1,000 lines": 62.2,
-    "private functions used once, %": 11.5,
+    "functions per 1,000 lines": 60,
+    "private functions used once, %": 10.5,
     "import lines, %": 7,
     "file names that occur twice": 0,
     "class names that occur twice": 0,
