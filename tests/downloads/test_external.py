@@ -11,6 +11,7 @@ from tests.registered.stage import until
 
 from iii_directory import limits
 from iii_directory.disk.install_record import content_hash
+from iii_directory.install.writes import Edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,14 +163,14 @@ def test_an_install_that_ends_while_its_files_are_examined_is_told_once(
     later = record.read_text().replace(content_hash(b"# get one\n"), content_hash(b"# get two\n"))
     ended = threading.Event()
 
-    async def end_install() -> set[str]:
+    def end_install(_: Edits) -> set[str]:
         if not ended.is_set():
             (depot.folder / ".record").write_text(later.replace('"1.0.0"', '"2.0.0"'))
             (depot.folder / ".record").rename(record)
             ended.set()
         return set()
 
-    monkeypatch.setattr(depot.worker.disk_edits, "_under_way", end_install)
+    monkeypatch.setattr(Edits, "under_way", end_install)
     put(depot, "db/get.md", "# get two\n")
 
     assert skills.next() == event("db")

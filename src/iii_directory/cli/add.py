@@ -127,7 +127,8 @@ def add(
     from iii_directory.registry.registry_messages import WorkerRequest
 
     given = {name: value for name, value in fields.items() if value is not None}
-    hosts_named(hosts)
+    if hosts:
+        hosts_named(hosts)
     if everything and (skills or plugins):
         common.fail(f"--all and {'--skill' if skills else '--plugin'} do not go together", code=2)
     typed = typed_by(source, settings, given)
@@ -280,18 +281,9 @@ def run_installer(
     # Only here, because most commands start without them.
     import asyncio
 
-    from iii_directory.install.service import Installer
+    from iii_directory.install.service import with_installer
 
-    async def inside() -> Result:
-        installer = Installer(settings, by_operator=True)
-        installer.approve = approve
-        try:
-            await installer.recover()
-            return await act(installer)
-        finally:
-            await installer.close()
-
-    return asyncio.run(inside())
+    return asyncio.run(with_installer(settings, act, approve))
 
 
 def print_offers(found: Offered, source: str, *, as_json: bool) -> None:

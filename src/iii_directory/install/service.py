@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from iii_directory import limits
 from iii_directory.disk.install_record import By, RegistrySource
@@ -22,7 +22,7 @@ from iii_directory.registry.registry_messages import WorkerRequest, worker_reque
 from iii_directory.text import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from iii_directory.config import Settings
     from iii_directory.disk.files import FolderAtStart
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from iii_directory.install.sources import Sources
     from iii_directory.install.tree import Progress
     from iii_directory.install.upkeep import Upkeep
+
+Result = TypeVar("Result")
 
 
 def _now() -> str:
@@ -256,6 +258,19 @@ class Installer:
         return Preview(
             bundle.namespace, bundle.resolved, plan.changes, bundle.left_out, diff, news, installed
         )
+
+
+async def with_installer(
+    settings: Settings, act: Callable[[Installer], Awaitable[Result]], approve: Approve | None
+) -> Result:
+    """Do one thing with an installer of its own, for a command."""
+    installer = Installer(settings, by_operator=True)
+    installer.approve = approve
+    try:
+        await installer.recover()
+        return await act(installer)
+    finally:
+        await installer.close()
 
 
 def _is_explicit(request: DownloadRequest) -> bool:

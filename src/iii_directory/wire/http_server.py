@@ -19,7 +19,7 @@ from iii_directory.wire.access import Access, Refused, is_loopback, refused_toke
 from iii_directory.wire.ownership import can_tell, user_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -126,8 +126,8 @@ class HttpServer:
         self._complete = complete
         self._connections = _Connections(listener)
 
-    async def serve(self) -> None:
-        """Answer requests until `stop`."""
+    def serve(self) -> Coroutine[Any, Any, None]:
+        """Return what answers requests until `stop`; the library resumes it ten times a second."""
         import uvicorn
         from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
@@ -147,7 +147,8 @@ class HttpServer:
         )
         # Signals are left to the program whose loop this runs on.
         self._server.capture_signals = nullcontext
-        await self._server.serve(sockets=[self._listener.socket])
+        serving: Coroutine[Any, Any, None] = self._server.serve(sockets=[self._listener.socket])
+        return serving
 
     def stop(self) -> None:
         self._server.should_exit = True
