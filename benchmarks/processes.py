@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from iii_directory.engine.sqlite_store import Database
 
 _SPAWN = multiprocessing.get_context("spawn")
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
 _SETTLE_SECONDS = 1.0
 _IDLE_SHARE = 0.02
 _LONGEST_HEADER = 10
