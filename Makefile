@@ -40,18 +40,20 @@ types: $(VENV)/.dev
 	@$(BIN)/pyright --warnings
 
 # Tests start commands some thousand times; where bytecode is not written, each start would compile the source again.
+unit coverage soak: export PYTHONDONTWRITEBYTECODE :=
+
 unit: $(VENV)/.dev
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
 
 # Apart from `make test`, because counting takes two thirds of the time again. The floor is in pyproject.toml.
 coverage: $(VENV)/.dev  ## run the tests and count the lines and branches they reach
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term
 
 bench: $(VENV)/.dev  ## one line per goal: name, ratio, bound
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(VENV)/.dev  ## long fuzz runs, simulations and churn
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+	@$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
 format: $(VENV)/.dev  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix .

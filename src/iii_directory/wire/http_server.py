@@ -127,7 +127,7 @@ class HttpServer:
         self._connections = _Connections(listener)
 
     def serve(self) -> Coroutine[Any, Any, None]:
-        """Return what answers requests until `stop`; the library resumes it ten times a second."""
+        """Return the coroutine that answers requests until `stop`."""
         import uvicorn
         from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
@@ -147,6 +147,7 @@ class HttpServer:
         )
         # Signals are left to the program whose loop this runs on.
         self._server.capture_signals = nullcontext
+        # Not awaited here: the library's coroutine wakes ten times a second, and ours would wake with it.
         serving: Coroutine[Any, Any, None] = self._server.serve(sockets=[self._listener.socket])
         return serving
 

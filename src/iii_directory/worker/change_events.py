@@ -196,7 +196,6 @@ class DiskEditEvents:
         compared ──(its namespace is being installed into: the record that
                     says what belongs there comes last; not for ever)────────> changed
         compared ──(otherwise)───────────────────────────────────────────────> announced, forgotten
-
     """
 
     def __init__(
